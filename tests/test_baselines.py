@@ -35,7 +35,7 @@ def test_a_host_that_lost_is_named_in_a_fleet_too_small_for_peers(tmp_path: Path
     (finding,) = result.findings
     assert (finding.kind, finding.host, finding.members, finding.cohort) == (Kind.REGRESSION, "n02", (), "b@1")
     assert finding.deficit == pytest.approx(0.08, abs=0.02) and finding.evidence == ("raw/x",)
-    assert not result.healthy and result.judged == 12
+    assert not result.healthy and result.judged == 24
 
 
 def test_what_all_hosts_lost_is_one_finding(tmp_path: Path) -> None:

@@ -76,17 +76,75 @@ def test_a_heavy_tail_is_named(tmp_path: Path) -> None:
     assert finding.host == "n05" and finding.worst > 0.15 and finding.usual < 0.05
 
 
-def test_two_groups_are_explained_by_facts_and_blame_nobody(tmp_path: Path) -> None:
+def test_hosts_that_share_a_fact_are_the_first_finding(tmp_path: Path) -> None:
     values = usual()
     for host in HOSTS[:6]:
         scaled(values, host, TRIAD, 0.7)
-    archive = campaign(tmp_path, values)
+    scaled(values, "n02", TRIAD, 0.8)  # slow even within its group
+    archive = campaign(tmp_path, values, labels={host: {"rack": f"r{n % 4}"} for n, host in enumerate(HOSTS)})
     for number, host in enumerate(HOSTS):
         archive.save_facts(host, facts(governor="powersave" if number < 6 else "performance"), {})
     result = diagnose(archive)
+    group, single = result.findings
+    assert group.kind is Kind.GROUPS and sorted(group.members) == list(HOSTS[:6]) and group.members[0] == "n02"
+    assert group.because == (("governor", "powersave", "performance"),) and not result.healthy
+    assert group.interval is not None and group.interval[0] < 0.3 < group.interval[1]
+    assert (single.kind, single.host, single.deficit) == (Kind.SLOW, "n02", pytest.approx(0.2, abs=0.02))
+    status, table = run(tmp_path)
+    text = " ".join(table.split())
+    assert status == 1 and "6 of 16 hosts are 30% slower and share governor powersave. 1 of 16 hosts slower" in text
+    assert "They share governor powersave (others: performance): the clearest of 6 facts and labels" in text
+
+
+def test_populations_without_a_fact_are_said_and_are_no_pass(tmp_path: Path) -> None:
+    values = usual()
+    for number, host in enumerate(HOSTS):
+        for bench in (TRIAD, IOPS):
+            scaled(values, host, bench, (1.0, 1.6, 2.5)[number % 3])
+    status, table = run(campaign(tmp_path, values).path.parent)
+    text = " ".join(table.split())
+    assert status == 1 and "Two populations, unexplained" in text and "3 populations of hosts" in text
+    assert "Nothing to do" not in text and "baseline (--against)" in text
+
+
+def test_a_fact_that_only_slow_hosts_have_is_said(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    archive = campaign(tmp_path, values)
+    for host in HOSTS:
+        archive.save_facts(host, facts(kernel="6.2" if host == "n03" else "6.1"), {})
+    (finding,) = diagnose(archive).findings
+    assert finding.because == (("kernel", "6.2", "6.1"),)
+    assert "Only slow hosts have kernel 6.2 (others: 6.1)." in " ".join(run(tmp_path)[1].split())
+
+
+def test_a_rack_is_one_finding(tmp_path: Path) -> None:
+    values = usual()
+    for host in HOSTS[4:8]:
+        scaled(values, host, TRIAD, 0.88)
+    racks = {host: {"rack": f"r{n // 4}"} for n, host in enumerate(HOSTS)}
+    (finding,) = diagnosed(tmp_path, values, labels=racks).findings
+    assert finding.place == "rack r1" and sorted(finding.members) == list(HOSTS[4:8])
+
+
+def test_one_of_three_hosts_is_judged(tmp_path: Path) -> None:
+    values = usual(("a", "b", "c"))
+    scaled(values, "c", TRIAD, 0.8)
+    result = diagnosed(tmp_path, values)
     (finding,) = result.findings
-    assert finding.kind is Kind.GROUPS and finding.members == HOSTS[:6] and result.healthy
-    assert finding.because == (("governor", "powersave", "performance"),)
+    assert finding.host == "c" and not finding.sure and not result.healthy
+    assert result.notes[0].startswith("Only 3 hosts of 32 CPUs: judged for losses of 10% or more.")
+
+
+def test_the_least_loss_is_a_setting(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.95)
+    campaign(tmp_path, values)
+    assert run(tmp_path)[0] == 1
+    assert run(tmp_path, "--least", "8%")[0] == 0 and run(tmp_path, "--least", "mem-bw=8%")[0] == 0
+    assert run(tmp_path, "--least", "os=8%")[0] == 1
+    assert "no class 'mem' (did you mean mem-bw?)" in refused(tmp_path, "diagnose", "--least", "mem=8%")
+    assert "write a share between 0.5% and 90%" in refused(tmp_path, "diagnose", "--least", "8")
 
 
 def test_small_cohorts_and_single_hosts_are_not_judged_and_said_so(tmp_path: Path) -> None:
@@ -176,7 +234,7 @@ def test_sound_pairs_alone_are_judged_too(tmp_path: Path) -> None:
 def test_nobody_judged_is_no_pass(tmp_path: Path) -> None:
     campaign(tmp_path, usual(("a", "b")))
     status, table = run(tmp_path)
-    assert status == 1 and "No host could be judged" in table and "fleetmark reference save NAME" in table
+    assert status == 1 and "No host could be judged" in table and "fleetmark gate acceptance" in table
 
 
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
@@ -217,3 +275,22 @@ def test_the_commands_to_type_next_work_wherever_they_are_pasted(
 def test_a_run_whose_hosts_cannot_be_judged_ends_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     brief(campaign(tmp_path, usual(("a", "b"))), Terminal())
     assert capsys.readouterr().out == ""
+
+
+def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confirms_it(tmp_path: Path) -> None:
+    values = ring("", ("", ""))
+    racks = {host: {"rack": f"r{n // 4}"} for n, host in enumerate(HOSTS)}
+    for host, bench in values:
+        if {racks[end]["rack"] for end in bench.subject.split(">")} == {"r1", "r2"}:
+            scaled(values, host, bench, 0.85)
+    archive = campaign(tmp_path, values, labels=racks)
+    (finding,) = diagnose(archive).findings
+    assert (finding.kind, finding.place, finding.uplink) == (Kind.BORDER, "rack r1 - r2", False)
+    assert finding.deficit == pytest.approx(0.15, abs=0.02) and finding.evidence
+    status, table = run(tmp_path)
+    text = " ".join(table.split())
+    assert (
+        status == 1
+        and "Slow borders or uplinks: rack r1 - r2." in text
+        and "--isolate iperf3/tcp --border rack" in text
+    )

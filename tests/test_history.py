@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark.cli.app import app
-from fleetmark.planner.diagnosis.history import changes
+from fleetmark.planner.diagnosis.history import Lasting, changes, lasting, usual_noise
 from fleetmark.record.diagnosis.history import history
 from tests.commands import refused
 from tests.fleets import usual
 from tests.records import NULL, TRIAD, record
+from tests.schedules import facts
 
 UNKNOWN = np.full(60, np.nan)
 
@@ -88,3 +89,77 @@ def test_bad_requests(tmp_path: Path) -> None:
     campaigns(tmp_path, count=2)
     assert "no benchmark fits fio/x" in refused(tmp_path, "history", "-m", "fio/x")
     assert "--limit z matches no host; there are" in refused(tmp_path, "history", "--limit", "z")
+
+
+def lasting_of(values: np.ndarray) -> list[Lasting]:
+    """Judge hosts x campaigns like ``history``: without what they have in common, corrected for 8 metrics."""
+    relative = values - np.median(values, axis=1, keepdims=True)
+    relative -= np.median(relative, axis=0)
+    noise = usual_noise(list(relative))
+    unknown = np.full(values.shape[1], np.nan)
+    return [lasting(each, unknown, 0.03, 0.01 / (8 * len(values)), noise) for each in relative]
+
+
+def moved(result: Lasting) -> bool:
+    return bool(result.steps or result.trends)
+
+
+def test_a_loss_of_half_a_percent_each_time_is_named() -> None:
+    named = blamed = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(0, 0.01 / 3**0.5, (12, 11))  # 3 repeats
+        values[3] += np.log1p(-0.005) * np.arange(11)
+        results = lasting_of(values)
+        named += any(t.change < 0 for t in results[3].trends) or any(c.change < 0 for c in results[3].steps)
+        blamed += sum(moved(r) for n, r in enumerate(results) if n != 3)
+    assert named >= 57 and blamed == 0
+
+
+def test_a_year_of_sound_nights_raises_no_alarm() -> None:
+    values = np.random.default_rng(1).normal(0, 0.01, (100, 365))
+    assert sum(map(moved, lasting_of(values))) == 0
+    heavy = 0.01 * np.random.default_rng(1).standard_t(3, (100, 365))
+    assert sum(map(moved, lasting_of(heavy))) <= 2
+
+
+def test_a_decline_without_noise_is_a_slope_and_a_step_beside_it_is_both() -> None:
+    ramp = np.log(np.linspace(1, 0.5, 9))
+    (trend,) = lasting(ramp, UNKNOWN[:9], 0.03).trends
+    assert (trend.start, trend.end) == (0, 8) and np.exp(trend.change) == pytest.approx(0.5, abs=0.04)
+    both = 0.005 * np.random.default_rng(2).normal(size=40) - 0.003 * np.arange(40)
+    result = lasting(both - np.where(np.arange(40) >= 20, 0.2, 0.0), UNKNOWN[:40], 0.03)
+    assert result.steps or len(result.trends) > 1
+    assert sum(t.change for t in result.trends) + sum(c.change for c in result.steps) == pytest.approx(-0.32, abs=0.06)
+    step = np.where(np.arange(20) >= 10, -0.1, 0.0) + 0.005 * np.random.default_rng(3).normal(size=20)
+    result = lasting(step, UNKNOWN[:20], 0.03)
+    assert [c.position for c in result.steps] == [10] and not result.trends
+
+
+def test_a_slope_and_a_change_of_all_hosts_are_said_with_their_facts(tmp_path: Path) -> None:
+    hosts = tuple(f"h{n}" for n in range(8))
+    for number in range(11):
+        values = usual(hosts, repeats=3, seed=number)
+        values["h2", NULL] = [v * 1.01**number for v in values["h2", NULL]]
+        if number >= 6:
+            for host in hosts:
+                values[host, TRIAD] = [0.9 * v for v in values[host, TRIAD]]
+        archive = record(tmp_path, f"202601{number + 1:02d}T000000-x", {h: {} for h in hosts}, values)
+        archive.save_campaign(archive.campaign() | {"created": f"2026-01-{number + 1:02d}T00:00:00Z"})
+        for host in hosts:
+            archive.save_facts(host, facts(kernel="6.2" if number >= 6 else "6.1"), {})
+    fleet, single = sorted(history(tmp_path, [], []).changed(), key=lambda s: s.host)
+    assert (fleet.host, fleet.benchmark["metric"], fleet.changes[0].position) == ("", "triad", 6)
+    assert fleet.causes == ((("kernel", "6.1", "6.2"),),)
+    assert single.host == "h2" and single.slower
+    monthly = single.monthly(single.trends[0])
+    assert monthly is not None and monthly == pytest.approx(np.exp(-np.log(1.01) * 30.44) - 1, abs=0.06)
+    status, text = run(tmp_path)
+    shown = " ".join(text.split())
+    assert (
+        status == 1 and "1 host became worse for good" in shown and "All hosts together became worse in stream" in shown
+    )
+    page = tmp_path / "h.html"
+    run(tmp_path, "--html", str(page))
+    html = page.read_text("utf-8")
+    assert "kernel changed from 6.1 to 6.2" in html and "a month" in html and "all hosts" in html

@@ -93,10 +93,11 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
         Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
         Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
         Fault("border", ("r1", "r2"), Reason.ALL_ACROSS, 0.3),
+        Fault("border", ("r7",), Reason.UPLINK, 0.2),
     )
     result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
-    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2.")
+    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2, r7.")
     assert "n1 is 50% slower than others by itself" in text and "n3 - n4 fails; both work with others" in text
     assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
     reasons = [f["reason"] for f in isolation.as_json(result)["faults"]]

@@ -338,6 +338,7 @@ def once(document: Any, known: Known) -> Facts:
 
 class _Named(BaseModel, defer_build=True):
     name: str = ""
+    driver: str | None = None
 
 
 class _Processor(BaseModel, defer_build=True):
@@ -353,5 +354,6 @@ class Identity(BaseModel, defer_build=True):
     product: str | None = None
     vendor: str | None = None
     bios: str | None = None
+    kernel: str | None = None
     cpu: _Processor = _Processor()
     gpus: tuple[_Named, ...] = ()

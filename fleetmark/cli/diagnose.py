@@ -35,6 +35,10 @@ def diagnose(
     reference: Annotated[
         str | None, typer.Option(help="Also report slowdowns since this saved reference (NAME or NAME@2).")
     ] = None,
+    least: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[CLASS=]SHARE", help="Ignore smaller losses: 3%, or mem-bw=2%; repeatable."),
+    ] = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Repeat the slow benchmarks on suspects and on healthy hosts.")
     ] = False,
@@ -76,10 +80,11 @@ def diagnose(
     if (inventory or become) and not (confirm or isolate):
         option = "--inventory" if inventory else "--become"
         raise FleetmarkError(f"{option} without --confirm or --isolate: only these contact hosts; remove {option}")
+    limits = diagnosing.least_losses(least or ())
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--reference": reference, "--everything": everything}
+        others = {"--confirm": confirm, "--reference": reference, "--everything": everything, "--least": least}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
@@ -93,7 +98,14 @@ def diagnose(
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, reference) if reference is not None else None
-            question = diagnosing.DiagnosisQuestion(find(here, campaign), everything, baseline, command, connection)
+            question = diagnosing.DiagnosisQuestion(
+                archive=find(here, campaign),
+                everything=everything,
+                against=baseline,
+                command=command,
+                confirm=connection,
+                least=limits,
+            )
             healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.kinds import CLASSES
 from fleetmark.base.terminal import unwrapped
+from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import diagnose
@@ -20,13 +23,16 @@ from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
 
+LEAST_LOSS, MOST_LOSS = 0.005, 0.9  # limits of --least
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(kw_only=True, frozen=True, slots=True)
 class DiagnosisQuestion:
     """A diagnosis that the user requested with ``command``.
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
-    how to reach the hosts on which suspect cases run again, or None to run nothing.
+    how to reach the hosts on which suspect cases run again, or None to run nothing. ``least``: the smallest loss that
+    matters, by class of metrics ("": every class).
     """
 
     archive: Archive
@@ -34,6 +40,24 @@ class DiagnosisQuestion:
     against: Baseline | None
     command: str
     confirm: Where | None = None
+    least: Mapping[str, float] | None = None
+
+
+def least_losses(texts: Sequence[str]) -> dict[str, float]:
+    """Return the smallest losses that matter by class of metrics, from ``3%`` (every class) or ``mem-bw=2%``.
+
+    Raise FleetmarkError for an unknown class, and for a share that is not between 0.5% and 90%.
+    """
+    result = {}
+    for text in texts:
+        name, _, amount = text.rpartition("=")
+        if name and name not in CLASSES:
+            raise FleetmarkError(f"--least {text}: no class {name!r}{suggest(name, list(CLASSES))}")
+        value, unit = parse_quantity(amount)
+        if unit != "1" or not LEAST_LOSS <= value <= MOST_LOSS:
+            raise FleetmarkError(f"--least {text}: write a share between 0.5% and 90%, such as 3% or mem-bw=2%")
+        result[name] = value
+    return result
 
 
 def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Documents) -> bool:
@@ -42,7 +66,9 @@ def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Do
     With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged
     and nothing is wrong.
     """
-    diagnosis = diagnose(question.archive, everything=question.everything, against=question.against)
+    diagnosis = diagnose(
+        question.archive, everything=question.everything, against=question.against, least=question.least
+    )
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)

@@ -50,10 +50,11 @@ def documents_of(
     appendix: bool = False,
     raw: bool = False,
     output: Sequence[Path] | None = (),
+    option: str = "--output",
 ) -> Documents:
     """Return the documents that the options request.
 
-    ``output``: files given with ``--output``, whose extensions determine their kinds. Raise FleetmarkError before any
+    ``output``: files given with ``option``, whose extensions determine their kinds. Raise FleetmarkError before any
     work if a kind is unknown or a file could not be written.
     """
     named = {kind: path for kind, path in paths.items() if path is not None}
@@ -82,10 +83,10 @@ def files(output: Sequence[Path] | None, lang: str = ENGLISH) -> Documents:
     return documents_of({}, lang, None, None, output=output)
 
 
-def _kind_of(path: Path) -> str:
+def _kind_of(option: str, path: Path) -> str:
     """Return the kind of document for a file extension. Raise FleetmarkError if the extension is unknown."""
     if path.suffix not in EXTENSIONS:
-        raise FleetmarkError(f"--output {path}: unknown document type; use the extension {', '.join(EXTENSIONS)}")
+        raise FleetmarkError(f"{option} {path}: unknown document type; use the extension {', '.join(EXTENSIONS)}")
     return EXTENSIONS[path.suffix]
 
 

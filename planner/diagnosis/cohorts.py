@@ -85,8 +85,15 @@ TELLING: Mapping[str, Callable[[Facts], str]] = {
     "kernel command line": lambda f: f.cmdline or "",
     "IOMMU": lambda f: f.iommu or "",
     "virtualisation": lambda f: f.virtualisation or "",
+    "GPU driver": lambda f: _several(g.driver for g in f.gpus),
     "disk model": lambda f: _several(d.model for d in f.disks),
     "network speed in Gbit/s": lambda f: _several(f"{n.speed * 8 / 1e9:g}" for n in f.nics if n.speed),
+}
+CHEAP: Mapping[str, Callable[[Facts | Identity], str]] = {  # those that an identity has too
+    "BIOS": lambda f: f.bios or "",
+    "microcode": lambda f: f.cpu.microcode or "",
+    "kernel": lambda f: f.kernel or "",
+    "GPU driver": lambda f: _several(g.driver for g in f.gpus),
 }
 _FEW = 2  # maximum number of values of a fact in one group; more are no explanation
 

@@ -16,7 +16,8 @@ class Kind(StrEnum):
     TAIL = "tail"  # a host whose slow runs are slower than others'
     NODE = "node"  # a host, in what it measured with others
     LINK = "link"  # between two hosts
-    GROUPS = "groups"  # a cohort in two groups: nobody's fault yet
+    GROUPS = "groups"  # hosts that are slow together: by a fact or label that they share, or unexplained
+    BORDER = "border"  # pairs across the border of a place, or over its uplink
     REGRESSION = "regression"  # against what was saved earlier
 
 
@@ -28,8 +29,11 @@ class Finding:
     over its quantiles. ``value``: the host's own. ``either``: the link, or one of its ends, which has too few partners
     to tell. ``z``: in spreads of the peers; ``q``: the false discovery rate at which it counts; ``sure``: chance is
     ruled out at 1%, else a repeat has to confirm it. ``mixed``: the peers' firmware differs. ``members``: the hosts of
-    the slower group; ``because``: facts that tell the groups apart (name, of the slower, of the faster). ``evidence``:
-    raw files, relative to the campaign. ``settled``: what a repeat showed, None where nobody repeated it.
+    the slower group, slowest first; ``because``: facts and labels that all slow hosts share and no other host has (the
+    name, the value of the slow, those of the others). ``interval``: 95% of the deficit of a group; ``tried``: the
+    number of groups that were compared; ``populations``: of a group without such a fact, how many there are at least.
+    ``uplink``: the border is between one place and all others.
+    ``evidence``: raw files, relative to the campaign. ``settled``: what a repeat showed, None where nobody repeated it.
     """
 
     kind: Kind
@@ -52,6 +56,15 @@ class Finding:
     worst: float = 0.0  # of a tail: how far its slowest run lies below its own median, a share
     usual: float = 0.0  # the same of its peers
     settled: Settled | None = None
+    interval: tuple[float, float] | None = None
+    tried: int = 0
+    populations: int = 0
+    uplink: bool = False
+
+    @property
+    def place(self) -> str:
+        """Return the facts and labels that a group shares: ``BIOS 2.1, rack r3``."""
+        return ", ".join(f"{name} {value}" for name, value, _ in self.because)
 
     @property
     def cleared(self) -> bool:

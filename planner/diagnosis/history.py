@@ -1,18 +1,24 @@
-"""Find permanent changes of a host: change points of a metric over its campaigns."""
+"""Find lasting changes of a host: steps and slopes of a metric over its campaigns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
-from fleetmark.planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
 LEAST = 2  # minimum number of campaigns on either side of a change; a single one may be an outlier
 STRETCH = 3  # minimum number of campaigns of a temporary change
 MOST_SERIES = 500  # maximum number of campaigns for finding temporary changes
 LEAST_SERIES = 5  # minimum number of campaigns to rule out chance
+LEAST_HOSTS = 3  # minimum number of hosts that show the usual noise of a benchmark
+FLEET = 5  # minimum number of hosts whose median shows what all of them have in common
+_FREEDOM = 60.0  # maximum degrees of freedom that the noise of other hosts is worth
+_WINDOW, _ODD = 5, 4.0  # campaigns around a value, and the deviations from their median at which it is cut off
+_ENDS = 200  # maximum number of points for the slope by medians
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,84 @@ class Change:
     p: float
 
 
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A steady change between the campaigns ``start`` and ``end`` (indices).
+
+    ``change`` is the total in logarithms; below 0 is slower. ``p`` is the probability of such a slope by chance.
+    """
+
+    start: int
+    end: int
+    change: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The usual standard deviation of a campaign's value, and the degrees of freedom that it is worth."""
+
+    deviation: float = 0.0
+    freedom: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """Hold the steps and slopes of a series, in order."""
+
+    steps: tuple[Change, ...] = ()
+    trends: tuple[Trend, ...] = ()
+
+
+def usual_noise(series: Sequence[Floats]) -> Noise:
+    """Return the usual noise of several hosts' series, from the differences between successive campaigns.
+
+    Steps and slopes hardly affect these differences. Fewer than LEAST_HOSTS series show nothing.
+    """
+    known = [values for values in series if len(values) >= LEAST_SERIES]
+    if len(known) < LEAST_HOSTS:
+        return Noise()
+    steps = [np.diff(values) for values in known]
+    deviations = [_deviation(d) for d in steps]
+    return Noise(float(np.median(deviations)), min(_FREEDOM, sum(map(len, steps)) / 3))
+
+
+def _deviation(steps: Floats) -> float:
+    """Return the standard deviation of values by the ``steps`` between them.
+
+    It comes from the median absolute deviation, with the correction for few values of Croux and Rousseeuw (1992).
+    """
+    n = len(steps)
+    return NORMAL * float(np.median(np.abs(steps - np.median(steps)))) / float(np.sqrt(2)) * n / (n - 0.8)
+
+
+def lasting(
+    values: Floats, errors: Floats, deficit: float, level: float = DISCOVERY, noise: Noise = Noise()
+) -> Lasting:
+    """Return the steps and slopes of a series of oriented logarithms, one per campaign.
+
+    ``errors`` are the standard errors from repeats, NaN if unknown; ``noise`` is the usual one of other hosts, which
+    counts as so many further degrees of freedom. A segment with a slope or a step has whichever fits better by least
+    squares. What remains after a slope is searched for steps. Both need a p of at most ``level`` and a change of at
+    least ``deficit`` (a share). A slope must also hold by the median of the slopes between pairs of points (Theil 1950,
+    Sen 1968), so that one odd campaign makes none. Single odd campaigns are cut off beforehand.
+    """
+    values = _without_odd(values, max(noise.deviation, _least(errors)))
+    steps, trends = _segment(values, errors, 0, len(values), deficit, level, noise)
+    return Lasting(tuple(sorted(steps, key=lambda c: c.position)), tuple(sorted(trends, key=lambda trend: trend.start)))
+
+
+def _without_odd(values: Floats, least: float) -> Floats:
+    """Return the series with each value cut off at _ODD deviations from the median of the campaigns around it."""
+    from scipy import ndimage
+
+    if len(values) < LEAST_SERIES:
+        return values
+    around = ndimage.median_filter(values, _WINDOW, mode="mirror")
+    reach = _ODD * max(_deviation(np.diff(values)), least)
+    return np.asarray(np.clip(values, around - reach, around + reach))
+
+
 def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCOVERY) -> list[Change]:
     """Return the change points of a series in order.
 
@@ -43,18 +127,54 @@ def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCO
     If no split counts, a stretch between two of them may, because single splits miss two changes that cancel each
     other. The assumed deviation within segments is at least FLOOR and at least that of repeats.
     """
-    return sorted(_segment(values, errors, 0, len(values), deficit, level), key=lambda c: c.position)
+    return list(lasting(values, errors, deficit, level).steps)
 
 
-def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: float, level: float) -> list[Change]:
+def _segment(
+    values: Floats,
+    errors: Floats,
+    first: int,
+    last: int,
+    deficit: float,
+    level: float,
+    noise: Noise,
+    *,
+    sloped: bool = True,
+) -> tuple[list[Change], list[Trend]]:
+    """Return the steps and slopes between two positions. ``sloped``: whether a slope may be found too."""
     segment, least = values[first:last], _least(errors[first:last])
-    best = _split(segment, least)
+    best = _split(segment, least, noise)
+    slope = _slope(segment, least, noise) if sloped else None
     matters = -float(np.log1p(-deficit))
-    if best is not None and best[1] <= level and abs(best[3] - best[2]) >= matters:
-        split, p, before, after = best
-        parts = [(first, first + split), (first + split, last)]
-        inner = [c for a, b in parts for c in _segment(values, errors, a, b, deficit, level)]
-        return [Change(first + split, after - before, before, after, p), *inner]
+    is_step = best is not None and best.p <= level and abs(best.after - best.before) >= matters
+    is_slope = (
+        slope is not None
+        and slope.p <= level
+        and min(abs(slope.change), 2 * abs(slope.middle)) >= matters
+        and slope.change * slope.middle > 0
+    )
+    if slope is not None and is_slope and not (is_step and best is not None and best.squares <= slope.squares):
+        rest = values.copy()
+        rest[first:last] = slope.rest
+        steps, _ = _segment(rest, errors, first, last, deficit, level, noise, sloped=False)
+        return (
+            [replace(s, before=s.before + slope.centre, after=s.after + slope.centre) for s in steps],
+            [Trend(first, last - 1, slope.change, slope.p)],
+        )
+    if best is not None and is_step:
+        position = first + best.position
+        here = [Change(position, best.after - best.before, best.before, best.after, best.p)]
+        trends: list[Trend] = []
+        for start, end in ((first, position), (position, last)):
+            inner, more = _segment(values, errors, start, end, deficit, level, noise, sloped=sloped)
+            here += inner
+            trends += more
+        return here, trends
+    return _stretch(segment, least, first, matters, level), []
+
+
+def _stretch(segment: Floats, least: float, first: int, matters: float, level: float) -> list[Change]:
+    """Return both ends of a temporary change, or nothing."""
     between = _interval(segment, least)
     if between is None or between[2] > level:
         return []
@@ -66,6 +186,48 @@ def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: flo
         Change(first + start, inside - outside, outside, inside, p),
         Change(first + end, outside - inside, inside, outside, p),
     ]
+
+
+@dataclass(kw_only=True, frozen=True, slots=True)
+class _Slope:
+    """A fitted line: its total ``change``, the same by medians (``middle``), ``p``, the sum of ``squares`` that
+    remains, the values without it (``rest``), and the ``centre`` of the segment.
+    """
+
+    change: float
+    middle: float
+    p: float
+    squares: float
+    rest: Floats
+    centre: float
+
+
+def _slope(values: Floats, least: float, noise: Noise) -> _Slope | None:
+    """Return the line through a segment, or None if it is too short."""
+    from scipy import special
+
+    n = len(values)
+    if n < LEAST_SERIES:
+        return None
+    x = np.arange(n) - (n - 1) / 2
+    centre = float(values.mean())
+    slope = float(x @ (values - centre) / (x @ x))
+    rest = values - centre - slope * x
+    squares = float(rest @ rest)
+    deviation, freedom = _pooled(squares, n - 2, least, noise)
+    t = abs(slope) / (float(deviation) / float(np.sqrt(x @ x)))
+    p = min(1.0, 2 * float(special.stdtr(freedom, -t)))
+    chosen = np.unique(np.linspace(0, n - 1, min(n, _ENDS)).astype(int))
+    start, end = np.triu_indices(len(chosen), 1)
+    start, end = chosen[start], chosen[end]
+    middle = float(np.median((values[end] - values[start]) / (end - start)))
+    return _Slope(change=slope * (n - 1), middle=middle * (n - 1), p=p, squares=squares, rest=rest, centre=centre)
+
+
+def _pooled(squares: Floats | float, freedom: int, least: float, noise: Noise) -> tuple[Floats, float]:
+    """Return the deviation within a segment, joined with the usual ``noise``, and its degrees of freedom."""
+    joint = (np.maximum(squares, 0.0) + noise.freedom * noise.deviation**2) / (freedom + noise.freedom)
+    return np.maximum(np.sqrt(joint), least), freedom + noise.freedom
 
 
 def _least(errors: Floats) -> float:
@@ -102,8 +264,19 @@ def _interval(values: Floats, least: float) -> tuple[int, int, float, float, flo
     return int(start[best]), int(end[best]), p, float(outside[best]), float(inside[best])
 
 
-def _split(values: Floats, least: float) -> tuple[int, float, float, float] | None:
-    """Return the likeliest position of a change in one segment, its p, and the levels before and after."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The likeliest step of a segment: its position, its p, both levels, and the sum of squares that remains."""
+
+    position: int
+    p: float
+    before: float
+    after: float
+    squares: float
+
+
+def _split(values: Floats, least: float, noise: Noise) -> _Step | None:
+    """Return the likeliest step in one segment, or None if it is too short."""
     from scipy import special
 
     n = len(values)
@@ -113,8 +286,8 @@ def _split(values: Floats, least: float) -> tuple[int, float, float, float] | No
     sums, squares = np.cumsum(values), np.cumsum(values**2)
     before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (n - places)
     within = squares[-1] - places * before**2 - (n - places) * after**2
-    deviation = np.maximum(np.sqrt(np.maximum(within, 0.0) / (n - 2)), least)
+    deviation, freedom = _pooled(within, n - 2, least, noise)
     t = np.abs(after - before) / (deviation * np.sqrt(1 / places + 1 / (n - places)))
     best = int(np.argmax(t))
-    p = min(1.0, 2 * float(special.stdtr(n - 2, -t[best])) * len(places))
-    return int(places[best]), p, float(before[best]), float(after[best])
+    p = min(1.0, 2 * float(special.stdtr(freedom, -t[best])) * len(places))
+    return _Step(int(places[best]), p, float(before[best]), float(after[best]), float(within[best]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.planner.diagnosis import modes
-from fleetmark.planner.diagnosis.robust import Floats, lower_tail, p_value
+from fleetmark.planner.diagnosis.robust import NORMAL, Floats, freedoms, lower_tail, p_value, tail_share
 from fleetmark.planner.ratio import adjusted
 
 LEAST = 8  # minimum number of hosts in a cohort; fewer do not show what is usual
@@ -16,7 +17,24 @@ LIMIT = -5.0  # maximum z, in spreads of the other hosts
 DISCOVERY = 0.01  # false discovery rate below which a result counts as certain
 FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this after a reboot
 SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
+HEAVY = 1e-4  # maximum share of heavy-tailed noise beyond a slow host
+REPEATS = 3  # minimum number of repeats that show whether one run alone makes a host slow
+OWN = 0.05  # maximum p of a host's own repeats
+BROAD = 0.1  # share of slow hosts from which on they distort the median and the spread of the others
+WORST = 0.4  # maximum share of hosts that are left out of these
+ROUNDS = 3
 BLOCK = 1 << 18  # number of values that are judged at once
+FEW = 3  # minimum number of hosts of a small cohort
+FEW_DEFICIT = 0.1  # minimum relevant deficit in a small cohort
+FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed there
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """Hold the number of repeats ``n`` and the standard deviation ``sd`` of each value's repeats (NaN: unknown)."""
+
+    n: npt.NDArray[np.int64]
+    sd: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +61,40 @@ class Verdicts:
     judged: int
 
 
-def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
+def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | None = None) -> Verdicts:
     """Return the verdicts on a matrix of oriented logarithms (higher is better; benchmarks x hosts; NaN if missing).
 
-    ``error`` has the standard error of each value from its repeats, or NaN if unknown. ``deficit`` has the relevant
-    share of each benchmark.
+    ``error`` has the standard error of each value from the usual spread of repeats, or NaN if unknown. ``deficit`` has
+    the relevant share of each benchmark. ``repeats`` describes each value's own repeats.
 
-    A host is slow if two conditions hold. It lies at least ``deficit`` below the median of the others. Chance does not
-    explain this: its z is below LIMIT, or its false discovery rate is below DISCOVERY. The spread is at least FLOOR and
-    at least the host's own error.
+    A host is slow if these conditions hold:
+
+    - It lies at least ``deficit`` below the median of the others.
+    - Chance does not explain this: its z is below LIMIT, or its false discovery rate is below DISCOVERY. The spread is
+      at least FLOOR and at least the host's error.
+    - The tail of the noise does not explain it. Where the benchmark's noise is heavier than normal, p comes from
+      Student's t, and at most a share of HEAVY lies as far below.
+    - A single run does not explain it: p of its own repeats against the others' median is at most OWN.
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
+    noise = freedoms(values)
     blocks = [
-        _block(values[start : start + step], error[start : start + step], deficit[start : start + step], start)
+        _block(
+            values[start : start + step],
+            error[start : start + step],
+            deficit[start : start + step],
+            noise[start : start + step],
+            start,
+        )
         for start in range(0, max(1, len(values)), step)
     ]
     tested = pd.concat([b.slow for b in blocks], ignore_index=True)
     judged = sum(b.judged for b in blocks)
     tested["q"] = adjusted(tested["p"].to_numpy(), judged)
-    slow = tested[((tested["z"] < LIMIT) | (tested["q"] <= DISCOVERY)).to_numpy()]
+    far = (tested["z"] < LIMIT) & (np.isinf(tested["noise"]) | (tested["tail"] <= HEAVY))
+    slow = tested[(far | (tested["q"] <= DISCOVERY)).to_numpy() & ~_one_run(tested, repeats)]
     return Verdicts(
-        slow.sort_values(["column", "z"], ignore_index=True),
+        slow.drop(columns=["noise", "tail"]).sort_values(["column", "z"], ignore_index=True),
         modes.joined([b.modes for b in blocks]),
         [row for b in blocks for row in b.constant],
         [row for b in blocks for row in b.sparse],
@@ -71,51 +102,147 @@ def judge(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
     )
 
 
-def _block(values: Floats, error: Floats, deficit: Floats, first: int) -> Verdicts:
+def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bool_]:
+    """Return which values may be low because of one run: their own repeats do not rule out the others' median."""
+    from scipy import special
+
+    if repeats is None:
+        return np.zeros(len(tested), dtype=bool)
+    row, column = tested["row"].to_numpy(int), tested["column"].to_numpy(int)
+    n, sd = repeats.n[row, column], repeats.sd[row, column]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.log1p(-tested["deficit"].to_numpy()) / (sd / np.sqrt(n))
+    return np.asarray((n >= REPEATS) & (special.stdtr(np.maximum(n - 1, 1), t) > OWN))
+
+
+def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first: int) -> Verdicts:
     """Return all values of the rows from ``first`` on that lie relevantly below the others, without ``q``."""
     ordered = np.sort(values, axis=1)
     n = np.sum(~np.isnan(ordered), axis=1)
     groups = modes.split(values, ordered, -np.log1p(-deficit))
     single = np.setdiff1d(np.arange(len(values)), groups.rows)
     cells = values[groups.rows]
-    parts = [
-        (0, single, values[single], ordered[single]),
-        (1, groups.rows, np.where(groups.upper, np.nan, cells), None),
-        (2, groups.rows, np.where(groups.upper, cells, np.nan), None),
-    ]
+    parts: list[tuple[int, npt.NDArray[np.int64], Floats, Floats | None]]
+    parts = [(0, single, values[single], ordered[single])]
+    for group in range(int(groups.group.max(initial=-1)) + 1):
+        parts.append((group + 1, groups.rows, np.where(groups.group == group, cells, np.nan), None))
     frames, judged = [], 0
     for group, rows, chosen, in_order in parts:
         sizes = np.sum(~np.isnan(chosen), axis=1)
         judged += int(sizes[sizes >= LEAST].sum())
-        frame = _slow(chosen, in_order, error[rows], deficit[rows]).assign(group=group)
+        frame = _slow(chosen, in_order, error[rows], deficit[rows], noise[rows]).assign(group=group)
         frames.append(frame.assign(row=rows[frame["row"].to_numpy(int)] + first))
     full = n >= LEAST
     same = full & (ordered[:, 0] == ordered[np.arange(len(n)), np.maximum(n - 1, 0)])
     return Verdicts(
         pd.concat(frames, ignore_index=True),
-        modes.Modes(groups.rows + first, groups.upper, groups.low, groups.high),
+        modes.Modes(groups.rows + first, groups.group, groups.low, groups.high),
         (np.flatnonzero(same) + first).tolist(),
         (np.flatnonzero((n > 0) & ~full) + first).tolist(),
         judged,
     )
 
 
-def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats) -> pd.DataFrame:
-    tail = lower_tail(values, -float(np.log1p(-SMALL)), ordered)
-    short = -np.expm1(-tail.below)
-    counts = np.flatnonzero((tail.n >= LEAST) & (short >= deficit[tail.row]))
+def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats, noise: Floats) -> pd.DataFrame:
+    """Return the values that lie relevantly below the others of their row, with z and p."""
+    slow_values = _below(values, ordered, error, deficit, noise)
+    n = np.sum(~np.isnan(values), axis=1)
+    for _ in range(ROUNDS):
+        # Many slow hosts widen the spread of the others: judge again without those that are certainly slow.
+        certain = slow_values[
+            (slow_values["z"] < LIMIT) | (slow_values["p"] < DISCOVERY / np.maximum(slow_values["n"], 1))
+        ]
+        count = np.bincount(certain["row"].to_numpy(int), minlength=len(values))
+        rows = np.flatnonzero((count >= BROAD * n) & (count <= WORST * n) & (n - count >= LEAST))
+        if not len(rows):
+            break
+        again = _without(values, rows, certain, error, deficit, noise)
+        if len(again) <= np.isin(slow_values["row"], rows).sum():
+            break
+        slow_values = pd.concat([slow_values[~np.isin(slow_values["row"], rows)], again], ignore_index=True)
+    return slow_values
+
+
+def _without(
+    values: Floats, rows: npt.NDArray[np.int64], certain: pd.DataFrame, error: Floats, deficit: Floats, noise: Floats
+) -> pd.DataFrame:
+    """Return the slow values of ``rows``, compared with hosts that are not ``certain`` to be slow."""
+    rest = values.copy()
+    rest[certain["row"].to_numpy(int), certain["column"].to_numpy(int)] = np.nan
+    rest = rest[rows]
+    middle = np.nanmedian(rest, axis=1)
+    spread = NORMAL * np.nanmedian(np.abs(rest - middle[:, None]), axis=1)
+    row, column = np.nonzero(middle[:, None] - values[rows] >= -np.log1p(-deficit[rows])[:, None])
+    n = np.sum(~np.isnan(rest), axis=1)[row]
+    return _frame(rows[row], column, n, middle[row] - values[rows][row, column], middle[row], spread[row], error, noise)
+
+
+def _below(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats, noise: Floats) -> pd.DataFrame:
+    least = float(np.min(deficit)) if len(deficit) else SMALL
+    tail = lower_tail(values, -float(np.log1p(-least)), ordered)
+    counts = np.flatnonzero((tail.n >= LEAST) & (-np.expm1(-tail.below) >= deficit[tail.row]))
     row, column, n = tail.row[counts], tail.column[counts], tail.n[counts]
-    spread = np.fmax(np.fmax(tail.spread[counts], error[row, column]), FLOOR)
-    z = -tail.below[counts] / spread
+    return _frame(row, column, n, tail.below[counts], tail.median[counts], tail.spread[counts], error, noise)
+
+
+def _frame(
+    row: npt.NDArray[np.int64],
+    column: npt.NDArray[np.int64],
+    n: npt.NDArray[np.int64],
+    below: Floats,
+    median: Floats,
+    spread: Floats,
+    error: Floats,
+    noise: Floats,
+) -> pd.DataFrame:
+    spread = np.fmax(np.fmax(spread, error[row, column]), FLOOR)
+    z = -below / spread
     return pd.DataFrame(
         {
             "row": row,
             "column": column,
             "n": n,
-            "others": tail.median[counts],
+            "others": median,
             "spread": spread,
-            "deficit": short[counts],
+            "deficit": -np.expm1(-below),
             "z": z,
-            "p": p_value(z, n),
+            "p": p_value(z, n, noise[row]),
+            "noise": noise[row],
+            "tail": tail_share(z, noise[row]),
         }
     )
+
+
+def judge_few(values: Floats, error: Floats, deficit: Floats) -> pd.DataFrame:
+    """Return the slow hosts of a cohort with FEW to LEAST - 1 hosts, with the columns of ``Verdicts.slow``.
+
+    So few hosts do not show what is usual in one benchmark. The spread between hosts is therefore taken over all
+    benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. Only
+    a deficit of FEW_DEFICIT counts, at a z below LIMIT, and in at most one host of three. p is not computed (NaN).
+    """
+    n = np.sum(~np.isnan(values), axis=1)
+    ordered = np.sort(values, axis=1)
+    rows = np.flatnonzero((n >= FEW) & (n < LEAST))
+    if not len(rows):
+        return _few([])
+    top, next_best = ordered[rows, n[rows] - 1], ordered[rows, n[rows] - 2]
+    usual = max(float(np.median(top - next_best)), FEW_SPREAD)
+    slow_values = []
+    for row, own_gap in zip(rows, top - next_best, strict=True):
+        known = np.flatnonzero(~np.isnan(values[row]))
+        spread = max(usual, float(own_gap), float(np.nanmax(np.append(error[row, known], 0.0))))
+        limit = -float(np.log1p(-max(FEW_DEFICIT, float(deficit[row]))))
+        slow = []
+        for column in known:
+            others = float(np.median(values[row, known[known != column]]))
+            below = others - float(values[row, column])
+            if below >= limit and -below / spread < LIMIT:
+                slow.append((int(row), int(column), len(known), others, spread, -np.expm1(-below), -below / spread))
+        if len(slow) <= len(known) // FEW:
+            slow_values += slow
+    return _few(slow_values)
+
+
+def _few(slow_values: list[tuple[int, int, int, float, float, float, float]]) -> pd.DataFrame:
+    frame = pd.DataFrame(slow_values, columns=["row", "column", "n", "others", "spread", "deficit", "z"])
+    return frame.assign(p=np.nan, q=np.nan, group=0)

@@ -26,13 +26,15 @@ class Reason(StrEnum):
     ALL_PARTNERS = "slow-with-every-known-good-partner"
     ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
     ALL_ACROSS = "every-pair-across-the-border-is-slow"
+    UPLINK = "every-pair-that-leaves-the-place-is-slow"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A faulty node, link or border (``kind``).
 
-    ``members``: the host of a node, the two hosts of a link, or the two labels of a border. ``deficit``: the missing
+    ``members``: the host of a node, the two hosts of a link, the two labels of a border, or the label whose
+    uplink is slow. ``deficit``: the missing
     share of performance, 1 if runs failed.
     """
 
@@ -98,6 +100,8 @@ def isolate(
     host that loses at least half as much alone as in pairs is slow by itself. The rest run with PARTNERS known-good
     hosts each.
 
+    If no host of a label is fast, its hosts first run with each other: where they are fast, it is the uplink.
+
     A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
     expected rate of a pair is near the best quarter.
     """
@@ -119,6 +123,13 @@ def isolate(
         faults += _by_themselves(by_host, gaps, good[:PARTNERS], loss)
     guilty = {f.members[0] for f in faults}
     left = [s for s in suspects if s not in guilty]
+    neighbours = _neighbours(left, set(hosts) - set(left) - guilty, labels or {})
+    if neighbours:  # an uplink makes every host of its place slow with others, but not with each other
+        rates |= (again := together(neighbours))
+        runs += len(again)
+        fast, slow = _sorted(rates, limit)
+        near = frozenset().union(*(p for p in neighbours if rates.get(p, -np.inf) >= limit))
+        left = [s for s in left if s not in near]
     if left:
         wanted = [frozenset((s, g)) for n, s in enumerate(left) for g in _turned(good, n)[:PARTNERS]]
         rates |= (again := together(wanted))
@@ -175,15 +186,43 @@ def _by_themselves(
     ]
 
 
+def _neighbours(left: Sequence[str], sound: set[str], labels: Mapping[str, str]) -> list[Pair]:
+    """Return pairs of suspects with one label of which no host is sound: neighbours in a ring."""
+    known = {labels.get(host, "") for host in sound}
+    members: dict[str, list[str]] = {}
+    for host in left:
+        if labels.get(host) and labels[host] not in known:
+            members.setdefault(labels[host], []).append(host)
+    return list(
+        dict.fromkeys(
+            frozenset((one, other))
+            for hosts in members.values()
+            if len(hosts) > 1
+            for one, other in zip(hosts, hosts[1:] + hosts[:1], strict=True)
+        )
+    )
+
+
 def _links(
     pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, labels: Mapping[str, str]
 ) -> list[Fault]:
-    """Return slow pairs of sound hosts: as a border if all pairs across it are slow, else as links."""
+    """Return slow pairs of sound hosts: as an uplink if all pairs that leave a label are slow, as a border if all
+    pairs across it are, else as links.
+    """
     across: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
         across.setdefault(_border(pair, labels), []).append(pair)
     crossed = {_border(pair, labels) for pair in fast}
+    slow_borders = [b for b in across if len(b) == 2 and b not in crossed]
     faults = []
+    for place in sorted({place for border in slow_borders for place in border}):
+        borders = [b for b in slow_borders if place in b]
+        left_by = sum(len(across[b]) for b in borders)
+        if len(borders) < BORDER or left_by < BORDER or any(len(b) == 2 and place in b for b in crossed):
+            continue
+        lost = [expected - rates[p] for b in borders for p in across.pop(b)]
+        slow_borders = [b for b in slow_borders if b not in borders]
+        faults.append(Fault("border", (place,), Reason.UPLINK, _share(float(np.median(lost)))))
     for border, slow_pairs in across.items():
         if len(border) == 2 and len(slow_pairs) >= BORDER and border not in crossed:
             missing = _share(expected - float(np.median([rates[p] for p in slow_pairs])))

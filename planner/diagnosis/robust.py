@@ -55,6 +55,76 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
     return LowerTail(row=row, column=column, below=deviation, median=median[row], spread=NORMAL * spread, n=n[row])
 
 
+# Degrees of freedom of Student's t that noise is compared with; the first one is normal noise.
+FREEDOMS = (np.inf, 6.0, 3.0)
+_SCALES = np.geomspace(0.5, 2.0, 9)  # factors of a row's scale that are tried
+_SAMPLE = 512  # number of hosts that show the tails of noise
+_ROWS = np.array([3.0, 0.2, 0.2])  # number of rows that the prior of each of FREEDOMS is worth
+
+
+def freedoms(values: Floats) -> Floats:
+    """Return the degrees of freedom of the noise in each row of ``values``, infinity if it looks normal.
+
+    Slow hosts lie in the lower half, so the upper half shows the noise. The likelihood of its distances from the median
+    is maximised over the scale. The largest value counts as censored, since one fast host shows nothing. Rows with few
+    hosts say little, so the shares of FREEDOMS over all rows are their prior (empirical Bayes, by EM).
+    """
+    from scipy import special
+
+    sample = values[:, :: max(1, values.shape[1] // _SAMPLE)]
+    ordered = np.sort(sample, axis=1)
+    n = np.sum(~np.isnan(ordered), axis=1)
+    middle = _at(ordered, n + 1)
+    if not len(values) or sample.shape[1] < 4:
+        return np.full(len(values), np.inf)
+    place = np.arange(sample.shape[1])[None, :]
+    upper = (place >= ((n + 1) // 2)[:, None]) & (place < n[:, None])
+    distance = np.where(upper, ordered - middle[:, None], np.nan)
+    number = np.maximum(upper.sum(axis=1), 1)
+    quartile = distance[np.arange(len(n)), np.minimum((n + 1) // 2 + number // 2, sample.shape[1] - 1)]
+    usable = (number >= 3) & (quartile > 0)
+    x = distance[usable] / quartile[usable, None]
+    inner = upper[usable] & (place < (n[usable] - 1)[:, None])
+    second = np.nanmax(np.where(inner, x, -np.inf), axis=1)
+    likelihood = np.zeros((int(usable.sum()), len(FREEDOMS)))
+    for column, freedom in enumerate(FREEDOMS):
+        quantile = float(special.stdtrit(min(freedom, 1e9), 0.75))
+        each = []
+        for scale in _SCALES:
+            y = x * quantile / scale
+            if np.isinf(freedom):
+                density = -0.5 * y**2 - 0.5 * np.log(2 * np.pi)
+            else:
+                constant = special.gammaln((freedom + 1) / 2) - special.gammaln(freedom / 2)
+                power = (freedom + 1) / 2 * np.log1p(np.fmin(y**2, 1e12) / freedom)
+                density = constant - 0.5 * np.log(freedom * np.pi) - power
+            density = np.where(inner, density + np.log(2 * quantile / scale), 0.0).sum(axis=1)
+            beyond = special.stdtr(min(freedom, 1e9), -second * quantile / scale)
+            each.append(density + np.log(2 * np.fmax(beyond, 1e-300)))
+        likelihood[:, column] = np.max(each, axis=0)
+    share = _ROWS / _ROWS.sum()
+    for _ in range(20):
+        posterior = likelihood + np.log(share)
+        posterior = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        share = (posterior.sum(axis=0) + _ROWS) / (len(posterior) + _ROWS.sum())
+    result = np.full(len(values), np.inf)
+    if len(likelihood):
+        result[usable] = np.array(FREEDOMS)[np.argmax(likelihood + np.log(share), axis=1)]
+    return result
+
+
+def tail_share(z: Floats, freedom: Floats) -> Floats:
+    """Return the probability of noise at ``z`` spreads or lower, where a spread is NORMAL times the median deviation.
+
+    ``freedom`` has the degrees of freedom of the noise.
+    """
+    from scipy import special
+
+    bounded = np.fmin(freedom, 1e9)
+    return np.asarray(special.stdtr(bounded, z * NORMAL * special.stdtrit(bounded, 0.75)))
+
+
 def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
     """Return the median of each row without one value of its lower half, or of its upper half if ``large``.
 
@@ -69,13 +139,17 @@ def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
     return np.where(n > 1, middle, np.nan)
 
 
-def p_value(z: Floats, n: Whole) -> Floats:
+def p_value(z: Floats, n: Whole, noise: Floats | float = np.inf) -> Floats:
     """Return the probability that a sound host among ``n`` lies at ``z`` or lower by chance.
 
-    ``z`` is the distance from the others' median in units of their spread. The noise is assumed to be normal. A spread
-    of few values is uncertain, so the distribution is Student's t, with degrees of freedom fitted to simulations.
+    ``z`` is the distance from the others' median in units of their spread; ``noise`` the degrees of freedom of the
+    noise, infinity if it is normal. A spread of few values is uncertain, so the distribution is Student's t, with
+    degrees of freedom fitted to simulations.
     """
     from scipy import special
 
-    freedom = np.maximum(_FREEDOM * n - _SHIFT, 1.0)
-    return np.asarray(special.stdtr(freedom, z / np.sqrt(1 + np.pi / 2 / np.maximum(n - 1, 1))), dtype=np.float64)
+    freedom = 1 / (1 / np.maximum(_FREEDOM * n - _SHIFT, 1.0) + 1 / np.asarray(noise))
+    factor = NORMAL * special.stdtrit(np.fmin(np.asarray(noise), 1e9), 0.75)  # 1 for normal noise
+    return np.asarray(
+        special.stdtr(freedom, z * factor / np.sqrt(1 + np.pi / 2 / np.maximum(n - 1, 1))), dtype=np.float64
+    )

@@ -63,8 +63,9 @@ def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, c
 def brief(diagnosis: Diagnosis) -> Document:
     """Return the answer and the first suspects, for the end of a run."""
     hosts = [findings[0] for findings in list(diagnosis.suspects().values())[:6]]
-    others = [*diagnosis.everywhere(), *diagnosis.groups()][:2]
-    listed = [*(_said(f, owner(f)) for f in [*hosts, *diagnosis.links()[:6]]), *(_said(f, "") for f in others)]
+    groups = [_said(f, f.place) for f in [*diagnosis.groups(), *diagnosis.borders()][:3]]
+    listed = [*groups, *(_said(f, owner(f)) for f in [*hosts, *diagnosis.links()[:6]])]
+    listed += [_said(f, "") for f in diagnosis.everywhere()[:2]]
     sections = (Section("suspects", "", tuple(listed)),)
     return Document(title=diagnosis.campaign, answer=headline(diagnosis), tone=_tone(diagnosis), sections=sections)
 
@@ -83,9 +84,10 @@ def _next(diagnosis: Diagnosis) -> Iterator[Exhibit]:
 def _findings(diagnosis: Diagnosis) -> Iterator[Section]:
     suspects = [f for findings in diagnosis.suspects().values() for f in findings]
     kinds = (
+        ("groups", message("Groups of hosts"), [_said(f, f.place) for f in diagnosis.groups()]),
+        ("borders", message("Borders between places"), [_said(f, f.place) for f in diagnosis.borders()]),
         ("suspects", message("Suspects"), [_said(f, owner(f)) for f in [*suspects, *diagnosis.links()]]),
         ("everywhere", message("Slower everywhere"), [_said(f, "") for f in diagnosis.everywhere()]),
-        ("groups", message("Two groups of hosts"), [_said(f, "") for f in diagnosis.groups()]),
         ("cleared", message("Cleared by a repeat"), [_said(f, owner(f)) for f in diagnosis.cleared()]),
     )
     for key, title, listed in kinds:

@@ -10,10 +10,10 @@ import numpy as np
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, joined, message
-from fleetmark.planner.diagnosis.history import LEAST_SERIES, Change
+from fleetmark.planner.diagnosis.history import LEAST_SERIES, Change, Trend
 from fleetmark.record.diagnosis.history import History, Series, as_json
 from fleetmark.record.diagnosis.table import title
-from fleetmark.reports.diagnosis.sentences import share
+from fleetmark.reports.diagnosis.sentences import MANY, share
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Document, Note, Section, provenance
@@ -40,6 +40,37 @@ def sentence(series: Series, change: Change) -> Message:
     return message("{share} better since {date}: {before} to {after} (p {p})", **figures, **parts)
 
 
+def trend_sentence(series: Series, trend: Trend) -> Message:
+    """Return how a series slopes: by how much, between which dates, how much per month, and the p-value."""
+    monthly = series.monthly(trend)
+    parts = {
+        "share": share(abs(float(np.expm1(trend.change)))),
+        "start": fmt.moment(series.moments[trend.start])[:10],
+        "end": fmt.moment(series.moments[trend.end])[:10],
+        "p": f"{max(trend.p, 1e-6):.1g}",
+        "monthly": "–" if monthly is None else share(abs(monthly)),
+    }
+    if trend.change < 0:
+        return message("steadily {share} worse from {start} to {end}: {monthly} a month (p {p})", **parts)
+    return message("steadily {share} better from {start} to {end}: {monthly} a month (p {p})", **parts)
+
+
+def sentences(series: Series) -> list[str]:
+    """Return a sentence for each slope and step, with the facts that changed at the same time."""
+    texts = [sentence(series, c) for c in series.changes] + [trend_sentence(series, t) for t in series.trends]
+    causes = series.causes or ((),) * len(texts)
+    return [joined([text, *map(_fact, cause)], "; ") for text, cause in zip(texts, causes, strict=True)]
+
+
+def _fact(change: tuple[str, str, str]) -> Message:
+    name, before, after = (fmt.clean(text) for text in change)
+    return message("{fact} changed from {before} to {after}", fact=name, before=before or "–", after=after or "–")
+
+
+def _host(series: Series) -> str:
+    return fmt.clean(series.host) or message("all hosts")
+
+
 def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
     """Return how ``values`` are written: as percent or bit/s if the manifest says so."""
     names = (series.benchmark["workload"], series.benchmark["metric"])
@@ -53,12 +84,19 @@ def headline(history: History) -> Message:
     slower = [s for s in changed if s.slower]
     if not changed:
         return message("Nothing changed for good over {campaigns}.", campaigns=count(history.campaigns, "campaign"))
-    return message(
+    together = [s for s in slower if not s.host]
+    single = message(
         "Over {campaigns}, {slower} became worse for good, {better} better.",
         campaigns=count(history.campaigns, "campaign"),
-        slower=count(len({s.host for s in slower}), "host"),
-        better=f"{len({s.host for s in changed if not s.slower})}",
+        slower=count(len({s.host for s in slower if s.host}), "host"),
+        better=f"{len({s.host for s in changed if s.host and not s.slower})}",
     )
+    if not together:
+        return single
+    names = ", ".join(fmt.clean(title(s.benchmark)) for s in together[:MANY]) + (", …" if together[MANY:] else "")
+    fleet = message("All hosts together became worse in {benchmarks}.", benchmarks=names)
+    text = joined([single, fleet], " ")
+    return text if isinstance(text, Message) else single
 
 
 def sparkline(values: tuple[float, ...]) -> str:
@@ -71,7 +109,7 @@ def sparkline(values: tuple[float, ...]) -> str:
 
 def document(history: History, created: str, command: str) -> Document:
     """Return every series, changed ones first, and a plot of each. Plots of one benchmark share their scale."""
-    order = [*history.changed(), *(s for s in history.series if not s.changes)]
+    order = [*history.changed(), *(s for s in history.series if not s.moved)]
     tone: Tone = "bad" if any(s.slower for s in order) else ""
     short = (Note(_too_short(history), quiet=True),) if history.short else ()
     return Document(
@@ -101,9 +139,10 @@ def _series(order: Sequence[Series]) -> Tabular:
 
 def _row(series: Series) -> tuple[Cell, ...]:
     last = series.values[-1]
-    changed = sentence(series, series.changes[-1]) if series.changes else ""
+    every = sentences(series)
+    changed = joined([*every[len(series.changes) :], *every[: len(series.changes)][-1:]], "; ")
     return (
-        Cell(series.host),
+        Cell(_host(series)),
         Cell(title(series.benchmark)),
         Cell(sparkline(series.values)),
         Cell(_shown(series, series.values).quantity(last), last, series.benchmark["unit"]),
@@ -129,8 +168,7 @@ def _plots(order: Sequence[Series]) -> Iterator[Section]:
 
 def _chart(series: Series, low: float, high: float) -> Chart:
     last = message("last {value}", value=_shown(series, series.values).quantity(series.values[-1]))
-    changes = (sentence(series, change) for change in series.changes)
-    return Chart(series.host, joined([last, *changes], "; "), plot(series, low, high), small=True)
+    return Chart(_host(series), joined([last, *sentences(series)], "; "), plot(series, low, high), small=True)
 
 
 def _left_out(number: int) -> tuple[Note, ...]:

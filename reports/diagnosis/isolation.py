@@ -38,6 +38,12 @@ def sentence(fault: Fault) -> Message:
                 link=members,
                 deficit=missing,
             )
+        case Reason.UPLINK:
+            return message(
+                "{place}: every pair over its uplink is {deficit} slower, so the uplink is at fault.",
+                place=members,
+                deficit=missing,
+            )
         case Reason.ALL_ACROSS:
             return message(
                 "{border}: every pair across it is {deficit} slower, so the connection is at fault.",
@@ -57,6 +63,8 @@ def _failure(reason: Reason, members: str) -> Message:
             )
         case Reason.ONE_PAIR:
             return message("{link} fails; both work with others, so the link is at fault.", link=members)
+        case Reason.UPLINK:
+            return message("{place}: every pair over its uplink fails, so the uplink is at fault.", place=members)
         case Reason.ALL_ACROSS:
             return message("{border}: every pair across it fails, so the connection is at fault.", border=members)
 

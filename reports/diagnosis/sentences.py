@@ -65,15 +65,22 @@ def sentence(finding: Finding) -> Message:
             )
         case Kind.REGRESSION:
             text = _regression(finding)
-        case Kind.GROUPS:
+        case Kind.BORDER if finding.uplink:
             text = message(
-                "{benchmark}: two groups of hosts. {slower} at {value}, {faster} at {expected} ({deficit} worse).",
+                "{benchmark}: {deficit} worse on {pairs} over the uplink of {place}: not a host.",
                 **common,
-                value=value,
-                expected=expected,
-                slower=count(len(finding.members), "host"),
-                faster=count(finding.n, "host"),
+                pairs=count(finding.n, "pair"),
+                place=fmt.clean(finding.place),
             )
+        case Kind.BORDER:
+            text = message(
+                "{benchmark}: {deficit} worse on {pairs} across {place}: the border, not a host.",
+                **common,
+                pairs=count(finding.n, "pair"),
+                place=fmt.clean(finding.place),
+            )
+        case Kind.GROUPS:
+            text = _group(finding, common, value, expected)
         case _:
             text = message(
                 "{benchmark}: {deficit} worse than {peers} ({value}, median {expected}).",
@@ -83,6 +90,28 @@ def sentence(finding: Finding) -> Message:
                 peers=count(finding.n, "peer"),
             )
     return text
+
+
+def _group(finding: Finding, common: dict[str, str], value: str, expected: str) -> Message:
+    """A group of hosts that are slow together."""
+    slower = len(finding.members)
+    sizes = {"n": slower, "hosts": count(slower + finding.n, "host"), "value": value, "expected": expected}
+    if finding.interval is not None:
+        low, high = finding.interval
+        return message(
+            "{benchmark}: {n} of {hosts} are {deficit} slower (95% {low} to {high}): {value}, others {expected}.",
+            **common,
+            **sizes,
+            low=f"{low:.1%}",
+            high=f"{high:.1%}",
+        )
+    return message(
+        "{benchmark}: {populations} populations of hosts. {n} of {hosts} are {deficit} slower: {value}, others "
+        "{expected}.",
+        **common,
+        **sizes,
+        populations=finding.populations,
+    )
 
 
 def _regression(finding: Finding) -> Message:
@@ -107,19 +136,7 @@ def _regression(finding: Finding) -> Message:
 def certainty(finding: Finding) -> Message:
     """How sure a finding is, and what would make it so."""
     if finding.kind is Kind.GROUPS:
-        names = fmt.clean(", ".join(finding.members[:MANY])) + (", …" if len(finding.members) > MANY else "")
-        if not finding.because:
-            return message("No host is blamed: no known fact tells the groups apart. Slower: {names}", names=names)
-        parts = [
-            message(
-                "{fact} is {slower} on the slower, {faster} on the faster",
-                fact=n,
-                slower=fmt.clean(a),
-                faster=fmt.clean(b),
-            )
-            for n, a, b in finding.because
-        ]
-        return message("No host is blamed: {facts}. Slower: {names}", facts=joined(parts, "; "), names=names)
+        return _cause(finding)
     if finding.settled is not None:
         return repeated(finding.settled)
     z = f"{finding.z:.1f}"
@@ -129,8 +146,48 @@ def certainty(finding: Finding) -> Message:
         certainty_text = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
     else:
         certainty_text = message("Repeat to confirm: z {z}.", z=z)
-    text = joined([certainty_text, message("Its peers have another firmware.") if finding.mixed else None], " ")
+    if finding.kind is Kind.BORDER:
+        return message("Beyond what pairs vary: z {z}.", z=z)
+    other_firmware = message("Its peers have another firmware.") if finding.mixed else None
+    text = joined([certainty_text, other_firmware, *_distinctions(finding)], " ")
     return text if isinstance(text, Message) else certainty_text
+
+
+def _distinctions(finding: Finding) -> list[Message]:
+    """The facts that only slow hosts have."""
+    return [
+        message(
+            "Only slow hosts have {fact} {value} (others: {others}).",
+            fact=fmt.clean(name),
+            value=fmt.clean(value),
+            others=fmt.clean(others),
+        )
+        for name, value, others in finding.because
+    ]
+
+
+def _cause(finding: Finding) -> Message:
+    """What the hosts of a group share, and how that was chosen."""
+    names = fmt.clean(", ".join(finding.members[:MANY])) + (", …" if len(finding.members) > MANY else "")
+    if not finding.because:
+        return message("Unexplained: no known fact or label tells them apart. Slowest first: {names}", names=names)
+    facts = joined(
+        [
+            message("{fact} {value} (others: {others})", fact=fmt.clean(n), value=fmt.clean(a), others=fmt.clean(b))
+            for n, a, b in finding.because
+        ],
+        ", ",
+    )
+    if not finding.tried:
+        return message("They share {facts}. Slowest first: {names}", facts=facts, names=names)
+    return message(
+        "They share {facts}: the clearest of {tried} facts and labels, p below {p} after correction for all of them. "
+        "Slowest first: {names}",
+        facts=facts,
+        tried=finding.tried,
+        p=f"{max(finding.q, 1e-9):.0e}",
+        names=names,
+    )
 
 
 def repeated(settled: Settled) -> Message:
@@ -160,6 +217,7 @@ def repeated(settled: Settled) -> Message:
 def headline(diagnosis: Diagnosis) -> Message:
     """The answer in one sentence."""
     suspects, links, common = list(diagnosis.suspects()), diagnosis.links(), diagnosis.everywhere()
+    groups = [_together(finding, hosts=diagnosis.hosts) for finding in _first_of_each(diagnosis.groups())]
     hosts = count(diagnosis.hosts, "host")
     if not diagnosis.findings and not diagnosis.judged:
         return message("No host could be judged: no cohort has enough hosts.")
@@ -171,8 +229,42 @@ def headline(diagnosis: Diagnosis) -> Message:
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
     changed = message("Slower everywhere than in the reference: {n}.", n=count(len(common), "benchmark"))
     links_text = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
-    text = joined([slow if suspects else None, links_text if links else None, changed if common else None], " ")
+    parts = [
+        *groups[:MANY],
+        _places(diagnosis.borders()),
+        slow if suspects else None,
+        links_text if links else None,
+        changed if common else None,
+    ]
+    text = joined(parts, " ")
     return text if isinstance(text, Message) else slow
+
+
+def _places(borders: list[Finding]) -> Message | None:
+    """The slow borders and uplinks in one short sentence."""
+    if not borders:
+        return None
+    names = dict.fromkeys(fmt.clean(f.place) for f in borders)
+    return message("Slow borders or uplinks: {places}.", places=", ".join([*names][:MANY]))
+
+
+def _first_of_each(groups: list[Finding]) -> list[Finding]:
+    """The finding with the largest loss for each set of facts; one for each benchmark without any."""
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in groups:
+        place = finding.place
+        first.setdefault((finding.cohort, place or benchmark(finding)), finding)
+    return list(first.values())
+
+
+def _together(finding: Finding, hosts: int) -> Message:
+    """A group in one short sentence."""
+    common = {"n": len(finding.members), "hosts": count(hosts, "host"), "deficit": share(finding.deficit)}
+    if finding.because:
+        return message(
+            "{n} of {hosts} are {deficit} slower and share {place}.", **common, place=fmt.clean(finding.place)
+        )
+    return message("Two populations, unexplained: {n} of {hosts} are {deficit} slower.", **common)
 
 
 def between(link: Finding) -> str:

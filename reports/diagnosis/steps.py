@@ -56,26 +56,47 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
             message("See which settings of these hosts could be the cause."),
             _command(diagnosis, "tune", "--campaign", diagnosis.campaign),
         )
-    if diagnosis.groups():
-        explained = any(f.because for f in diagnosis.groups())
+    for place in dict.fromkeys(f.place for f in diagnosis.groups()):
         yield Step(
-            message("Give the slower group the settings of the faster one, or label the two groups apart (gen).")
-            if explained
+            message(
+                "Look at what {place} has in common, and give these hosts what the others have. If the difference is "
+                "meant to stay, label the hosts apart (gen).",
+                place=fmt.clean(place),
+            )
+            if place
             else message(
-                "Find out what differs between the two groups of hosts; label them apart (gen) if it is meant to stay."
+                "Find out what differs between the groups of hosts, or hold them against a reference (--reference). If "
+                "the difference is meant to stay, label the hosts apart (gen)."
             )
         )
     if diagnosis.everywhere():
         yield Step(message("Find out what changed on all hosts since the reference: firmware, kernel, settings."))
     if not diagnosis.judged and not diagnosis.findings:
         yield Step(
-            message("Too few hosts to compare with each other: save a reference, and compare later campaigns."),
-            _command(diagnosis, "reference", "save", "NAME", "--from", diagnosis.campaign),
+            message(
+                "Too few hosts to compare with each other: check them against a specification, or compare them with a "
+                "reference of sound hosts (--reference)."
+            ),
+            _command(diagnosis, "gate", "acceptance", diagnosis.campaign),
         )
 
 
 def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]:
     """One for each case between hosts in which it is not clear who is slow."""
+    for border in diagnosis.borders():
+        keys, (label, _, _) = border.benchmark, border.because[0]
+        yield Step(
+            message("Run {case} a few times more to confirm the border.", case=fmt.clean(keys["case"])),
+            _command(
+                diagnosis,
+                "diagnose",
+                diagnosis.campaign,
+                "--isolate",
+                f"{keys['workload']}/{keys['case']}",
+                "--border",
+                label,
+            ),
+        )
     unclear = [f for f in slow if f.kind is Kind.LINK and f.either]
     for workload, case in dict.fromkeys((f.benchmark["workload"], f.benchmark["case"]) for f in unclear):
         yield Step(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, leave_out
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import Message, count, message
+from fleetmark.base.text import Message, message
 from fleetmark.planner.diagnosis import outliers, tails
 from fleetmark.planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record import figures, journal, store
 from fleetmark.record.archive import Archive
-from fleetmark.record.diagnosis import pairs
+from fleetmark.record.diagnosis import pairs, shared, unjudged
 from fleetmark.record.diagnosis.baselines import Baseline, since, titled
-from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
+from fleetmark.record.diagnosis.table import BENCHMARK, Table
 from fleetmark.record.figures import Figures
 from fleetmark.record.values.host import numbered
 
@@ -70,17 +71,21 @@ class Diagnosis:
         return [f for f in self.findings if f.cleared]
 
     def groups(self) -> list[Finding]:
-        """The cohorts in two groups."""
+        """Return the groups of hosts that are slow together, the largest losses first."""
         return [f for f in self.findings if f.kind is Kind.GROUPS]
 
     def everywhere(self) -> list[Finding]:
         """The benchmarks in which most hosts became slower."""
         return [f for f in self.findings if f.kind is Kind.REGRESSION and f.members]
 
+    def borders(self) -> list[Finding]:
+        """Return the slow borders between places, and uplinks of places."""
+        return [f for f in self.findings if f.kind is Kind.BORDER]
+
     @property
     def healthy(self) -> bool:
         """Whether nothing is slower than expected, once what a repeat cleared is left out."""
-        return not self.uncompared and all(f.kind is Kind.GROUPS or f.cleared for f in self.findings)
+        return not self.uncompared and all(f.cleared for f in self.findings)
 
 
 def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
@@ -106,27 +111,45 @@ def _why_nothing(archive: Archive) -> str:
     return "nothing was measured, so there is nothing to diagnose"
 
 
-def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
+def diagnose(
+    archive: Archive,
+    *,
+    everything: bool = False,
+    against: Baseline | None = None,
+    least: Mapping[str, float] | None = None,
+) -> Diagnosis:
     """Compare every host of a campaign with the others of its cohort, in headlines or in ``everything``.
 
-    With ``against``, also compare each host with its values in that baseline. Raise FleetmarkError if nothing was
+    Groups of one kind that share a fact or label are compared first; hosts are then judged without their group's loss.
+    With ``against``, also compare each host with its values in that baseline. ``least``: the smallest relevant deficit
+    by class of metrics ("": every class), instead of the usual ones. Raise FleetmarkError if nothing was
     measured, or if a file is damaged.
     """
     document = archive.campaign()
     measured, hosts = read(archive, everything=everything)
-    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in document["hosts"]}
-    facts_of_host = partial(_facts, archive)
-    groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
-    table = Table(measured, hosts)
-    findings, notes, judged, uncompared = [], [*_alone(groups)], 0, False
-    for cohort in groups:
-        if len(cohort.peers) < outliers.LEAST:
-            continue
-        results, more, values = _cohort(table, cohort, facts_of_host)
+    labels = {str(h["name"]): dict(h.get("labels") or {}) for h in document["hosts"]}
+    known = shared.Known(labels, {host: identity_at(archive, host) for host in hosts}, cache(partial(_facts, archive)))
+    kinds = {host: kind_of(known.identity[host], str(labels[host].get("gen") or "")) for host in hosts}
+    groups = cohorts(kinds, outliers.LEAST)
+    table = Table(measured, hosts, least)
+    findings, notes, judged, uncompared = [], [*unjudged.small_cohorts(groups)], 0, False
+    levels = table.values.copy()  # without what groups of hosts lose together
+    for kind in dict.fromkeys(cohort.kind for cohort in groups):
+        members = [host for cohort in groups if cohort.kind == kind for host in cohort.hosts]
+        candidates = known.traits(members) if len(members) >= outliers.FEW else []
+        results, lost = shared.groups(table, kind, members, candidates)
         findings += results
-        notes += more
-        judged += values
-    further, more, values = pairs.judge(measured, hosts, groups)
+        if lost is not None:
+            levels[:, [table.place[host] for host in members]] += lost
+        slow = []
+        for cohort in (c for c in groups if c.kind == kind and len(c.peers) >= outliers.FEW):
+            results, more, values = _cohort(table, cohort, known.facts, levels)
+            slow += [f for f in results if f.kind is Kind.SLOW]
+            findings += [f for f in results if f.kind is not Kind.SLOW]
+            notes += more
+            judged += values
+        findings += shared.explained(slow, members, candidates)
+    further, more, values = pairs.judge(measured, hosts, groups, labels)
     findings += further
     notes += more
     judged += values
@@ -140,7 +163,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
             notes.append(message("Nothing could be held against the reference {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
-    findings.sort(key=lambda f: (f.kind is Kind.GROUPS, -worst[f.host], f.host, -f.deficit))
+    findings.sort(key=lambda f: (f.kind not in _TOGETHER, *_rank(f, worst)))
     return Diagnosis(
         archive.id,
         archive.path.resolve(),
@@ -156,66 +179,100 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
     )
 
 
-def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
-    """Return the kind and firmware of a host on record. Skip damaged facts with a warning."""
+_TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults of no single host
+
+
+def _rank(finding: Finding, worst: Mapping[str, float]) -> tuple[float, str, float]:
+    """Return the position of a finding: groups by their loss and size, hosts by their largest loss."""
+    if finding.kind in _TOGETHER:
+        return (-finding.deficit * len(finding.members), finding.place, 0.0)
+    return (-worst[finding.host], finding.host, -finding.deficit)
+
+
+def identity_at(archive: Archive, host: str) -> Identity | None:
+    """Return what a host on record is. Skip damaged facts with a warning."""
     try:
-        return kind_of(archive.identity_of(host), label)
+        return archive.identity_of(host)
     except FleetmarkError as error:
         leave_out(f"what {host} is", error)
-        return kind_of(None, label)
+        return None
+
+
+def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
+    """Return the kind and firmware of a host on record. Skip damaged facts with a warning."""
+    return kind_of(identity_at(archive, host), label)
 
 
 def _facts(archive: Archive, host: str) -> Facts | None:
     try:
         return archive.facts_of(host)
-    except FleetmarkError:  # kind_at said so
+    except FleetmarkError:  # identity_at said so
         return None
 
 
 def _cohort(
-    table: Table, cohort: Cohort, facts: Callable[[str], Facts | None]
+    table: Table, cohort: Cohort, facts: Callable[[str], Facts | None], levels: np.ndarray
 ) -> tuple[list[Finding], list[Message], int]:
+    """Return the findings, notes and number of judged values of a cohort; ``levels``: its values without what groups of
+    hosts lose together.
+    """
     columns = np.array([table.place[host] for host in cohort.peers])
-    values = table.values[:, columns]
-    verdicts = outliers.judge(values, table.errors(columns), table.deficit)
-    members = set(cohort.hosts)
-    slow = [
-        Finding(
-            Kind.SLOW,
-            cohort.peers[int(r["column"])],
-            table.benchmark(int(r["row"])),
-            deficit=float(r["deficit"]),
-            value=table.value(int(r["row"]), values[int(r["row"]), int(r["column"])]),
-            expected=table.value(int(r["row"]), float(r["others"])),
-            n=int(r["n"]) - 1,
-            z=float(r["z"]),
-            q=float(r["q"]),
-            sure=float(r["q"]) <= outliers.DISCOVERY,
-            mixed=cohort.mixed,
-            cohort=cohort.kind,
-        )
-        for r in verdicts.slow.to_dict("records")
-        if cohort.peers[int(r["column"])] in members
-    ]
+    values = levels[:, columns]
+    few = len(cohort.peers) < outliers.LEAST
+    if few:
+        judged = int(np.sum(~np.isnan(values)))
+        return _slow(table, cohort, outliers.judge_few(values, table.errors(columns), table.deficit)), [], judged
+    verdicts = outliers.judge(values, table.errors(columns), table.deficit, table.repeats(columns))
+    slow = _slow(table, cohort, verdicts.slow)
     if cohort.mixed:  # its peers have their own turn
         return slow, [], 0
     return (
         [*slow, *_groups(table, cohort, values, verdicts, facts), *_tails(table, cohort, columns)],
-        _notes(table, cohort, values, verdicts),
+        unjudged.benchmarks(table, cohort, values, verdicts),
         verdicts.judged,
     )
+
+
+def _slow(table: Table, cohort: Cohort, judged: pd.DataFrame) -> list[Finding]:
+    """Return the slow hosts of the cohort as findings."""
+    members = set(cohort.hosts)
+    findings = []
+    for r in judged.to_dict("records"):
+        row, host = int(r["row"]), cohort.peers[int(r["column"])]
+        if host not in members:
+            continue
+        value = float(table.values[row, table.place[host]])
+        findings.append(
+            Finding(
+                Kind.SLOW,
+                host,
+                table.benchmark(row),
+                deficit=float(r["deficit"]),
+                value=table.value(row, value),
+                expected=table.value(row, value - float(np.log1p(-r["deficit"]))),
+                n=int(r["n"]) - 1,
+                z=float(r["z"]),
+                q=float(r["q"]),
+                sure=float(r["q"]) <= outliers.DISCOVERY,
+                mixed=cohort.mixed,
+                cohort=cohort.kind,
+            )
+        )
+    return findings
 
 
 def _groups(
     table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
 ) -> list[Finding]:
-    """Return the benchmarks in which the cohort forms two groups, and the facts in which these differ."""
+    """Return the benchmarks in which the cohort forms groups, and the facts that tell the fastest from others."""
     findings = []
     modes = verdicts.modes
-    for row, upper, low, high in zip(modes.rows, modes.upper, modes.low, modes.high, strict=True):
-        present = ~np.isnan(values[row])
-        slower = tuple(h for h, up, here in zip(cohort.peers, upper, present, strict=True) if here and not up)
-        faster = [h for h, up, here in zip(cohort.peers, upper, present, strict=True) if here and up]
+    for row, group in zip(modes.rows, modes.group, strict=True):
+        top = int(group.max())
+        order = [int(column) for column in np.argsort(values[row])]
+        slower = tuple(cohort.peers[column] for column in order if 0 <= group[column] < top)
+        faster = [cohort.peers[column] for column in order if group[column] == top]
+        low, high = (float(np.median(values[row, side])) for side in ((group >= 0) & (group < top), group == top))
         known = [[f for h in side if (f := facts(h))] for side in (slower, faster)]
         complete = len(known[0]) == len(slower) and len(known[1]) == len(faster)
         because = tuple(difference(*known)) if complete else ()
@@ -231,6 +288,7 @@ def _groups(
                 cohort=cohort.kind,
                 members=slower,
                 because=because,
+                populations=top + 1,
             )
         )
     return findings
@@ -277,73 +335,6 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
         for r in judged.to_dict("records")
         if table.hosts[int(r["column"])] in cohort.hosts
     ]
-
-
-def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
-    """Return notes on constant benchmarks, benchmarks of too few hosts, and hosts without figures."""
-    notes = []
-    if verdicts.constant:
-        notes.append(
-            message(
-                "The same value on every host, so it says nothing about single hosts: {benchmarks}.",
-                benchmarks=_titles(table, verdicts.constant),
-            )
-        )
-    if verdicts.sparse:
-        notes.append(
-            message(
-                "Measured on fewer than {least} hosts of {cohort}, so not judged: {benchmarks}.",
-                least=outliers.LEAST,
-                cohort=cohort.kind,
-                benchmarks=_titles(table, verdicts.sparse),
-            )
-        )
-    present = ~np.isnan(values)
-    rows_by_missing: dict[tuple[str, ...], list[int]] = {}
-    for row in np.flatnonzero((present.sum(axis=1) >= outliers.LEAST) & ~present.all(axis=1)):
-        missing = tuple(np.array(cohort.peers)[~present[row]])
-        rows_by_missing.setdefault(missing, []).append(int(row))
-    notes += [
-        message(
-            "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
-            hosts=len(missing),
-            n=count(len(cohort.peers), "host"),
-            names=some(missing),
-            benchmarks=_titles(table, rows),
-        )
-        for missing, rows in sorted(rows_by_missing.items(), key=lambda item: -len(item[0]))
-    ]
-    return notes
-
-
-def _titles(table: Table, rows: Sequence[int]) -> str:
-    return some([title(table.benchmark(row)) for row in rows])
-
-
-def _alone(groups: Sequence[Cohort]) -> list[Message]:
-    """Return notes on cohorts that are too small."""
-    notes = []
-    for cohort in groups:
-        n = len(cohort.peers)
-        if n == 1:
-            notes.append(
-                message(
-                    "{host} is the only one of its kind ({cohort}), so there are no peers to compare it with.",
-                    host=cohort.hosts[0],
-                    cohort=cohort.kind,
-                )
-            )
-        elif n < outliers.LEAST:
-            notes.append(
-                message(
-                    "Only {hosts} of {cohort}: at least {least} are needed to tell a slow host from an ordinary one. "
-                    "Compare them with a specification or with an earlier campaign.",
-                    hosts=count(n, "host"),
-                    cohort=cohort.kind,
-                    least=outliers.LEAST,
-                )
-            )
-    return notes
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------
@@ -424,7 +415,7 @@ def finding_as_json(f: Finding) -> dict[str, Any]:
         "expected": f.expected,
         "peers": f.n,
         "z": f.z,
-        "q": f.q,
+        "q": None if math.isnan(f.q) else f.q,
         "sure": f.sure,
         "firmware_differs": f.mixed,
         "cohort": f.cohort,
@@ -435,9 +426,13 @@ def finding_as_json(f: Finding) -> dict[str, Any]:
         Kind.LINK: {"other": f.other, "link_or_host": f.either},
         Kind.TAIL: {"worst_run": f.worst, "worst_run_of_peers": f.usual},
         Kind.REGRESSION: {"baseline": f.cohort, "members": list(f.members)},
+        Kind.BORDER: {"members": list(f.members), "uplink": f.uplink},
         Kind.GROUPS: {
             "members": list(f.members),
-            "because": [{"fact": name, "slower": a, "faster": b} for name, a, b in f.because],
+            "interval": list(f.interval) if f.interval else None,
+            "groups_compared": f.tried,
+            "populations": f.populations,
         },
     }
-    return always | of_kind.get(f.kind, {})
+    because = [{"fact": name, "slower": a, "faster": b} for name, a, b in f.because]
+    return always | {"because": because} | of_kind.get(f.kind, {})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
-from fleetmark.planner.diagnosis import links, outliers
+from fleetmark.planner.diagnosis import links, outliers, places
 from fleetmark.planner.diagnosis.cohorts import Cohort
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.diagnosis.table import BENCHMARK, title
@@ -39,9 +39,12 @@ def rows_of(measured: Figures, hosts: Sequence[str]) -> pd.DataFrame:
 
 
 def judge(
-    measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]
+    measured: Figures,
+    hosts: Sequence[str],
+    groups: Sequence[Cohort],
+    labels: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow nodes and links, notes on benchmarks that cannot be judged, and the number of judged values."""
+    """Return slow borders, nodes and links, notes on what cannot be judged, and the number of judged values."""
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
     for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
@@ -56,7 +59,10 @@ def judge(
             )
             continue
         judged += len(pairs)
-        nodes, slow = links.judge(pairs[["a", "b", "value"]], len(hosts), outliers.LARGE)
+        borders, lost = _borders(pairs, hosts, labels or {}, benchmark)
+        findings += borders
+        corrected = pairs[["a", "b", "value"]].assign(value=pairs["value"] + lost)
+        nodes, slow = links.judge(corrected, len(hosts), outliers.LARGE)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
         middle = float(pairs["value"].median())
         for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
@@ -80,3 +86,41 @@ def judge(
                 )
             )
     return findings, notes, judged
+
+
+def _borders(
+    pairs: pd.DataFrame, hosts: Sequence[str], labels: Mapping[str, Mapping[str, str]], benchmark: Mapping[str, str]
+) -> tuple[list[Finding], np.ndarray]:
+    """Return the slow borders and uplinks of places, and what each pair loses there (a logarithm).
+
+    Labels with few values come first, since a border between sites is one between racks too.
+    """
+    a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
+    values = pairs["value"].to_numpy(np.float64)
+    lost = np.zeros(len(values))
+    findings = []
+    sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
+    named = {label: [str(labels.get(host, {}).get(label) or "") for host in hosts] for label in places.NAMES}
+    for label, texts in sorted(named.items(), key=lambda item: len({*item[1]})):
+        names = sorted({*texts} - {""})
+        place = np.array([names.index(text) if text else -1 for text in texts])
+        for border in places.slow_borders(a, b, values + lost, place, two=label not in places.APART):
+            lost[border.pairs] += border.shift
+            ends = [names[n] for n in border.places]
+            across = np.union1d(a[border.pairs], b[border.pairs])
+            findings.append(
+                Finding(
+                    Kind.BORDER,
+                    "",
+                    benchmark,
+                    deficit=float(-np.expm1(-border.shift)),
+                    value=float(np.exp(sign * (border.level - border.shift))),
+                    expected=float(np.exp(sign * border.level)),
+                    n=len(border.pairs),
+                    z=border.z,
+                    members=tuple(hosts[int(h)] for h in across),
+                    because=((label, " - ".join(ends), ""),),
+                    uplink=len(ends) == 1,
+                )
+            )
+    return findings, lost

@@ -20,9 +20,10 @@ class Table:
     """Store figures of single hosts as matrices of benchmarks x hosts.
 
     ``values``: oriented logarithms (higher is better); ``deficit``: the smallest deficit that matters, by benchmark.
+    ``least`` overrides it, by class of metrics ("": every class).
     """
 
-    def __init__(self, measured: Figures, hosts: Sequence[str]) -> None:
+    def __init__(self, measured: Figures, hosts: Sequence[str], least: Mapping[str, float] | None = None) -> None:
         self.measured = measured
         keys = measured.keys
         between = keys["subject"].str.contains(">", regex=False).to_numpy(bool)
@@ -50,6 +51,10 @@ class Table:
         self.sd[row, column] = rows["log_sd"].to_numpy()
         tailed = (self.about["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
         self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
+        if least:
+            classes = self.about["class"].astype(str)
+            wanted = [least.get(name, least.get("")) for name in classes]
+            self.deficit = np.array([d if w is None else w for w, d in zip(wanted, self.deficit, strict=True)])
 
     def errors(self, columns: np.ndarray) -> np.ndarray:
         """Return the standard error of each value: the median spread of runs over the root of their number."""
@@ -59,6 +64,10 @@ class Table:
         if known.any():
             usual[known] = np.nanmedian(self.sd[np.ix_(known, columns)], axis=1)
         return usual[:, None] / np.sqrt(np.maximum(self.runs[:, columns], 1))
+
+    def repeats(self, columns: np.ndarray) -> outliers.Repeats:
+        """Return the number and spread of each value's repeats."""
+        return outliers.Repeats(self.runs[:, columns].astype(np.int64), self.sd[:, columns].astype(np.float64))
 
     def benchmark(self, row: int) -> dict[str, str]:
         return dict(zip(BENCHMARK, self._names[row], strict=True))

@@ -1,0 +1,94 @@
+"""Find facts and labels that slow hosts of one kind share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fleetmark.base.facts import Facts, Identity
+from fleetmark.planner.diagnosis import traits
+from fleetmark.planner.diagnosis.cohorts import CHEAP, TELLING
+from fleetmark.planner.diagnosis.finding import Finding, Kind
+from fleetmark.record.diagnosis.table import Table
+
+MOST_READ = 500  # maximum hosts of a kind whose facts are read in full; more are compared by CHEAP facts and labels
+_KIND = "gen"  # the label that tells kinds apart
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Store what is known of hosts: their ``labels``, ``identity``, and a function that reads all ``facts``."""
+
+    labels: Mapping[str, Mapping[str, str]]
+    identity: Mapping[str, Identity | None]
+    facts: Callable[[str], Facts | None]
+
+    def traits(self, hosts: Sequence[str]) -> list[traits.Trait]:
+        """Return the facts and labels in which ``hosts`` differ."""
+        names = sorted({name for host in hosts for name in self.labels.get(host, {})} - {_KIND})
+        values = {name: [str(self.labels.get(host, {}).get(name, "")) for host in hosts] for name in names}
+        if len(hosts) <= MOST_READ:
+            facts = [self.facts(host) for host in hosts]
+            values |= {name: [read(f) if f is not None else "" for f in facts] for name, read in TELLING.items()}
+        else:
+            known = [self.identity.get(host) for host in hosts]
+            values |= {name: [read(i) if i is not None else "" for i in known] for name, read in CHEAP.items()}
+        return traits.traits(values)
+
+
+def groups(
+    table: Table, kind: str, hosts: Sequence[str], candidates: Sequence[traits.Trait]
+) -> tuple[list[Finding], np.ndarray | None]:
+    """Return the groups of ``hosts`` that are slower and share a fact or label, and what they lose.
+
+    The loss is a matrix of benchmarks x hosts to add to the oriented logarithms, or None if there is no group.
+    """
+    columns = np.array([table.place[host] for host in hosts])
+    values = table.values[:, columns]
+    slower = traits.slower_groups(values, candidates, table.deficit)
+    if not slower:
+        return [], None
+    lost = np.zeros(values.shape)
+    findings = []
+    for group in slower:
+        slow, fast = values[group.row, group.members], values[group.row, group.others]
+        lost[group.row, group.members] += group.shift
+        others = {trait.name: trait for trait in candidates}
+        because = tuple(
+            (name, value, " or ".join(sorted({others[name].values[c] for c in others[name].codes[group.others]})[:3]))
+            for name, value in group.traits
+        )
+        expected = float(np.median(fast))
+        findings.append(
+            Finding(
+                Kind.GROUPS,
+                "",
+                table.benchmark(group.row),
+                deficit=float(-np.expm1(-group.shift)),
+                value=table.value(group.row, expected - group.shift),
+                expected=table.value(group.row, expected),
+                n=len(group.others),
+                q=group.p,
+                cohort=kind,
+                members=tuple(hosts[int(m)] for m in group.members[np.argsort(slow)]),
+                because=because,
+                interval=(float(-np.expm1(-group.low)), float(-np.expm1(-group.high))),
+                tried=group.tried,
+            )
+        )
+    return findings, lost
+
+
+def explained(findings: Sequence[Finding], hosts: Sequence[str], candidates: Sequence[traits.Trait]) -> list[Finding]:
+    """Return the findings with the facts and labels that all slow hosts of a benchmark share and no sound host has."""
+    place = {host: number for number, host in enumerate(hosts)}
+    slow_by_benchmark: dict[tuple[str, ...], set[int]] = {}
+    for finding in findings:
+        slow_by_benchmark.setdefault(tuple(finding.benchmark.values()), set()).add(place[finding.host])
+    because = {
+        benchmark: traits.shared(candidates, sorted(slow), [n for n in range(len(hosts)) if n not in slow])
+        for benchmark, slow in slow_by_benchmark.items()
+    }
+    return [replace(f, because=because[tuple(f.benchmark.values())]) for f in findings]

@@ -1,0 +1,87 @@
+"""Say what a diagnosis cannot judge, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetmark.base.text import Message, count, message
+from fleetmark.planner.diagnosis import outliers
+from fleetmark.planner.diagnosis.cohorts import Cohort
+from fleetmark.record.diagnosis.table import Table, some, title
+
+
+def benchmarks(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
+    """Return notes on constant benchmarks, benchmarks of too few hosts, and hosts without figures."""
+    notes = []
+    if verdicts.constant:
+        notes.append(
+            message(
+                "The same value on every host, so it says nothing about single hosts: {benchmarks}.",
+                benchmarks=_titles(table, verdicts.constant),
+            )
+        )
+    if verdicts.sparse:
+        notes.append(
+            message(
+                "Measured on fewer than {least} hosts of {cohort}, so not judged: {benchmarks}.",
+                least=outliers.LEAST,
+                cohort=cohort.kind,
+                benchmarks=_titles(table, verdicts.sparse),
+            )
+        )
+    present = ~np.isnan(values)
+    rows_by_missing: dict[tuple[str, ...], list[int]] = {}
+    for row in np.flatnonzero((present.sum(axis=1) >= outliers.LEAST) & ~present.all(axis=1)):
+        missing = tuple(np.array(cohort.peers)[~present[row]])
+        rows_by_missing.setdefault(missing, []).append(int(row))
+    notes += [
+        message(
+            "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
+            hosts=len(missing),
+            n=count(len(cohort.peers), "host"),
+            names=some(missing),
+            benchmarks=_titles(table, rows),
+        )
+        for missing, rows in sorted(rows_by_missing.items(), key=lambda item: -len(item[0]))
+    ]
+    return notes
+
+
+def _titles(table: Table, rows: Sequence[int]) -> str:
+    return some([title(table.benchmark(row)) for row in rows])
+
+
+def small_cohorts(groups: Sequence[Cohort]) -> list[Message]:
+    """Return notes on cohorts that are too small."""
+    notes = []
+    for cohort in groups:
+        n = len(cohort.peers)
+        if n == 1:
+            notes.append(
+                message(
+                    "{host} is the only one of its kind ({cohort}), so there are no peers to compare it with.",
+                    host=cohort.hosts[0],
+                    cohort=cohort.kind,
+                )
+            )
+        elif n < outliers.LEAST:
+            notes.append(
+                message(
+                    "Only {hosts} of {cohort}: at least {least} are needed to tell a slow host from an ordinary one. "
+                    "Compare them with a specification or with an earlier campaign.",
+                    hosts=count(n, "host"),
+                    cohort=cohort.kind,
+                    least=outliers.LEAST,
+                )
+                if n < outliers.FEW
+                else message(
+                    "Only {hosts} of {cohort}: judged for losses of {deficit} or more. Compare them with a "
+                    "specification or with an earlier campaign to see smaller ones.",
+                    hosts=count(n, "host"),
+                    cohort=cohort.kind,
+                    deficit=f"{outliers.FEW_DEFICIT:.0%}",
+                )
+            )
+    return notes
