@@ -33,10 +33,7 @@ from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.workbook import Book
-from fleetmark.reports.plan.xlsx import book as plan_xlsx
-from fleetmark.reports.plan.xlsx.layout import Block, Places
-from fleetmark.reports.plan.xlsx.numbers import Numbers
+from fleetmark.reports.plan.workbook.numbers import Numbers
 from tests import sheets
 from tests.reports import plan_sample
 
@@ -48,7 +45,7 @@ Changes = dict[tuple[str, str], Any]
 def sample() -> tuple[Question, Plan, bytes, Places]:
     q = plan_sample.question()
     p = plan_sample.plan(q)
-    return q, p, plan_xlsx.render(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml"), places(q, p)
+    return q, p, plan_sample.workbook(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml"), places(q, p)
 
 
 def places(q: Question, p: Plan) -> Places:
@@ -165,7 +162,7 @@ def hostile() -> tuple[Question, Plan]:
 def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path) -> None:
     q, p, book, at = sample()
     changes = edits(book)
-    odd = plan_xlsx.render(Answer(*hostile()), created=CREATED)
+    odd = plan_sample.workbook(Answer(*hostile()), created=CREATED)
     changed = {name: sheets.edited(book, change) for name, change in changes.items()}
     computed, strange, *edited = sheets.recalculated([book, odd, *changed.values()])
     assert list(sheets.disagreements(book, computed)) == []
@@ -183,7 +180,9 @@ def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path)
         path = tmp_path / f"{name}.xlsx"
         path.write_bytes(other)
         question = plan_workbook.read(path)
-        expected = plan_xlsx.render(Answer(question, p), created=CREATED)  # the same decisions for the edited question
+        expected = plan_sample.workbook(
+            Answer(question, p), created=CREATED
+        )  # the same decisions for the edited question
         differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
         assert differences == [], name
         assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
@@ -266,7 +265,7 @@ def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
     q, p, book, _ = sample()
-    assert plan_xlsx.render(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml") == book
+    assert plan_sample.workbook(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml") == book
 
 
 def test_what_was_simulated_and_solved_beside_the_plan() -> None:
@@ -290,7 +289,7 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
         futures=futures,
         tornado=[Effect("price of new", 0.9, 1.1, False, -60_000.0, None)],
     )
-    book = plan_xlsx.render(answer, created=CREATED)
+    book = plan_sample.workbook(answer, created=CREATED)
     shown = list(sheets.values(book)["Sensitivity"].values())
     for value in (
         1234.5,
@@ -311,7 +310,7 @@ def test_in_another_language_it_is_read_back_all_the_same(tmp_path: Path) -> Non
     q, p, _, _ = sample()
     texts = {"Inputs": "Eingaben", "SKU & TCO": "Server & TCO", "price": "Preis", "median demand": "Nachfrage"}
     path = tmp_path / "plan.xlsx"
-    path.write_bytes(plan_xlsx.render(Answer(q, p), created=CREATED, language=Language("de", texts)))
+    path.write_bytes(plan_sample.workbook(Answer(q, p), created=CREATED, language=Language("de", texts)))
     assert {"Eingaben", "Server & TCO"} <= set(openpyxl.load_workbook(path).sheetnames)
     assert replace(plan_workbook.read(path), source=q.source) == q
 
@@ -332,5 +331,5 @@ def test_the_smallest_question() -> None:
         pd.DataFrame(columns=["period", "kind", "money", "present"]),
         *(0.0, 0.0, 0.0, 0.0),
     )
-    shown = sheets.values(plan_xlsx.render(Answer(q, nothing), created=CREATED))
+    shown = sheets.values(plan_sample.workbook(Answer(q, nothing), created=CREATED))
     assert shown["Checks"]["D3"] is True
