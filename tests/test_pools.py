@@ -100,8 +100,8 @@ def test_every_cell_agrees_and_an_edit_shows(tmp_path: Path) -> None:
     pool_cell = _cell(book, "workload_pool", 0)
     computed, edited = sheets.recalculated([book, sheets.edited(book, {pool_cell: "front"})])
     assert list(sheets.disagreements(book, computed)) == []
-    assert computed["Checks"]["D3"] is True
-    assert edited["Checks"]["D3"] is False
+    assert computed["Plan"]["B6"] == "all are kept"
+    assert edited["Plan"]["B6"] != "all are kept"
     pools = {v for c, v in computed["Pools"].items() if c.startswith("A")}
     assert {"front", "db"} <= pools
 
@@ -139,7 +139,7 @@ def test_every_document_begins_with_the_first_order() -> None:
     assert sentence in report.data["summary"]["now"]
     assert sentence in html.render(report, Language())
     assert sentence in markdown.render(report, Language())
-    readme = sheets.values(plan_sample.workbook(one))["Readme & provenance"]
+    readme = sheets.values(plan_sample.workbook(one))["Readme"]
     assert any(sentence in str(value) for value in readme.values())
     later = replace(one.plan, stock=one.plan.stock.assign(buy=0))
     assert document(replace(one, plan=later)).data["summary"]["now"] == ""
