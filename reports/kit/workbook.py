@@ -309,19 +309,6 @@ class Sheet:
         """A width that content does not change."""
         self._fixed[col] = characters
 
-    def paint(self, where: str, roles: Mapping[str, str] | Mapping[bool, str]) -> None:
-        """Cells of ``where`` (without the sheet) that equal a word, or are true or false, take that role's colours."""
-        for value, role in roles.items():
-            criteria = {True: "TRUE", False: "FALSE"}.get(value) if isinstance(value, bool) else literal(str(value))
-            self.inner.conditional_format(
-                where, {"type": "cell", "criteria": "==", "value": criteria, "format": self.book.style(role)}
-            )
-
-    def scale(self, first_row: int, first_col: int, last_row: int, last_col: int) -> None:
-        """Numbers from white to orange, the larger the darker."""
-        colours = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5A15B"}
-        self.inner.conditional_format(first_row, first_col, last_row, last_col, colours)
-
     def must_be_number(self, row: int, col: int, lo: float, hi: float, hint: str) -> None:
         """The input accepts only numbers from ``lo`` to ``hi``; ``hint`` is its prompt and its error message."""
         prompt = self.book.words(hint)[:255]

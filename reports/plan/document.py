@@ -54,10 +54,10 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     by_period = (tables.capacity_by_period(v), tables.sites_by_period(v))
     first = front(v)
+    yield from book.sections(v, _)
     yield Section("summary", "", tuple(_summary(v)))
     yield Section("risks", message("Largest risks"), tuple(Finding("", risk) for risk in first.risks))
     yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
-    yield from book.sections(v, _)
     yield Section("purchases", message("Purchases"), tuple(_purchases(v)), _STATIC)
     costs = tables.costs(v)
     yield Section("costs", costs.title, (costs, *charts.costs(v, _)), _STATIC)

@@ -60,7 +60,7 @@ def numbers(key: str, title: str, form: str = "", **more: Any) -> Column:
 
 def names(**titles: Message | str) -> tuple[Column, ...]:
     """Return the columns that name a row, by key."""
-    return tuple(Column(key, title, "name", width=20) for key, title in titles.items())
+    return tuple(Column(key, title, "name") for key, title in titles.items())
 
 
 def periods(n: Numbers, form: str = "", key: str = "p", **more: Any) -> tuple[Column, ...]:
