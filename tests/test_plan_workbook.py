@@ -19,7 +19,6 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Cohort, Question, Worth
-from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.reports import plan_sample
 
@@ -29,7 +28,7 @@ Edit = dict[tuple[str, int, int], Any]  # (name of a range, row, column) to valu
 @cache
 def written() -> tuple[Question, bytes]:
     q = plan_sample.question()
-    return q, plan_xlsx.render(Answer(q, plan_sample.plan(q)), created="2027-01-20T10:00:00Z")
+    return q, plan_sample.workbook(Answer(q, plan_sample.plan(q)), created="2027-01-20T10:00:00Z")
 
 
 def changed(edit: Edit) -> bytes:
@@ -70,7 +69,7 @@ def test_nothing_edited_is_the_same_question(tmp_path: Path) -> None:
 def test_every_digit_comes_back(tmp_path: Path) -> None:
     q = replace(plan_sample.question(), energy_price=0.1 + 0.2, discount=1 / 17)
     path = tmp_path / "plan.xlsx"
-    path.write_bytes(plan_xlsx.render(Answer(q, plan_sample.plan(q)), created=""))
+    path.write_bytes(plan_sample.workbook(Answer(q, plan_sample.plan(q)), created=""))
     assert (read(path).energy_price, read(path).discount) == (q.energy_price, q.discount)
 
 
@@ -166,7 +165,7 @@ def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
     edit: Edit = {("sku_price", 1, 0): "=9000*1.1", ("demand_median", 0, 0): "=500/2"}
     faults = refused(tmp_path, changed(edit))
-    assert "plan.xlsx, sheet SKU & TCO, B7: holds a formula whose value is not stored" in faults
+    assert "plan.xlsx, sheet SKU & TCO, B6: holds a formula whose value is not stored" in faults
     assert "sheet Demand, C6: holds a formula" in faults
     (saved,) = sheets.converted([changed(edit)], "xlsx")
     path = tmp_path / "saved.xlsx"
@@ -188,72 +187,72 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
         (
             {("sku_price", 1, 0): "abc"},
-            "sheet SKU & TCO, B7: 'abc' is not a number",
+            "sheet SKU & TCO, B6: 'abc' is not a number",
         ),
         ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty: give a number"),
         ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is below 0"),
-        ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not above 0"),
-        ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a whole number"),
+        ({("worth_value", 0, 0): 0}, "sheet Equivalence, C5: 0 is not above 0"),
+        ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C5: 2.5 is not a whole number"),
         (
             {("workload_utilisation", 0, 0): 0.9},
-            "sheet Utilisation, C6: 0.9 is above 0.85",
+            "sheet Utilisation, C5: 0.9 is above 0.85",
         ),
-        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!: write a value"),
-        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty"),
+        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C5: holds the error #DIV/0!: write a value"),
+        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A11: is empty"),
     ],
     [
-        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, O6: 'maybe' is neither yes nor no"),
-        ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B7: no workload 'bach'"),
+        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, O5: 'maybe' is neither yes nor no"),
+        ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B6: no workload 'bach'"),
         (
             {("worth_sku", 4, 0): "new", ("worth_workload", 4, 0): "web"},
-            "sheet Equivalence, A10: new has an equivalence for web already",
+            "sheet Equivalence, A9: new has an equivalence for web already",
         ),
         ({("demand_median_of", 0, 0): "wbe"}, "sheet Demand, A6: no workload 'wbe'"),
     ],
     [
-        ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
-        ({("fleet_site", 2, 0): "fr"}, "sheet Fleet, B8: no site 'fr' (did you mean fra?)"),
+        ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A6: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
+        ({("fleet_site", 2, 0): "fr"}, "sheet Fleet, B7: no site 'fr' (did you mean fra?)"),
     ],
     [
-        ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B7: '9,000' is not a price"),
+        ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B6: '9,000' is not a price"),
         (
             {("sku_lead", 2, 0): "1 qrt"},
-            "sheet SKU & TCO, H8: '1 qrt' is not a duration: write 2 (periods), 2 quarters",
+            "sheet SKU & TCO, H7: '1 qrt' is not a duration: write 2 (periods), 2 quarters",
         ),
-        ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, C6: peak (300 W) is below idle (9000 W)"),
-        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
-        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, O6: batch may run nowhere"),
+        ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, C5: peak (300 W) is below idle (9000 W)"),
+        ({("site_name", 1, 0): "ams"}, "sheet Sites, A6: site 'ams' is already in row 5"),
+        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, O5: batch may run nowhere"),
     ],
     [
-        ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A7: what may be pre-empted runs on"),
+        ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A6: what may be pre-empted runs on"),
         (
             {("workload_dedicated", 0, 0): "yes", ("workload_pool", 0, 0): "back"},
-            "sheet Utilisation, A6: servers of its own are no pool with others",
+            "sheet Utilisation, A5: servers of its own are no pool with others",
         ),
-        ({("supply_item", 0, 0): "new", ("supply_maximum", 0, 0): 1.5}, "sheet Supply, B6: 1.5 is not a whole number"),
-        ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, W7: the shares come to 120%, more than all orders"),
-        ({("sku_price_breaks", 1, 0): "many: 8000"}, "sheet SKU & TCO, V7: 'many' is not a count of 1 or more"),
+        ({("supply_item", 0, 0): "new", ("supply_maximum", 0, 0): 1.5}, "sheet Supply, B5: 1.5 is not a whole number"),
+        ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, W6: the shares come to 120%, more than all orders"),
+        ({("sku_price_breaks", 1, 0): "many: 8000"}, "sheet SKU & TCO, V6: 'many' is not a count of 1 or more"),
     ],
     [
-        ({("workload_pool", 0, 0): "batch"}, "sheet Utilisation, H6: batch is a workload with servers of its own"),
-        ({("sku_price", 2, 0): None}, "sheet Fleet, A10: gpu is on order, but it is not sold: give it a price"),
-        ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E10: no period '2031-Q1'"),
-        ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A6: no SKU or vendor 'nwe'"),
-        ({("site_windows", 0, 0): "2027-Q9"}, "sheet Sites, M6: sites.ams.windows[1]: no period '2027-Q9'"),
+        ({("workload_pool", 0, 0): "batch"}, "sheet Utilisation, H5: batch is a workload with servers of its own"),
+        ({("sku_price", 2, 0): None}, "sheet Fleet, A9: gpu is on order, but it is not sold: give it a price"),
+        ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E9: no period '2031-Q1'"),
+        ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A5: no SKU or vendor 'nwe'"),
+        ({("site_windows", 0, 0): "2027-Q9"}, "sheet Sites, M5: sites.ams.windows[1]: no period '2027-Q9'"),
         ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B18: domain_power.row 9: no failure domain"),
     ],
     [
         (
             {("workload_gpus", 1, 0): 8},
-            "sheet Utilisation, F7: no SKU can run it: old, new: it has 0 GPUs of 0 GB, one unit needs 8 GPUs; gpu: it",
+            "sheet Utilisation, F6: no SKU can run it: old, new: it has 0 GPUs of 0 GB, one unit needs 8 GPUs; gpu: it",
         ),
     ],
-    [({("workload_gpus", 1, 0): 2}, "sheet Equivalence, C10: is 6.5, more than its 4 GPUs give (2)")],
+    [({("workload_gpus", 1, 0): 2}, "sheet Equivalence, C9: is 6.5, more than its 4 GPUs give (2)")],
     [
         (
             {("workload_availability", 0, 0): "preemptible", ("workload_dedicated", 1, 0): "no"}
             | {("workload_pool", 1, 0): "back"},
-            "sheet Utilisation, A6: may be pre-empted, but no workload that survives a failure shares its SKUs and sites",
+            "sheet Utilisation, A5: may be pre-empted, but no workload that survives a failure shares its SKUs and sites",
         ),
     ],
 ]
@@ -268,9 +267,9 @@ def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) 
 def test_several_at_once_but_not_all(tmp_path: Path) -> None:
     faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
     assert [line.split(":")[0] for line in faults.splitlines()] == [
-        "plan.xlsx, sheet Fleet, D6",
+        "plan.xlsx, sheet Fleet, D5",
         "plan.xlsx, sheet Demand, C16",
-        "plan.xlsx, sheet SKU & TCO, B7",
+        "plan.xlsx, sheet SKU & TCO, B6",
     ]
     many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
     assert len(many.splitlines()) == 11
@@ -280,7 +279,7 @@ def test_several_at_once_but_not_all(tmp_path: Path) -> None:
 def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
     edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
     faults = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: no SKU has a worth for it: nothing can run it" in faults
+    assert "sheet Utilisation, A5: no SKU has a worth for it: nothing can run it" in faults
 
 
 def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: Path) -> None:
@@ -288,17 +287,17 @@ def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: 
     edit: Edit = {("sku_price", i, 0): None for i in range(len(q.skus))}
     edit |= {("fleet_count", i, 0): 0 for i in range(len(q.fleet))}
     faults = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: runs on old, new only, which is neither sold nor in the fleet" in faults
+    assert "sheet Utilisation, A5: runs on old, new only, which is neither sold nor in the fleet" in faults
     assert "in the fleet at ams, fra, where it may run" in faults
 
 
 def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
-    assert "sheet Inputs, G6: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
+    assert "sheet Inputs, B22: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, G6: period 2027-Q1 is there twice" in faults
+    assert "sheet Inputs, B22: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, G6: '2027-Q1' is a quarter, not a year" in faults
+    assert "sheet Inputs, B22: '2027-Q1' is a quarter, not a year" in faults
     renamed = edited(
         tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
     )

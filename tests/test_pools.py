@@ -22,9 +22,9 @@ from fleetmark.planner.capacity.question import Plan
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.reports.formats import html, markdown
 from fleetmark.reports.kit.language import Language, language
-from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
+from tests.reports import plan_sample
 from tests.reports.plan_sample import document
 from tests.reports.rendered import shown as printed
 
@@ -74,7 +74,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
     for name, sheet in demand_csv.sheets(read_yaml(tmp_path / "demand.yml"), q.periods).items():
         (folder / name).write_text(sheet)
     assert demand.read(folder, tmp_path).workloads == q.workloads
-    (tmp_path / "plan.xlsx").write_bytes(plan_xlsx.render(answer()))
+    (tmp_path / "plan.xlsx").write_bytes(plan_sample.workbook(answer()))
     assert workbook.read(tmp_path / "plan.xlsx").pools == q.pools
 
 
@@ -96,12 +96,12 @@ def test_bad_pools_name_their_place(tmp_path: Path, old: str, new: str, sentence
 
 
 def test_every_cell_agrees_and_an_edit_shows(tmp_path: Path) -> None:
-    book = plan_xlsx.render(answer())
+    book = plan_sample.workbook(answer())
     pool_cell = _cell(book, "workload_pool", 0)
     computed, edited = sheets.recalculated([book, sheets.edited(book, {pool_cell: "front"})])
     assert list(sheets.disagreements(book, computed)) == []
-    assert computed["Checks"]["D3"] is True
-    assert edited["Checks"]["D3"] is False
+    assert computed["Plan"]["B6"] == "all are kept"
+    assert edited["Plan"]["B6"] != "all are kept"
     pools = {v for c, v in computed["Pools"].items() if c.startswith("A")}
     assert {"front", "db"} <= pools
 
@@ -139,7 +139,7 @@ def test_every_document_begins_with_the_first_order() -> None:
     assert sentence in report.data["summary"]["now"]
     assert sentence in html.render(report, Language())
     assert sentence in markdown.render(report, Language())
-    readme = sheets.values(plan_xlsx.render(one))["Readme & provenance"]
+    readme = sheets.values(plan_sample.workbook(one))["Readme"]
     assert any(sentence in str(value) for value in readme.values())
     later = replace(one.plan, stock=one.plan.stock.assign(buy=0))
     assert document(replace(one, plan=later)).data["summary"]["now"] == ""

@@ -21,7 +21,6 @@ from fleetmark.planner.capacity.answer import Answer, Scenario
 from fleetmark.reports.formats import html
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan import scenarios
-from fleetmark.reports.plan.xlsx import book
 from tests.demands import changed
 from tests.reports import plan_sample
 from tests.reports.rendered import shown as printed
@@ -82,7 +81,7 @@ def test_a_wrong_scenario_ends_in_a_sentence(folder: Path, text: str, sentence: 
 
 def test_a_scenario_of_a_workbook(tmp_path: Path) -> None:
     q = plan_sample.question()
-    (tmp_path / "plan.xlsx").write_bytes(book.render(Answer(q, plan_sample.plan(q))))
+    (tmp_path / "plan.xlsx").write_bytes(plan_sample.workbook(Answer(q, plan_sample.plan(q))))
     (tmp_path / "cheap.yml").write_text("energy_price: 0.05")
     assert workbook.read(tmp_path / "plan.xlsx", scenario=tmp_path / "cheap.yml").energy_price == 0.05
 
@@ -115,7 +114,7 @@ def test_every_format_has_the_table_of_differences() -> None:
     page, text = html.render(report, Language()), printed(report, 120)
     assert words in text and words in page
     assert "more &lt;new&gt;" in page and "no plan" in page and "no plan" in text
-    cells = openpyxl.load_workbook(io.BytesIO(book.render(answer)), data_only=True)["Sensitivity"]
+    cells = openpyxl.load_workbook(io.BytesIO(plan_sample.workbook(answer)), data_only=True)["Sensitivity"]
     values = [c.value for row in cells.iter_rows() for c in row]
     assert any(isinstance(v, int | float) and v == pytest.approx(cost) for v in values)
     assert scenarios.rows(Answer(q, plan)) == []

@@ -17,10 +17,10 @@ from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.futures import Fleet, allowance, sample
 from fleetmark.planner.capacity.question import Conflict, Plan, Question, Site, Supply
 from fleetmark.planner.capacity.solve import solve
-from fleetmark.reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
+from tests.reports import plan_sample
 
 SKU = """\
     price: 13000 USD
@@ -105,7 +105,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
         (folder / name).write_text(written)
     assert replace(demand.read(folder, tmp_path), source={}) == replace(q, source={})
     book = tmp_path / "plan.xlsx"
-    book.write_bytes(plan_xlsx.render(Answer(q, solved(q)), created=""))
+    book.write_bytes(plan_sample.workbook(Answer(q, solved(q)), created=""))
     assert replace(workbook.read(book), source={}) == replace(q, source={})
 
 
@@ -123,7 +123,7 @@ def test_a_plan_keeps_the_terms(tmp_path: Path) -> None:
 
 def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
-    written = plan_xlsx.render(Answer(q, solved(q)), created="")
+    written = plan_sample.workbook(Answer(q, solved(q)), created="")
     (computed,) = sheets.recalculated([written])
     assert list(sheets.disagreements(written, computed)) == []
 

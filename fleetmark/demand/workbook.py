@@ -1,4 +1,4 @@
-"""Read the planner's input from an edited workbook of ``reports.plan.xlsx``, with the cell of every value."""
+"""Read the planner's input from an edited workbook of ``reports.plan.workbook``, with the cell of every value."""
 
 from __future__ import annotations
 
@@ -347,5 +347,5 @@ def _source(cells: Cells) -> dict[str, str]:
     if area is None:
         return {}
     beside = Area(area.sheet, area.row, area.col + 1, area.last_row, area.col + 1)
-    rows = {cells.column(area, row): cells.column(beside, row) for row in range(area.row + 1, area.last_row + 1)}
-    return {name: origin for name, origin in rows.items() if name}
+    rows = {cells.column(area, row): cells.column(beside, row) for row in range(area.row, area.last_row + 1)}
+    return {name: origin for name, origin in rows.items() if name and origin}

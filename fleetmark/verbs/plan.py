@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,18 +139,12 @@ def show(
 ) -> None:
     """Write the documents, then print the answer as ``form``: table, json or md. Without a plan, write no document."""
     shown = document(answer, provenance, documents.language)
-    forms = renderers(shown, documents) | {"xlsx": partial(_workbook, answer, provenance, documents.language)}
+    forms = renderers(shown, documents)
     if answer.plan is not None:
         write(documents, forms, progress)  # before stdout, which a reader may close
     elif documents.paths:
         progress.print("no document was written: there is no plan")
     print_as(shown, form, console, documents.language, forms)
-
-
-def _workbook(answer: Answer, provenance: Provenance, language: Language) -> bytes:
-    from fleetmark.reports.plan.xlsx import book
-
-    return book.render(answer, created=provenance.created, command=provenance.command, language=language)
 
 
 def init(to: Path) -> list[Path]:

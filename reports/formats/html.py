@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from html import escape
 from itertools import groupby
@@ -16,10 +17,11 @@ from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
 from fleetmark.reports.formats.breakdown import embedded
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
-from fleetmark.reports.kit.document import Document, Section
+from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
 from fleetmark.reports.kit.page import Section as Heading
+from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 12  # to sections, at the top of the page
@@ -54,9 +56,9 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
-        "content": [Content(section) for section in sections],
+        "content": [Content(section, kind) for section in sections],
         "faces": [
-            {"number": n, "baseline": d.viewpoint, "content": [Content(s) for s in d.sections_for(kind)]}
+            {"number": n, "baseline": d.viewpoint, "content": [Content(s, kind) for s in d.sections_for(kind)]}
             for n, d in enumerate(seen)
         ]
         if len(seen) > 1
@@ -103,10 +105,12 @@ def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart]
 
 
 class Content:
-    """A section and its runs of consecutive exhibits of one kind."""
+    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages."""
 
-    def __init__(self, section: Section) -> None:
+    def __init__(self, section: Section, kind: Kind) -> None:
         self.section = section
+        if kind == "pdf":
+            self.section = replace(section, exhibits=tuple(p for e in section.exhibits for p in _pieces(e)))
 
     @property
     def runs(self) -> Iterator[tuple[str, list[Any]]]:
@@ -117,6 +121,14 @@ class Content:
                 yield kind, [(subject, list(findings)) for subject, findings in subjects]
             else:
                 yield kind, list(run)
+
+
+def _pieces(exhibit: Exhibit) -> Iterator[Exhibit]:
+    """Yield the exhibit, or the parts of a table that is wider than a page."""
+    if isinstance(exhibit, Tabular):
+        yield from pieces(exhibit.for_format("pdf"))
+    else:
+        yield exhibit
 
 
 def _link(folder: Path | None, path: str) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 from fleetmark.base.text import joined, message
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import Command, Document, Finding, Note, Section
+from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
 from fleetmark.reports.kit.prose import Prose
@@ -28,26 +29,52 @@ _ROLES = {
 }
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
-_SHEET = re.compile(r"\[([^\[\]]+)\]!")
+_REFERENCE = re.compile(r'"(?:[^"]|"")*"|\{(\w+)\}|\[([^\[\]!]+)\]!|\[(\w+)!(\w+)(?:!(-?\d+))?(?::(\w+)!(-?\d+))?\]')
+_LINES = 19  # rows for a chart in a tab of charts
+_TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # of records, results, inputs, and decisions of a solver
 
 
 def render(document: Document, language: Language) -> bytes:
     """Return the workbook. The same document always gives the same bytes."""
-    tables = list(_tables(document))
-    is_large = any(table.is_large for _, table in tables)
+    is_large = any(table.is_large for _, table in document.tables_for("xlsx"))
     book = Book(document.answer or document.title, document.created, language, on_disk=is_large)
     readme = book.sheet(message("Readme"), "#1F3A5F")
-    sheets = [
-        (book.sheet(_tab(section, table), COLOURS[0], in_rows=table.is_large), table) for section, table in tables
-    ]
-    names = {table.key: sheet.name for sheet, table in sheets}
-    for sheet, table in sheets:
-        _table(sheet, table, names)
-    for chart in (e for s in document.sections_for("xlsx") for e in s.exhibits if isinstance(e, Chart) and e.native):
-        _chart(book, chart, {table.key: (sheet, table) for sheet, table in sheets})
-    tabs = {sheet.name: table.title for sheet, table in sheets}
+    places, tabs = Places(), dict[str, str]()
+    for section in document.sections_for("xlsx"):
+        if section.is_sheet:
+            tabs |= _stacked(book, section, places)
+        else:
+            for table in _tables(section):
+                sheet = book.sheet(_tab(section, table), COLOURS[0], in_rows=table.is_large)
+                places[table.key] = Placed(sheet, table, HEAD_ROW)
+                tabs[sheet.name] = table.title
+    for placed in places.values():
+        _table(placed, places)
+    for section in document.sections_for("xlsx"):
+        charts = [e for e in section.exhibits if isinstance(e, Chart) and e.native]
+        if section.is_sheet:
+            _tab_charts(book, section, charts, places)
+        else:
+            for chart in charts:
+                _chart(book, chart, places)
     _readme(Prose(readme, readme.top(document.answer or document.title, document.title)), document, tabs)
     return book.bytes()
+
+
+def _stacked(book: Book, section: Section, places: Places) -> dict[str, str]:
+    """Add a tab with the tables of the section, below each other. Return its name and description."""
+    note = joined((e.text for e in section.exhibits if isinstance(e, Note)), " ")
+    tables = [table.for_format("xlsx") for table in section.exhibits if isinstance(table, Tabular)]
+    sheet = places.tabs[section.key] = book.sheet(section.title)
+    row = sheet.top(section.title, note)
+    for table in tables:
+        if len(tables) == 1:
+            places[table.key] = Placed(sheet, table, HEAD_ROW, is_stacked=True)
+            break
+        head = row + 1 + bool(table.notes) + any(column.group for column in table.columns)
+        places[table.key] = Placed(sheet, table, head, is_stacked=True, has_title=True)
+        row = places[table.key].last + 2
+    return {sheet.name: note}
 
 
 def _tab(section: Section, table: Tabular) -> str:
@@ -56,14 +83,21 @@ def _tab(section: Section, table: Tabular) -> str:
     return section.title if section.title and is_only else table.title
 
 
-def _tables(document: Document) -> Iterator[tuple[Section, Tabular]]:
-    """Yield the tables of the document. The findings of a section also become a table."""
-    for section in document.sections_for("xlsx"):
-        for kind, run in groupby(section.exhibits, type):
-            if kind is Finding:
-                yield section, _found(section, [e for e in run if isinstance(e, Finding)])
-            else:
-                yield from ((section, table.for_format("xlsx")) for table in section.tables_of(kind, list(run)))
+def _tables(section: Section) -> Iterator[Tabular]:
+    """Yield the tables of the section. Its findings also become a table."""
+    for kind, run in groupby(section.exhibits, type):
+        if kind is Finding:
+            findings = [e for e in run if isinstance(e, Finding) and not _is_sentence(e)]
+            yield from [_found(section, findings)] if findings else []
+        else:
+            yield from (table.for_format("xlsx") for table in section.tables_of(kind, list(run)))
+
+
+def _is_sentence(exhibit: Exhibit) -> bool:
+    """Return whether the exhibit is for the Readme: a sentence that belongs to no subject."""
+    if isinstance(exhibit, Finding):
+        return not (exhibit.subject or exhibit.details or exhibit.evidence)
+    return isinstance(exhibit, Note | Command)
 
 
 def _found(section: Section, findings: Sequence[Finding]) -> Tabular:
@@ -82,95 +116,245 @@ def _found(section: Section, findings: Sequence[Finding]) -> Tabular:
 def _readme(prose: Prose, document: Document, tabs: dict[str, str]) -> None:
     prose.sentences(document.facts)
     for section in document.sections_for("xlsx"):
-        spoken = [e for e in section.exhibits if isinstance(e, Note | Command)]
+        spoken = [e for e in section.exhibits if _is_sentence(e) and not section.is_sheet]
         if spoken:
             prose.heading(section.title)
         for exhibit in spoken:
             if isinstance(exhibit, Command):
                 prose.sentences([exhibit.text])
                 prose.sentences([exhibit.command], "code")
-            else:
+            elif isinstance(exhibit, Note | Finding):
                 prose.sentences([exhibit.text])
     prose.tabs(tabs)
 
 
-def _table(sheet: Sheet, table: Tabular, sheets: Mapping[str, str]) -> None:
-    sheet.top(table.title, joined(table.notes, " "))
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A table in its sheet. ``head``: the row of its heads. ``is_stacked``: its tab may have other tables, too.
+    ``has_title``: its title stands above it, not above the tab.
+    """
+
+    sheet: Sheet
+    table: Tabular
+    head: int
+    is_stacked: bool = False
+    has_title: bool = False
+
+    @property
+    def first(self) -> int:
+        """Return its first row of cells."""
+        return self.head + 1
+
+    @property
+    def last(self) -> int:
+        """Return its last row of cells, which is an empty one in a table without rows."""
+        return self.head + max(len(self.table.rows), 1)
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Return the place of each column of the sheet by its key."""
+        return {f"{c.key}_{end}" if end else c.key: n for n, (c, end, _) in enumerate(sheet_columns(self.table))}
+
+
+class Places(dict[str, Placed]):
+    """Where the tables are, by key. It replaces the references of formulas by addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tabs: dict[str, Sheet] = {}  # of sections that have one tab
+        self.ranks: dict[str, int] = {}  # by tab: the highest rank of its cells, for its colour
+        self.printed: dict[str, int] = {}  # by tab: the last column that is printed
+        self._columns: dict[str, dict[str, int]] = {}
+
+    def columns(self, key: str) -> dict[str, int]:
+        """Return the place of each column of a table by its key."""
+        if key not in self._columns:
+            self._columns[key] = self[key].columns
+        return self._columns[key]
+
+    def resolved(self, formula: str, placed: Placed, line: int) -> str:
+        """Return the formula of a cell in row ``line`` of the sheet. Strings in it remain as they are."""
+
+        def address(match: re.Match[str]) -> str:
+            own, sheet, table, first, row, last, last_row = match.groups()
+            if own:
+                return cell(line, self.columns(placed.table.key)[own])
+            if sheet:
+                return "'" + self[sheet].sheet.name.replace("'", "''") + "'!"
+            if not table:
+                return match[0]
+            there, columns = self[table], self.columns(table)
+            ends = [(there.first + int(row or 0), columns[first])]
+            if last:
+                ends.append((there.first + int(last_row), columns[last]))
+            elif not row:
+                ends.append((there.last, columns[first]))
+            if there.sheet is placed.sheet:
+                return ":".join(cell(*end) for end in ends)
+            return there.sheet.span(*ends[0], *ends[1]) if len(ends) > 1 else there.sheet.at(*ends[0])
+
+        return _REFERENCE.sub(address, formula)
+
+
+def _table(placed: Placed, places: Places) -> None:
+    sheet, table, head = placed.sheet, placed.table, placed.head
     columns = list(sheet_columns(table))
-    places = {f"{column.key}_{end}" if end else column.key: n for n, (column, end, _) in enumerate(columns)}
+    notes = joined(table.notes, " ")
+    if placed.has_title:
+        sheet.text(head - 1 - bool(notes) - any(c.group for c in table.columns), 0, table.title, "heading")
+    if placed.is_stacked:
+        sheet.text(head - 1, 0, notes, "note")
+    else:
+        sheet.top(table.title, notes)
     # Columns of plain numbers, of which there may be millions.
     plain = {
         n for n, column in enumerate(table.columns) if column.form and not column.formula and not column.has_interval
     }
     if table.is_large:  # written row by row; other heads are as high as the widths of their columns require
-        _heads(sheet, columns)
-    line = FIRST_ROW - 1
-    for line, cells in enumerate(table.rows, FIRST_ROW):
-        references = _References(line, places)
+        _heads(sheet, columns, head)
+    line = placed.head
+    for line, cells in enumerate(table.rows, placed.first):
+        if placed.is_stacked:
+            places.ranks[sheet.name] = max(places.ranks.get(sheet.name, 0), *map(_rank, cells))
         for place, (column, end, number) in enumerate(columns):
             shown = cells[number]
-            if number in plain and shown.value is not None and not shown.formula:
-                sheet.number(line, place, shown.value, column.form, "value")  # many cells: as fast as possible
+            if number in plain and shown.value is not None and not (shown.formula or shown.is_input or shown.form):
+                role = "solver" if shown.is_decided else "value"
+                sheet.number(line, place, shown.value, column.form, role)  # many cells: as fast as possible
             elif not end:
-                resolved = partial(_resolved, references=references, sheets=sheets)
-                _write(sheet, line, place, column, shown, resolved, is_head=line - FIRST_ROW in table.heads)
+                resolved = partial(places.resolved, placed=placed, line=line)
+                _write(sheet, line, place, column, shown, resolved, is_head=line - placed.first in table.heads)
             elif (value := shown.lo if end == "lo" else shown.hi) is not None:
                 sheet.number(line, place, value, _form(shown), "value")
     if not table.is_large:
-        _heads(sheet, columns)
-    sheet.filtered(HEAD_ROW, line, len(columns), frozen_columns=1)
+        _heads(sheet, columns, head)
+    _names(placed, [column for column, _, _ in columns])
+    _rules(placed, columns, places)
+    _view(placed, line, [column for column, _, _ in columns], places)
 
 
-def _heads(sheet: Sheet, columns: Sequence[tuple[Column, End, int]]) -> None:
+def _rank(shown: Cell) -> int:
+    return 3 if shown.is_decided else 2 if shown.is_input else 1 if shown.formula else 0
+
+
+def _names(placed: Placed, columns: Sequence[Column]) -> None:
+    """Name the ranges of columns that have a name."""
+    for name, run in groupby(enumerate(columns), lambda numbered: numbered[1].name):
+        if name:
+            places = [place for place, _ in run]
+            placed.sheet.book.name(name, placed.sheet.span(placed.first, places[0], placed.last, places[-1]))
+
+
+def _rules(placed: Placed, columns: Sequence[tuple[Column, End, int]], places: Places) -> None:
+    """Give cells the tone of the first rule of their column that is true, whatever the reader changes."""
+    for place, (column, end, _) in enumerate(columns):
+        for rule, tone in () if end else column.rules:
+            criteria = places.resolved(rule, placed, placed.first)
+            look = {"type": "formula", "criteria": criteria, "format": placed.sheet.book.style(_TONES[tone])}
+            placed.sheet.inner.conditional_format(
+                placed.first, place, placed.last, place, look | {"stop_if_true": True}
+            )
+
+
+def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) -> None:
+    """Freeze the heads, filter a table that has its tab for itself, and choose what is printed."""
+    sheet, printed = placed.sheet, [place for place, column in enumerate(columns) if not column.is_working]
+    names = sum(1 for _ in takewhile(lambda column: column.role in ("name", "side"), columns)) or 1
+    if placed.has_title:
+        sheet.frozen(HEAD_ROW, names)
+    else:
+        sheet.filtered(placed.head, line, len(columns), frozen_columns=names if placed.is_stacked else 1)
+    if placed.is_stacked:
+        sheet.inner.set_tab_color(_TABS[places.ranks.get(sheet.name, 0)])
+    if printed and not placed.table.is_working:
+        last = places.printed[sheet.name] = max(printed[-1], places.printed.get(sheet.name, 0))
+        if placed.has_title or len(printed) < len(columns):
+            sheet.printed(line, last)
+
+
+def _heads(sheet: Sheet, columns: list[tuple[Column, End, int]], row: int) -> None:
     """Write the heads of a table, below those of groups of columns."""
     for place, (column, _, _) in enumerate(columns):
         if column.group and (not place or columns[place - 1][0].group != column.group):
-            sheet.text(HEAD_ROW - 1, place, column.group, "heading")
-    sheet.heads(HEAD_ROW, [Head(title_of(c, end), c.unit, _WIDEST.get(c.role, 0)) for c, end, _ in columns])
-
-
-class _References(dict[str, str]):
-    """The cells of a row by the key of their column, named when a formula refers to them."""
-
-    def __init__(self, line: int, places: Mapping[str, int]) -> None:
-        self.line, self.places = line, places
-
-    def __missing__(self, key: str) -> str:
-        return cell(self.line, self.places[key])
-
-
-def _resolved(formula: str, references: Mapping[str, str], sheets: Mapping[str, str]) -> str:
-    """Return the formula with cells for columns of its row (``{key}``) and sheets for tables (``[key]!``)."""
-
-    def sheet(match: re.Match[str]) -> str:
-        return "'" + sheets[match[1]].replace("'", "''") + "'!"
-
-    return _SHEET.sub(sheet, formula.format_map(references))
+            sheet.text(row - 1, place, column.group, "heading")
+    sheet.heads(
+        row,
+        [Head(title_of(c, end), c.unit, c.width or _WIDEST.get(c.role, 0), is_right=c.right) for c, end, _ in columns],
+    )
 
 
 def _write(
     sheet: Sheet, line: int, place: int, column: Column, shown: Cell, resolved: Callable[[str], str], *, is_head: bool
 ) -> None:
-    formula, form = shown.formula or column.formula, column.form or _form(shown)
+    formula, form = shown.formula or column.formula, shown.form or column.form or _form(shown)
+    is_number = column.right or shown.value is not None
     if formula and (shown.value is not None or shown.formula):
-        value = shown.value if column.right else shown.text
-        sheet.formula(line, place, resolved(formula), value, form, "computed" if column.right else "word")
-    elif column.right and (shown.value is not None or shown.is_input):
-        sheet.number(line, place, shown.value, form, "input" if shown.is_input else "value")
+        role = "key" if shown.tone == "strong" else "computed"
+        value = shown.value if is_number and not (shown.value is None and shown.text) else shown.text
+        sheet.formula(line, place, resolved(formula), value, form, role if is_number else "word")
+    elif shown.value is not None if shown.is_input or shown.is_decided else column.right and shown.value is not None:
+        role = "input" if shown.is_input else "solver" if shown.is_decided else "value"
+        sheet.number(line, place, shown.value, form, role)
+    elif shown.is_input and not shown.text:
+        sheet.number(line, place, None, form, "input")
     else:
         role = "strong" if is_head else _TONES.get(shown.tone) or _ROLES.get(column.role, "text")
-        sheet.text(line, place, shown.text, role)
+        sheet.text(line, place, shown.text, "input" if shown.is_input else "solver" if shown.is_decided else role)
     if shown.limits:
         sheet.must_be_number(line, place, *shown.limits, shown.hint)
+    if shown.choices:
+        sheet.must_be_one_of(line, place, shown.choices)
     if shown.name:
         sheet.book.name(shown.name, sheet.at(line, place))
 
 
-def _chart(book: Book, chart: Chart, sheets: Mapping[str, tuple[Sheet, Tabular]]) -> None:
+def _tab_charts(book: Book, section: Section, charts: Sequence[Chart], places: Places) -> None:
+    """Draw the charts of a tab of their own, two in a row."""
+    sheet = places.tabs[section.key]
+    above = Placed(
+        sheet, Tabular("", "", (), ()), max((p.last + 2 for p in places.values() if p.sheet is sheet), default=HEAD_ROW)
+    )
+    for number, chart in enumerate(charts):
+        row, column = above.head + _LINES * (number // 2), 10 * (number % 2)
+        sheet.place(_drawn(book, chart, above, places), row, column, 610, 20 * (_LINES - 1))
+    sheet.inner.set_h_pagebreaks([above.head + 2 * _LINES * page for page in range(1, (len(charts) + 3) // 4)])
+
+
+def _drawn(book: Book, chart: Chart, placed: Placed, places: Places) -> Any:
+    """Return a native chart of series of any cells. Lines are drawn over areas and columns."""
+    native = chart.native
+    assert native is not None
+    stacked = [s for s in native.series if s.kind != "line"]
+    drawn = book.chart(stacked[0].kind, chart.title, subtype="stacked")
+    lines = book.chart("line", "")
+    for series in native.series:
+        given = {
+            "name": book.words(series.name).lstrip("="),
+            "categories": "=" + places.resolved(native.category, placed, 0),
+        }
+        given["values"] = "=" + places.resolved(series.values, placed, 0)
+        if series.kind == "line":
+            look: Any = {"line": {"color": series.colour, "width": 2.25, "dash_type": series.dash}}
+            lines.add_series(given | look | {"marker": {"type": "none"}})
+        elif series.colour:
+            look = {"fill": {"color": series.colour, "transparency": series.transparency}, "gap": 70}
+            drawn.add_series(given | look | ({"border": {"none": True}} if series.kind == "area" else {}))
+        else:
+            drawn.add_series(given | {"fill": {"none": True}, "border": {"none": True}})
+    if len(stacked) < len(native.series):
+        drawn.combine(lines)
+    hidden = [n for n, series in enumerate(native.series) if not series.colour]
+    drawn.set_legend({"position": "bottom", **({"delete_series": hidden} if hidden else {})})
+    axis = {"name": book.words(native.axis).lstrip("="), "num_format": native.form, "name_font": {"bold": False}}
+    drawn.set_y_axis(axis | GRID)
+    return drawn
+
+
+def _chart(book: Book, chart: Chart, places: Places) -> None:
     """Draw a native chart below its table."""
     native = chart.native
     assert native is not None
-    sheet, table = sheets[native.table]
+    sheet, table = places[native.table].sheet, places[native.table].table
 
     def cells(key: str) -> str:
         column = column_of(table, key)
@@ -204,4 +388,4 @@ def _form(shown: Cell) -> str:
     if shown.unit not in ("", "1") and shown.value is not None:
         form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
         return form if shown.value else f'0" {shown.unit.replace(chr(34), "")}"'
-    return shown.form or GENERAL
+    return shown.text_form or GENERAL

@@ -79,6 +79,7 @@ class Section:
 
     ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows its
     title first, and the rest when it is opened. ``is_beside``: a wide page shows it to the right of those before it.
+    ``is_sheet``: a workbook has one tab for all its tables and charts, below each other, and its notes above them.
     """
 
     key: str
@@ -87,6 +88,7 @@ class Section:
     only: tuple[Kind, ...] = ()
     is_folded: bool = False
     is_beside: bool = False
+    is_sheet: bool = False
 
     def tables_of(self, kind: type, run: Sequence[Exhibit]) -> Iterator[Tabular]:
         """Yield the tables of consecutive exhibits of one ``kind``; tiles become one table."""

@@ -24,14 +24,17 @@ class Column:
     """A column of a table.
 
     ``key``: its name in JSON and CSV. ``formula``: the formula that computes it in a workbook, with ``{key}`` for the
-    cell of another column in the same row, and ``[table]!`` before an address in the sheet of the table with that key.
+    cell of another column in the same row, ``[table]!`` before an address in the sheet of the table with that key,
+    ``[table!key!row]`` for a cell, ``[table!key!row:key!row]`` for a range, and ``[table!key]`` for a whole column.
     ``role``: ``name`` and ``side`` (a generation or candidate) identify a row, ``note`` is a sentence that only a few
     rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
     "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
     same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
     figures, if its cells have none in their text. ``plot``: an inline SVG beside the title, for pages. ``form``: the
     number format of its cells in a workbook, if it does not follow from their text.
-    ``has_interval``: whether its cells may have an interval.
+    ``has_interval``: whether its cells may have an interval. ``name``: the name of its cells in a workbook;
+    neighbouring columns with the same name are one range. ``rules``: formulas that give its cells a tone in a workbook
+    while they are true. ``width``: in characters, in a workbook. ``is_working``: a workbook does not print it.
     """
 
     key: str
@@ -46,6 +49,10 @@ class Column:
     plot: str = ""
     form: str = ""
     has_interval: bool = True
+    name: str = ""
+    rules: tuple[tuple[str, Tone], ...] = ()
+    width: int = 0
+    is_working: bool = False
 
     @property
     def right(self) -> bool:
@@ -66,9 +73,10 @@ class Cell:
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
     an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
     ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
-    ``limits``; ``hint`` is then its prompt. ``entry``: the number of the document's breakdown entry that a page opens
-    from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page. ``name``: the
-    name of the cell in a workbook.
+    ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is then its
+    prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown entry that a
+    page opens from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page.
+    ``name``: the name of the cell in a workbook. ``form``: as ``Column.form``, for this cell only.
     """
 
     text: str = ""
@@ -85,10 +93,13 @@ class Cell:
     formula: str = ""
     is_input: bool = False
     limits: tuple[float, float] | None = None
+    choices: tuple[str, ...] | str = ()
+    is_decided: bool = False
     entry: int | None = None
     details: tuple[str, ...] = ()
     anchor: str = ""
     name: str = ""
+    form: str = ""
 
     @property
     def shown(self) -> str:
@@ -101,7 +112,7 @@ class Cell:
         return joined([self.shown, *self.details])
 
     @property
-    def form(self) -> str:
+    def text_form(self) -> str:
         """Return the number format with which a workbook shows ``value`` as ``text``; empty if there is none."""
         match = _NUMBER.fullmatch(self.text)
         if self.value is None or match is None:
@@ -122,7 +133,7 @@ class Tabular:
     the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
     ``limits``: how many rows a format shows at most; it says how many are omitted. ``is_folded``: a page on a screen
     shows the title first, and the rest when it is opened. ``is_large``: the table may have millions of cells, so that
-    a workbook is written through files.
+    a workbook is written through files. ``is_working``: a workbook does not print it.
     """
 
     key: str
@@ -136,6 +147,7 @@ class Tabular:
     limits: Mapping[Kind, int] = field(default_factory=dict)
     is_folded: bool = False
     is_large: bool = False
+    is_working: bool = False
 
     def for_format(self, kind: Kind) -> Tabular:
         """Return the table with the columns that the format includes."""

@@ -87,13 +87,13 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A column's head: its name, its unit (below the name), its width in characters (by content where 0). ``role``: of
-    the texts below it, for who writes a table row by row."""
+    """A column's head: its name, its unit (below the name), its width in characters (by content where 0).
+    ``is_right``: it stands above numbers."""
 
     name: str
     unit: str = ""
     width: int = 0
-    role: str = "text"
+    is_right: bool = False
 
 
 class Book:
@@ -286,7 +286,8 @@ class Sheet:
         lines = 1
         for place, head in enumerate(heads, col):
             name, unit = self.book.words(head.name), self.book.words(head.unit)
-            self.inner.write_string(row, place, f"{name}\n{unit}" if unit else name, self.book.style("head"))
+            style = self.book.style("head of numbers" if head.is_right else "head")
+            self.inner.write_string(row, place, f"{name}\n{unit}" if unit else name, style)
             width = head.width or max(self._widths.get(place, 0), min(wide(name), 14), wide(unit))
             if head.width:
                 self._fixed[place] = head.width
@@ -308,19 +309,6 @@ class Sheet:
         """A width that content does not change."""
         self._fixed[col] = characters
 
-    def paint(self, where: str, roles: Mapping[str, str] | Mapping[bool, str]) -> None:
-        """Cells of ``where`` (without the sheet) that equal a word, or are true or false, take that role's colours."""
-        for value, role in roles.items():
-            criteria = {True: "TRUE", False: "FALSE"}.get(value) if isinstance(value, bool) else literal(str(value))
-            self.inner.conditional_format(
-                where, {"type": "cell", "criteria": "==", "value": criteria, "format": self.book.style(role)}
-            )
-
-    def scale(self, first_row: int, first_col: int, last_row: int, last_col: int) -> None:
-        """Numbers from white to orange, the larger the darker."""
-        colours = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5A15B"}
-        self.inner.conditional_format(first_row, first_col, last_row, last_col, colours)
-
     def must_be_number(self, row: int, col: int, lo: float, hi: float, hint: str) -> None:
         """The input accepts only numbers from ``lo`` to ``hi``; ``hint`` is its prompt and its error message."""
         prompt = self.book.words(hint)[:255]
@@ -337,9 +325,11 @@ class Sheet:
             },
         )
 
-    def must_be_one_of(self, row: int, col: int, values: Sequence[str | int]) -> None:
-        """The input takes these only (together at most 255 characters)."""
-        self.inner.data_validation(row, col, row, col, {"validate": "list", "source": list(values)})
+    def must_be_one_of(self, row: int, col: int, values: Sequence[str]) -> None:
+        """The input takes these only (together at most 255 characters). The values of a named range are suggested."""
+        named: Mapping[str, Any] = {"source": f"={values}", "error_type": "warning"}
+        given = named if isinstance(values, str) else {"source": list(values)}
+        self.inner.data_validation(row, col, row, col, {"validate": "list", **given})
 
     def printed(self, last_row: int, last_col: int) -> None:
         """The area to print, from the first cell on; the workings to its right are not printed."""

@@ -17,10 +17,12 @@ from fleetmark.reports.plan import charts, tables, terms
 from fleetmark.reports.plan.data import as_json
 from fleetmark.reports.plan.front import NO_PLAN, front, other_plan
 from fleetmark.reports.plan.model import PlanView, trades, view
+from fleetmark.reports.plan.workbook import book
 
 MOST_YEARS = 10  # cards with the cost of a year
 _READ: tuple[Kind, ...] = ("terminal", "markdown", "html", "pdf")  # formats that are read from top to bottom
-_BY_PERIOD: tuple[Kind, ...] = ("html", "pdf", "xlsx", "csv", "json")  # formats with room for every period
+_BY_PERIOD: tuple[Kind, ...] = ("html", "pdf", "csv", "json")  # formats with room for every period
+_STATIC: tuple[Kind, ...] = ("terminal", "markdown", "html", "pdf", "csv", "json")  # a workbook has live tables instead
 
 
 def document(answer: Answer, created: str, command: str, _: Language) -> Document:
@@ -52,22 +54,23 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     by_period = (tables.capacity_by_period(v), tables.sites_by_period(v))
     first = front(v)
+    yield from book.sections(v, _)
     yield Section("summary", "", tuple(_summary(v)))
     yield Section("risks", message("Largest risks"), tuple(Finding("", risk) for risk in first.risks))
     yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
-    yield Section("purchases", message("Purchases"), tuple(_purchases(v)))
+    yield Section("purchases", message("Purchases"), tuple(_purchases(v)), _STATIC)
     costs = tables.costs(v)
-    yield Section("costs", costs.title, (costs, *charts.costs(v, _)))
+    yield Section("costs", costs.title, (costs, *charts.costs(v, _)), _STATIC)
     yield Section("capacity", message("Capacity"), tuple(_capacity(v, _)), _READ)
     yield Section("capacity_periods", by_period[0].title, by_period[:1], _BY_PERIOD, is_folded=True)
     yield Section("sites", message("Sites"), (*charts.power(v, _), tables.sites(v)), _READ)
     yield Section("sites_periods", by_period[1].title, by_period[1:], _BY_PERIOD, is_folded=True)
-    yield Section("limits", message("Limits and alternatives"), tuple(_limits(v)))
+    yield Section("limits", message("Limits and alternatives"), tuple(_limits(v)), _STATIC)
     if v.answer.scenarios:
         compared = tables.compared(v.answer)
-        yield Section("scenarios", compared.title, (compared,))
-    yield Section("futures", message("Risks"), tuple(_risks(v, _)))
-    yield Section("inputs", message("Inputs"), tuple(_inputs(v)))
+        yield Section("scenarios", compared.title, (compared,), _STATIC)
+    yield Section("futures", message("Risks"), tuple(_risks(v, _)), _STATIC)
+    yield Section("inputs", message("Inputs"), tuple(_inputs(v)), _STATIC)
     yield _provenance(v.question, command)
 
 

@@ -341,5 +341,8 @@ def workloads(v: PlanView) -> Tabular:
 
 def sources(source: Mapping[str, Any]) -> Tabular:
     """Return the files and versions that the question was read from."""
-    columns = (Column("source", message("source"), "name"), Column("version", message("version or hash"), "code"))
+    columns = (
+        Column("source", message("source"), "name", name="question_source"),
+        Column("version", message("version or hash"), "code", name="question_source"),
+    )
     return Tabular("sources", message("Sources"), columns, [(Cell(k), Cell(str(x))) for k, x in source.items()])

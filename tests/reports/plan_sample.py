@@ -9,6 +9,7 @@ import pandas as pd
 
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.reports.formats import xlsx
 from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.document import document as plan_document
@@ -189,3 +190,8 @@ def plan(q: Question) -> Plan:
 def document(answer: Answer, language: Language = ENGLISH) -> Document:
     """The document of an answer at a fixed time."""
     return plan_document(answer, CREATED, COMMAND, language)
+
+
+def workbook(answer: Answer, *, created: str = "", command: str = "", language: Language = ENGLISH) -> bytes:
+    """The workbook of an answer."""
+    return xlsx.render(plan_document(answer, created, command, language), language)

@@ -29,7 +29,6 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.front import front
 from fleetmark.reports.plan.model import view
-from fleetmark.reports.plan.xlsx import book
 from tests.reports import plan_sample, rendered, sample
 from tests.reports.pages import Page, on_paper
 from tests.reports.shown import printed, shown
@@ -121,7 +120,7 @@ def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
     page = " ".join(Page(html_format.render(report, ENGLISH)).words.split())
     paper = " ".join(on_paper(pdf_format.render(report, ENGLISH), tmp_path).split())
     text = " ".join(printed(list(terminal_format.render(report, ENGLISH))).split())
-    workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
+    workbook = openpyxl.load_workbook(io.BytesIO(plan_sample.workbook(plan, created=CREATED)), data_only=True)
     cells = [
         shown(c.value, c.number_format)
         for sheet in workbook
@@ -151,7 +150,7 @@ def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
 
 def test_capacity_is_one_figure(plan: Answer) -> None:
     """Check that page and workbook use "capacity" for the capacity that remains if the worst domain is lost."""
-    workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
+    workbook = openpyxl.load_workbook(io.BytesIO(plan_sample.workbook(plan, created=CREATED)), data_only=True)
     rows = [row for sheet in workbook for row in sheet.iter_rows(values_only=True)]
     named = [n for n, row in enumerate(rows) if row[0] == "capacity"]
     block = next(row for n in named for row in rows[n : n + 12] if row[0] == "web")

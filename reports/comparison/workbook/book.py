@@ -45,7 +45,7 @@ def sections(face: Face, sides: Mapping[str, Side], folder: str, say: Say) -> It
     measured = sources(sides, place.titles)
     rows = classes.lines(place)
     weights, scores, headlines = classes.tables(place, rows, say)
-    conversion, capacity = _conversion(face, rows)
+    conversion, capacity = _conversion(face, rows, say)
     tabs: tuple[tuple[str, Message, tuple[Exhibit, ...]], ...] = (
         ("inputs", message("Inputs"), (_inputs(face),)),
         ("conversion", message("Conversion"), (conversion, *_bars(face, capacity))),
@@ -101,7 +101,7 @@ def _inputs(face: Face) -> Tabular:
 
 def _benchmarks(face: Face, place: Grid, say: Say) -> Tabular:
     comparison = face.comparison
-    worked = ratios.columns(comparison.baseline, _KEYS)
+    worked = ratios.columns(comparison.baseline, _KEYS, say)
     listed = (
         Column("candidate", message("candidate"), "side"),
         Column("class", message("class")),
@@ -178,12 +178,12 @@ def _ratio(
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
-def _conversion(face: Face, rows: Sequence[ClassRow]) -> tuple[Tabular, int]:
+def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, int]:
     """Return the classes by candidates, those of capacity first, and how many of these there are."""
     is_replaced = face.comparison.per == "server"
     columns = [Column("class", message("class"), "name"), Column("kind", message("kind"))]
     for k, side in enumerate(face.candidates):
-        columns += _conversion_columns(k, fmt.clean(side), is_replaced=is_replaced)
+        columns += _conversion_columns(k, fmt.clean(side), say, is_replaced=is_replaced)
     places = {(line.candidate.title, classes.title(line)): line for line in rows}
     names = {classes.title(line): line.kind for line in sorted(rows, key=lambda line: line.kind != Kind.CAPACITY)}
     table = []
@@ -198,7 +198,7 @@ def _conversion(face: Face, rows: Sequence[ClassRow]) -> tuple[Tabular, int]:
     return Tabular("conversion", title, tuple(columns), tuple(table), notes=(note,)), capacity
 
 
-def _conversion_columns(k: int, side: str, *, is_replaced: bool) -> Iterator[Column]:
+def _conversion_columns(k: int, side: str, say: Say, *, is_replaced: bool) -> Iterator[Column]:
     times = message("× baseline")
     listed: list[tuple[str, Message, Message, str]] = [
         ("ratio", message("worth, or so fast"), times, RATIO),
@@ -218,7 +218,8 @@ def _conversion_columns(k: int, side: str, *, is_replaced: bool) -> Iterator[Col
     ]
     for key, title, unit, form in listed:
         role = "number" if form else "verdict"
-        yield Column(f"{key}_{k}", title, role, unit=unit, group=side, form=form)  # type: ignore[arg-type]
+        rules = ratios.verdict_rules(f"verdict_{k}", say) if key == "verdict" else ()
+        yield Column(f"{key}_{k}", title, role, unit=unit, group=side, form=form, rules=rules)  # type: ignore[arg-type]
 
 
 def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell]:

@@ -165,7 +165,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
         Tabular(
             HEADLINES,
             message("Classes: what one candidate is worth, and how fast it is"),
-            _class_columns(grid),
+            _class_columns(grid, say),
             tuple(headlines),
             notes=(message("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),),
         ),
@@ -421,9 +421,9 @@ _SCORE_COLUMNS = (
 assert len(_SCORE_COLUMNS) == FIRST_COLUMN
 
 
-def _class_columns(grid: Grid) -> tuple[Column, ...]:
+def _class_columns(grid: Grid, say: Say) -> tuple[Column, ...]:
     times = message("× baseline")
-    worked = ratios.columns(grid.comparison.baseline, _KEYS)
+    worked = ratios.columns(grid.comparison.baseline, _KEYS, say)
     listed = (
         Column("candidate", message("candidate"), "name"),
         Column("class", message("class"), "name"),

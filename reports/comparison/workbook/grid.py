@@ -31,8 +31,8 @@ def cells(table: str, first: tuple[int, int], last: tuple[int, int] | None = Non
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as a string of a formula in which columns are named."""
-    return literal(text).replace("{", "{{").replace("}", "}}")
+    """Return ``text`` as a string of a formula."""
+    return literal(text)
 
 
 def figure(value: float | None, formula: str = "") -> Cell:

@@ -64,7 +64,7 @@ KEYS = ("ratio", "lo", "hi", "p", "verdict")
 WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
 
 
-def columns(baseline: str, keys: Sequence[str]) -> dict[str, Column]:
+def columns(baseline: str, keys: Sequence[str], say: Say) -> dict[str, Column]:
     """Return the columns of KEYS, WORKINGS and the adjusted p, by key."""
     times, log = message("× baseline"), message("ln²")
     listed = (
@@ -73,7 +73,7 @@ def columns(baseline: str, keys: Sequence[str]) -> dict[str, Column]:
         Column("hi", message("to"), "number", unit=times, form=RATIO),
         Column("p", "p", "number", unit=message("two-sided"), form=P_VALUE),
         Column("p_adjusted", message("p among all"), "number", unit=message("Benjamini-Hochberg"), form=P_VALUE),
-        Column("verdict", message("verdict"), "verdict"),
+        Column("verdict", message("verdict"), "verdict", rules=verdict_rules("verdict", say)),
         Column("n_a", message("hosts, baseline"), "number", unit=fmt.clean(baseline), form=INTEGER),
         Column("n_b", message("hosts, candidate"), "number", unit=message("candidate"), form=INTEGER),
         Column("delta", message("ln ratio"), "number", form=LOG),
@@ -83,7 +83,13 @@ def columns(baseline: str, keys: Sequence[str]) -> dict[str, Column]:
         Column("df", message("degrees of freedom"), "number", form="0.00"),
         Column("t", "t", "number", form="0.00"),
     )
-    return {column.key: column for column in listed if column.key in keys}
+    return {c.key: replace(c, is_working=c.key in WORKINGS) for c in listed if c.key in keys}
+
+
+def verdict_rules(key: str, say: Say) -> tuple[tuple[str, Tone], ...]:
+    """Return the tones of a column of verdicts, which follow the words that its formulas give."""
+    words = ((say(word(verdict)), tone) for verdict, tone in VERDICTS.items() if tone)
+    return tuple((f"{{{key}}}={quoted(text)}", tone) for text, tone in words)
 
 
 def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:

@@ -101,6 +101,16 @@ class Numbers(Ledger):
         """The year of each period: its number among the names, from 1."""
         return [self.year_names.index(name) + 1 for name in years(self.question)]
 
+    @cached_property
+    def pairs_of_worth(self) -> list[tuple[str, str]]:
+        """(SKU, workload) of each equivalence."""
+        return [(a, b) for a, sku in self.question.skus.items() for b in sku.worth]
+
+    def worth_cells(self, workload: str, sku: str) -> tuple[str, str]:
+        """References to E of a SKU for a workload, and to the utilisation of its servers for it."""
+        row = self.pairs_of_worth.index((sku, workload))
+        return f"[worth!value!{row}]", f"[worth!used!{row}]"
+
     def watt_year(self) -> float:
         """Money for one W of servers over one year at the question's energy price and PUE, with its carbon."""
         q = self.question

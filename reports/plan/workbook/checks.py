@@ -1,0 +1,377 @@
+"""The table of checks: formulas for the slack of every limit of the plan, and whether the limit is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetmark.base.text import Message, joined, message
+from fleetmark.demand.columns import YES
+from fleetmark.planner.capacity.question import SURVIVES
+from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.kit.workbook import literal
+from fleetmark.reports.plan.workbook.cells import across, at, down, grid, live, numbers, periods
+from fleetmark.reports.plan.workbook.limits import losses
+from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
+
+TOLERANCE = 1e-6  # rounding of the solver, as a share of the limit, or of 1 if the limit is less
+_DIGITS = 6
+_SLACK = "#,##0.####;[Red]-#,##0.####;0"
+
+Slack = tuple[str, float | None]  # a formula and its value
+Formula = Callable[[int], str]  # period to formula
+Value = Callable[[int], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A limit: its ``kind``, the ``subject`` that it applies to, the ``unit`` of its ``slack`` (one cell, or one per
+    period), and the ``size`` of the limit, for the tolerance.
+    """
+
+    kind: Message
+    subject: str
+    unit: Message | str
+    slack: Sequence[Slack]
+    size: Slack = ("1", 1.0)
+
+    @property
+    def least(self) -> float | None:
+        """Return the least slack of all periods; None if there is no limit."""
+        return min((value for _, value in self.slack if value is not None), default=None)
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the limit is kept."""
+        return (self.least or 0.0) >= -TOLERANCE * max(1.0, self.size[1] or 0.0)
+
+
+def table(n: Numbers, checks: Sequence[Check]) -> Tabular:
+    """Return the table of the tab Checks."""
+    kept: tuple[tuple[str, str], ...] = (("{kept}=FALSE", "bad"), ("{kept}=TRUE", "good"))
+    columns = (
+        Column("kind", message("limit"), "name", width=44),
+        Column("subject", message("of"), "name", width=34),
+        Column("unit", message("unit"), width=16),
+        numbers("kept", message("kept"), rules=kept, width=9),
+        numbers("least", message("least slack"), _SLACK, width=14),
+        numbers("size", message("size of the limit"), "#,##0.##", width=14),
+        *periods(n, _SLACK),
+    )
+
+    def row(i: int) -> Sequence[Cell]:
+        check = checks[i]
+        slacks = [live(formula, value) for formula, value in check.slack]
+        span = f"{{p0}}:{{p{len(slacks) - 1}}}"
+        size, scale = check.size
+        return (
+            Cell(check.kind),
+            Cell(check.subject),
+            Cell(check.unit),
+            live("N({least})>=-checks_tolerance*MAX(1,{size})", check.is_kept),
+            live(f'IF(COUNT({span})=0,"",MIN({span}))', check.least),
+            live(f"N({size})", scale or 0.0),
+            *slacks,
+            *[Cell()] * (n.periods - len(slacks)),
+        )
+
+    note = message("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit.")
+    return grid("checks", message("Checks"), columns, len(checks), row, notes=(note,))
+
+
+def every(n: Numbers) -> Iterator[Check]:
+    """Yield every limit of the plan."""
+    for i in range(len(n.workloads)):
+        yield _demand(n, i)
+        for line, (j, k, d) in enumerate(losses(n)):
+            if j == i:
+                yield _survival(n, i, line, n.lost(k, d))
+    for i in range(len(n.workloads)):
+        yield _allowed(n, i)
+        yield _as_solved(n, i)
+    yield from _of_allocation(n)
+    yield from _of_sites(n)
+    yield from _of_domains(n)
+    yield from _of_supply(n)
+    yield _budget(n)
+    for p in range(len(n.pairs)):
+        yield from _of_pair(n, p)
+    yield from _of_inputs(n)
+
+
+def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None) -> list[Slack]:
+    """Return a cell with the rounded slack per period, or an empty cell if the formula ``unless`` is true.
+
+    Rounding removes the numerical noise of a difference between large numbers.
+    """
+    cells: list[Slack] = []
+    for t in range(n.periods):
+        result, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"
+        cells.append(
+            (
+                f'IF({unless(t)},"",{formula})' if unless else formula,
+                None if result is None else round(result, _DIGITS) + 0.0,
+            )
+        )
+    return cells
+
+
+def _size(n: Numbers, i: int) -> Slack:
+    """Return the largest planned demand of a workload."""
+    return f"MAX({across('planned', i, n.periods - 1)})", float(n.planned[i].max())
+
+
+def _demand(n: Numbers, i: int) -> Check:
+    slack = n.done(i) - n.planned[i]
+    cells = _row(n, lambda t: f"{at('done', t, i)}-{at('planned', t, i)}", lambda t: float(slack[t]))
+    work = n.question.workloads[n.workloads[i]]
+    return Check(message("demand is met"), work.name, work.unit, cells, _size(n, i))
+
+
+def _survival(n: Numbers, i: int, line: int, lost: str) -> Check:
+    slack = n.delivered(i, lost) - n.planned[i]
+    lasts = bool(lost) and n.question.survives(n.workloads[i])
+    cells = _row(
+        n,
+        lambda t: at("above", t, line),
+        lambda t: float(slack[t]) if lasts else None,
+        lambda t: f'OR({at("above", t, line)}="",{at("workloads", "counts", i)}<>"{SURVIVES}")',
+    )
+    work = n.question.workloads[n.workloads[i]]
+    what = joined([work.name, n.sites[losses(n)[line][1]]])
+    return Check(message("demand is met with a domain gone"), what, work.unit, cells, _size(n, i))
+
+
+def _allowed(n: Numbers, i: int) -> Check:
+    work = n.question.workloads[n.workloads[i]]
+    mine = [(c, n.pairs[p][1]) for c, (w, p) in enumerate(n.combos) if w == work.name]
+    wrong = [c for c, site in mine if work.sites and site not in work.sites]
+    cells = _row(
+        n,
+        lambda t: (
+            f"-SUMIFS({down('allocation', f'share_{t}')},{down('allocation', 'workload_no')},{i + 1},"
+            f"{down('allocation', 'may')},0)"
+        ),
+        lambda t: -float(n.share[wrong, t].sum()),
+    )
+    return Check(message("runs only where it may"), work.name, message("share of a server"), cells)
+
+
+def _as_solved(n: Numbers, i: int) -> Check:
+    """Check that a workload still uses the pool for which the plan was solved."""
+    name, pool = n.workloads[i], n.question.pool(n.workloads[i])
+    own, other = at("workloads", "dedicated", i), at("workloads", "pool", i)
+    now = f'IF({own}="{YES}",{at("workloads", "name", i)},{other}&"")'
+    slack = f'IF(OR({now}="",EXACT({now},{literal(pool)})),0,-1)'
+    return Check(message("shares servers as solved"), name, message("1 or 0"), [(slack, 0.0)])
+
+
+def _of_allocation(n: Numbers) -> Iterator[Check]:
+    """Yield the checks of server shares and of dedicated pools."""
+    if not n.combos:
+        return
+    what, unit = message("shares in Allocation"), message("share of a server")
+    fewer = _row(
+        n,
+        lambda t: f"SUMPRODUCT(MIN({down('allocation', f'share_{t}')}-{down('allocation', f'working_{t}')}))",
+        lambda t: float((n.share[:, t] - n.share_working[:, t]).min()),
+    )
+    yield Check(message("no more work than are there for it"), what, unit, fewer)
+    slack = _row(n, lambda t: f"MIN({down('allocation', f'share_{t}')})", lambda t: float(n.share[:, t].min()))
+    yield Check(message("not below 0"), what, unit, slack)
+    for j, (name, p) in enumerate(n.own):
+        cells = [at("pools", t, j) for t in range(n.periods)]
+        servers = n.pooled[name][p]
+        slack = _row(
+            n,
+            lambda t, cells=cells: f"MIN({cells[t]},-ABS({cells[t]}-ROUND({cells[t]},0)))",  # type: ignore[misc]
+            lambda t, servers=servers: min(0.0, float(servers[t])),  # type: ignore[misc]
+        )
+        yield Check(message("whole servers, none below 0"), joined([name, *n.pairs[p]]), message("servers"), slack)
+        mine = [c for c, own in enumerate(n.own_of) if own == j]
+        yield _shared(n, joined([name, *n.pairs[p]]), mine, "pool_no", j + 1)
+
+
+def _shared(n: Numbers, what: str, mine: Sequence[int], col: str, number: int) -> Check:
+    """Check that the shares of a pool's servers add up to at most all of them.
+
+    The pool's rows of the tab Allocation have ``number`` in the column ``col``.
+    """
+    stays = np.array([not n.question.yields(n.combos[c][0]) for c in mine], dtype=bool)
+    common = f",{down('allocation', 'pool_no')},0" if col != "pool_no" else ""
+    rows = f"{down('allocation', col)},{number}{common}"
+    used = np.maximum(n.share_working[mine].sum(axis=0), n.share[mine][stays].sum(axis=0))
+    cells = _row(
+        n,
+        lambda t: (
+            f"1-MAX(SUMIFS({down('allocation', f'working_{t}')},{rows}),"
+            f"SUMIFS({down('allocation', f'share_{t}')},{rows},{down('allocation', 'stays')},1))"
+        ),
+        lambda t: float(1 - used[t]),
+    )
+    return Check(message("no server is used twice"), what, message("share of a server"), cells)
+
+
+def _of_sites(n: Numbers) -> Iterator[Check]:
+    q = n.question
+    racks, liquid = n.racks(liquid=False), n.racks(liquid=True)
+    for k, site in enumerate(q.sites.values()):
+        yield _limit(n, "power", k, message("power of the site"), "W", site.power_w, n.budgeted_w)
+        yield _limit(n, "units", k, message("rack units of the site"), "U", site.rack_units, n.rack_units)
+        yield _limit(n, "ports", k, message("ports of the site"), message("ports"), site.ports, n.ports)
+        yield _limit(n, "racks", k, message("positions for racks"), message("positions"), site.racks, racks)
+        cooled = site.liquid_racks
+        yield _limit(n, "liquid", k, message("liquid-cooled positions"), message("positions"), cooled, liquid)
+        yield _limit(n, "spent", k, message("money for purchases at the site"), q.currency, site.budget, n.spent)
+
+
+def _limit(
+    n: Numbers, block: str, k: int, kind: Message, unit: Message | str, limit: float | None, used: Floats
+) -> Check:
+    head = at(block, "limit", k)
+    cells = _row(
+        n,
+        lambda t: f"{head}-{at(block, t, k)}",
+        lambda t: None if limit is None else limit - float(used[k, t]),
+        lambda _: f'{head}=""',
+    )
+    return Check(kind, n.sites[k], unit, cells, (head, limit))
+
+
+def _of_domains(n: Numbers) -> Iterator[Check]:
+    """Yield the checks of the power of rows and feeds, against the planned limits."""
+    for name, most in n.question.domains_w.items():
+        here = [k for k, site in enumerate(n.sites) if name in n.question.domains(site)]
+        drawn = n.domain_w(name)
+
+        def slack(t: int, most: float = most, here: Sequence[int] = here) -> str:
+            return f"{most!r}-({'+'.join(at('power', t, k) for k in here) or '0'})"
+
+        cells = _row(n, slack, lambda t, most=most, drawn=drawn: float(most - drawn[t]))  # type: ignore[misc]
+        yield Check(message("power of the row or feed"), name, "W", cells, (repr(most), most))
+
+
+def _of_supply(n: Numbers) -> Iterator[Check]:
+    """Yield the checks that the supply covers the orders."""
+    for j, supply in enumerate(n.question.supply):
+        of, ordered = n.question.supplied(supply), n.supplied(supply)
+        mine = [p for p, (s, _) in enumerate(n.pairs) if s in of]
+
+        def slack(t: int, j: int = j, mine: Sequence[int] = mine) -> str:
+            return f"{at('supply', 'maximum', j)}-({'+'.join(at('buy', t, p) for p in mine) or '0'})"
+
+        def unless(t: int, j: int = j) -> str:
+            when = at("supply", "period", j)
+            return f'AND({when}<>"",{when}&""<>{at("periods", "name", t)}&"")'
+
+        values = [float(supply.maximum - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
+        cells = _row(n, slack, values.__getitem__, unless)
+        yield Check(message("can be had"), supply.item, message("servers"), cells)
+
+
+def _budget(n: Numbers) -> Check:
+    budget = list(n.question.budget) or [None] * n.periods
+    spent = n.kinds["purchase"]
+
+    def slack(t: int) -> float | None:
+        limit = budget[t]
+        return None if limit is None else limit - float(spent[t])
+
+    cells = _row(
+        n,
+        lambda t: f"{at('periods', 'budget', t)}-{at('kinds', t)}",
+        slack,
+        lambda t: at("periods", "budget", t) + '=""',
+    )
+    size = (f"MAX({down('periods', 'budget')})", max((b for b in budget if b is not None), default=0.0))
+    return Check(message("money for purchases in the period"), message("all sites"), n.question.currency, cells, size)
+
+
+def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
+    s, k = n.pairs[p]
+    sku, site = n.question.skus[s], n.question.sites[k]
+    what, servers = joined([s, k]), message("servers")
+    spares, least = (at("figures", name, p) for name in ("spares", "minimum_order"))
+    price = at("skus", "price", n.skus.index(s))
+    lot = at("skus", "lot", n.skus.index(s))
+    windows = at("sites", "windows", n.sites.index(k))
+    listed = f'","&SUBSTITUTE({windows}&"",", ",",")&","'
+    buy, active, installed = n.buy[p], n.active[p], n.installed[p]
+    late = np.cumsum(n.retire[p]) - n.must_leave[p]
+
+    def idle(t: int) -> str:
+        return f"{at('installed', t, p)}-{at('active', t, p)}-IF({at('active', t, p)}>0,{spares},0)"
+
+    def integer_slack(t: int) -> str:
+        cells = [at(table, t, p) for table in ("buy", "retire", "active")]
+        return f"MIN({','.join([at('installed', t, p), *cells, *(f'-ABS({c}-ROUND({c},0))' for c in cells)])})"
+
+    def least_count(t: int) -> float:
+        counts = [float(a[p, t]) for a in (n.buy, n.retire, n.active)]
+        return min(float(installed[t]), *counts, *(-abs(c - round(c)) for c in counts))
+
+    rows: Sequence[tuple[Message, Formula, Value, Formula | None]] = (
+        (
+            message("active are installed, spares beside them"),
+            idle,
+            lambda t: float(installed[t] - active[t] - (site.spares if active[t] > 0 else 0)),
+            None,
+        ),
+        (
+            message("gone at the age limit"),
+            lambda t: f"{at('have_left', t, p)}-{at('must_leave', t, p)}",
+            lambda t: float(late[t]),
+            None,
+        ),
+        (
+            message("orders are of the minimum at least"),
+            lambda t: f"{at('buy', t, p)}-{least}",
+            lambda t: float(buy[t] - sku.minimum_order) if buy[t] else None,
+            lambda t: f"{at('buy', t, p)}=0",
+        ),
+        (
+            message("ordered only while sold"),
+            lambda t: f"-{at('buy', t, p)}",
+            lambda t: -float(buy[t]) if sku.price is None else None,
+            lambda t: f'{price}<>""',
+        ),
+        (
+            message("orders are of whole lots"),
+            lambda t: f"-MOD({at('buy', t, p)},MAX(N({lot}),1))",
+            lambda t: -float(buy[t] % sku.lot),
+            None,
+        ),
+        (
+            message("retired in the site's windows"),
+            lambda t: f"-{at('retire', t, p)}",
+            lambda t: None if site.windows is None or t in site.windows else -float(n.retire[p, t]),
+            lambda t: f'OR({windows}="",ISNUMBER(FIND(","&{at("periods", "name", t)}&",",{listed})))',
+        ),
+        (message("whole servers, none below 0"), integer_slack, least_count, None),
+    )
+    for kind, formula, value, unless in rows:
+        yield Check(kind, what, servers, _row(n, formula, value, unless))
+    mine = [c for c, (_, pair) in enumerate(n.combos) if pair == p and n.own_of[c] is None]
+    if mine:
+        yield _shared(n, what, mine, "pair_no", p + 1)
+    if n.own:
+        rest = f"SUMIFS({{}},{down('pools', 'pair_no')},{p + 1})"
+        fit = _row(
+            n, lambda t: f"{at('active', t, p)}-{rest.format(down('pools', t))}", lambda t: float(n.common[p, t])
+        )
+        yield Check(message("servers of pools are active"), what, servers, fit)
+
+
+def _of_inputs(n: Numbers) -> Iterator[Check]:
+    q = n.question
+    for i, (s, w) in enumerate(n.pairs_of_worth):
+        slack = (f"{CAP:g}-{at('worth', 'used', i)}", CAP - q.utilisation(s, w))
+        most = message("utilisation at most {cap}", cap=f"{CAP:.0%}")
+        yield Check(most, joined([w, s]), message("share of a server"), [slack])
+    start = down("figures", "start")
+    missing = float(n.start.sum() - sum(c.count for c in q.fleet if not c.ordered))
+    cells = [(f'SUM({start})-SUMPRODUCT((fleet_arrives="")*fleet_count)', missing)]
+    yield Check(message("all servers in place are in the plan"), message("Fleet"), message("servers"), cells)

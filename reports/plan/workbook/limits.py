@@ -1,0 +1,232 @@
+"""The tables that compare the plan with its limits: sizing, failure domains, rack and power, refresh, scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fleetmark.base.text import message
+from fleetmark.demand.columns import AMOUNT
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.plan.workbook.cells import across, at, by_period, down, grid, live, names, numbers
+from fleetmark.reports.plan.workbook.numbers import Floats, Numbers, servers_for
+from fleetmark.reports.plan.workbook.stock import pair_labels
+
+_WORK, _WHOLE, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
+_MULTIPLIERS = (0.8, 1.0, 1.2)
+_OTHER = 1.5  # the first value of the multiplier's input
+
+
+def rounded_up(demand: str, one: str) -> str:
+    """Return the formula of servers for a demand. It rounds first, because noise differs between programs."""
+    return f"ROUNDUP(ROUND({demand}/({one}),6),0)"
+
+
+def able(n: Numbers, workload: str) -> list[str]:
+    """Return the SKUs that can serve a workload."""
+    return [s for s in n.skus if workload in n.question.skus[s].worth]
+
+
+def sizing(n: Numbers) -> Iterator[Tabular]:
+    """Yield, for each workload, the servers of one SKU alone that it needs."""
+    for i, w in enumerate(n.workloads):
+        skus = able(n, w)
+        one = numbers("rate", message("E u: work of one server"), "#,##0.0000", width=16)
+        labels = (*names(sku=message("SKU")), one)
+        rows = []
+        for s in skus:
+            e, u = n.worth_cells(w, s)
+            rows.append((Cell(s), live(f"{e}*{u}", n.question.rate(s, w))))
+
+        def cell(j: int, t: int, i: int = i, w: str = w, skus: Sequence[str] = skus) -> Cell:
+            formula = rounded_up(at("planned", t, i), "{rate}")
+            return live(formula, servers_for(n.planned[i, t], n.question.rate(skus[j], w)))
+
+        title = message("Servers needed for {workload}", workload=w)
+        yield by_period(n, f"sizing_{i}", title, labels, rows, cell, _WHOLE)
+
+
+def losses(n: Numbers) -> list[tuple[int, int, int]]:
+    """Return the losses of a failure domain: workload, site, and number of the site's domain."""
+    return [(i, k, d) for i in range(len(n.workloads)) for k in range(len(n.sites)) for d in range(n.most_domains)]
+
+
+def lost(n: Numbers) -> Iterator[Tabular]:
+    """Yield the capacity left without each failure domain, and how far it is above the planned demand."""
+    listed = losses(n)
+    labels = names(
+        workload=message("workload"), site=message("without the domain of"), domain=message("failure domain")
+    )
+    rows = [
+        (Cell(n.workloads[i]), Cell(n.sites[k]), live(at("sites", f"domain_{d}", k), n.lost(k, d)))
+        for i, k, d in listed
+    ]
+    left = [n.delivered(i, n.lost(k, d)) if n.lost(k, d) else None for i, k, d in listed]
+    domains = down("sites", "domains", 0, len(n.sites) - 1)
+    all_sites = f"ROW({domains})-ROW({at('sites', 'domains')})+1"
+
+    def remaining(line: int, t: int) -> Cell:
+        stays = f'ISERROR(FIND(","&{{domain}}&",",{domains}))'
+        same = f"{down('allocation', 'workload_no')},{listed[line][0] + 1}"
+        work = f"SUMIFS({down('allocation', f'work_{t}')},{same},{down('allocation', 'site_no')},{all_sites})"
+        values = left[line]
+        return live(f'IF({{domain}}="","",SUMPRODUCT({stays}*{work}))', None if values is None else values[t])
+
+    def above(line: int, t: int) -> Cell:
+        values, i = left[line], listed[line][0]
+        slack = None if values is None else round(float(values[t] - n.planned[i, t]), 6) + 0.0
+        capacity = at("left", t, line)
+        return live(f'IF({capacity}="","",ROUND({capacity}-{at("planned", t, i)},6))', slack)
+
+    yield by_period(n, "left", message("Capacity left, in the unit of the workload"), labels, rows, remaining, _WORK)
+    table = by_period(n, "above", message("Capacity left, less the planned demand"), labels, rows, above, _WORK)
+    yield ruled(table, n, "{period}<-1E-6")
+
+
+def ruled(table: Tabular, n: Numbers, rule: str) -> Tabular:
+    """Return the table with bad news where the ``rule`` about a ``{period}`` is true."""
+    keys = {f"p{t}" for t in range(n.periods)}
+    columns = tuple(
+        replace(c, rules=((rule.replace("{period}", f"{{{c.key}}}"), "bad"),)) if c.key in keys else c
+        for c in table.columns
+    )
+    return replace(table, columns=columns)
+
+
+def rack(n: Numbers) -> Iterator[Tabular]:
+    """Yield power, rack units, ports, positions and money spent, against each site's limits."""
+    q, positions = n.question, message("positions")
+    power = message("Power of all installed servers, as it counts against the limit")
+    yield _limited(n, "power", power, "W", "power_w", "peak", n.budgeted_w)
+    yield _limited(n, "units", message("Rack units"), "U", "rack_units", "rack_units", n.rack_units)
+    yield _limited(n, "ports", message("Ports"), message("ports"), "ports", "ports", n.ports)
+    racks, liquid = (n.racks(liquid=is_liquid) for is_liquid in (False, True))
+    yield _limited(n, "racks", message("Positions for racks"), positions, "racks", "racks", racks)
+    yield _limited(n, "liquid", message("Liquid-cooled positions"), positions, "liquid_racks", "liquid", liquid)
+    spent = message("Money for purchases, since the start")
+    yield _limited(n, "spent", spent, q.currency, "budget", "", n.spent)
+    yield by_period(
+        n,
+        "power_limit",
+        message("Power limits for charts"),
+        names(site=message("site")),
+        [[Cell(site)] for site in n.sites],
+        lambda k, _: live(at("power", "limit", k), q.sites[n.sites[k]].power_w),
+        _WHOLE,
+        is_working=True,
+    )
+
+
+def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: str, used: Floats) -> Tabular:
+    """Return the use of a limit at each site: of installed servers, or the sum of orders if there is no ``figure``."""
+    labels = (
+        *names(site=message("site")),
+        Column("unit", message("unit")),
+        numbers("limit", message("limit"), "#,##0.##", width=14),
+    )
+    rows = []
+    for k, site in enumerate(n.sites):
+        source = at("sites", limit, k)
+        value = getattr(n.question.sites[site], limit)
+        rows.append((Cell(site), Cell(unit), live(f'IF({source}="","",{source})', value)))
+    site_no = down("figures", "site_no")
+
+    def cell(k: int, t: int) -> Cell:
+        each, servers = (down("figures", figure), "installed") if figure else (down("paid", t), "buy")
+        before = "" if figure or not t else f"{{p{t - 1}}}+"
+        return live(f"{before}SUMPRODUCT(({site_no}={k + 1})*{each}*{down(servers, t)})", used[k, t])
+
+    def highest(k: int) -> Cell:
+        maximum = getattr(n.question.sites[n.sites[k]], limit)
+        share = None if not maximum else used[k].max() / maximum
+        return live(f'IF(N({{limit}})=0,"",MAX({{p0}}:{{p{n.periods - 1}}})/{{limit}})', share)
+
+    top = numbers("highest", message("highest use of the limit"), _SHARE, width=14), highest
+    table = by_period(n, key, title, labels, rows, cell, _WHOLE, last=[top])
+    return ruled(table, n, 'AND({limit}<>"",{period}>{limit}*(1+1E-9))')
+
+
+def refresh(n: Numbers) -> Iterator[Tabular]:
+    """Yield how many servers will have reached their age limit, and how many have been retired, since the start."""
+    rows = [(live(at("buy", "sku", i), s), live(at("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
+    retired = np.cumsum(n.retire, axis=1)
+
+    def leaving(i: int, t: int) -> Cell:
+        limit, number = at("figures", "age_limit", i), at("periods", "no", t)
+        arrivals = across("arrive", i, n.periods - 1)
+        bought = f"IF({number}>{limit},SUM({at('arrive', 0, i)}:INDEX({arrivals},{number}-{limit})),0)"
+        in_place = (
+            'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")'
+            f"*(fleet_age+{number}-1>={limit})*fleet_count)"
+        )
+        return live(f'IF({limit}="",0,{in_place}+{bought})', n.must_leave[i, t])
+
+    def left(i: int, t: int) -> Cell:
+        before = f"{{p{t - 1}}}+" if t else ""
+        return live(f"{before}{at('retire', t, i)}", retired[i, t])
+
+    must = message("Have reached their age limit by then: servers")
+    yield by_period(n, "must_leave", must, pair_labels(), rows, leaving, _WHOLE)
+    yield by_period(n, "have_left", message("Have been retired by then: servers"), pair_labels(), rows, left, _WHOLE)
+
+
+def scenarios(n: Numbers) -> Iterator[Tabular]:
+    """Yield the servers of one SKU that a workload needs, by demand and by the ends of E's interval."""
+    chosen = Cell("", n.periods, is_input=True, choices=tuple(str(t + 1) for t in range(n.periods)), form="0")
+    hint = message("a multiple of the demand: a number, 0 to 1000")
+    multiplier = Cell("", _OTHER, is_input=True, limits=(0, 1000), hint=hint, form="0.00")
+    period = live(f"INDEX({down('periods', 'name')},scenario_period)", n.question.periods[-1])
+    value = numbers("value", message("value"))
+    rows = (
+        (Cell(message("period (number, see Inputs)")), replace(chosen, name="scenario_period"), period),
+        (
+            Cell(message("demand, a multiple of the median, of your own")),
+            replace(multiplier, name="scenario_multiplier"),
+            Cell(),
+        ),
+    )
+    columns = (*names(input=message("input")), value, Column("shown", message("period")))
+    yield Tabular("scenario_inputs", message("Scenario"), columns, rows)
+    yield by_workload(n)
+    ends = (("lo", message("E at lo")), ("value", message("E")), ("hi", message("E at hi")))
+    times = (*_MULTIPLIERS, None)
+    for i, w in enumerate(n.workloads):
+        columns = (
+            *names(sku=message("SKU")),
+            *(
+                numbers(f"{end}_{m}", message("demand × {m}", m="…" if m is None else f"{m:g}"), _WHOLE, group=title)
+                for end, title in ends
+                for m in times
+            ),
+        )
+
+        def row(j: int, i: int = i, w: str = w) -> Iterator[Cell]:
+            s = able(n, w)[j]
+            worth, place = n.question.skus[s].worth[w], n.pairs_of_worth.index((s, w))
+            lo, hi = worth.estimate.interval or (worth.value, worth.value)
+            yield Cell(s)
+            for (end, _), value in zip(ends, (lo, worth.value, hi), strict=True):
+                one = f"{at('worth', end, place)}*{at('worth', 'used', place)}"
+                for m in times:
+                    by = "scenario_multiplier" if m is None else f"{m:g}"
+                    demand = (_OTHER if m is None else m) * n.point[i, -1]
+                    needed = servers_for(demand, value * n.question.utilisation(s, w))
+                    yield live(rounded_up(f"{by}*{at('scenario_demand', 'demand', i)}", one), needed)
+
+        title = message("Servers needed for {workload}", workload=w)
+        yield grid(f"scenario_{i}", title, columns, len(able(n, w)), row)
+
+
+def by_workload(n: Numbers) -> Tabular:
+    """Return the median demand of each workload in the chosen period."""
+    columns = (*names(workload=message("workload")), numbers("demand", message("median demand"), AMOUNT))
+
+    def row(i: int) -> Sequence[Cell]:
+        demand = live(f"INDEX({across('median', i, n.periods - 1)},scenario_period)", n.point[i, -1])
+        unit = live(at("workloads", "unit", i), n.question.workloads[n.workloads[i]].unit)
+        return (Cell(n.workloads[i]), demand, unit)
+
+    unit = Column("unit", message("unit"))
+    return grid("scenario_demand", message("Median demand in that period"), (*columns, unit), len(n.workloads), row)

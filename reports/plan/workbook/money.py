@@ -1,0 +1,163 @@
+"""The tables of costs: by kind and period, as present value, by year, and purchases by SKU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fleetmark.base.text import Message, message
+from fleetmark.demand.columns import PRICE
+from fleetmark.planner.capacity.question import KINDS
+from fleetmark.reports.kit.tabular import Cell, Tabular
+from fleetmark.reports.plan.workbook.cells import (
+    MONEY,
+    across,
+    at,
+    by_period,
+    decided,
+    down,
+    grid,
+    live,
+    names,
+    numbers,
+    plain,
+    total,
+)
+from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
+
+WORDS: Mapping[str, Message] = {
+    "purchase": message("purchase"),
+    "energy": message("energy"),
+    "support": message("support"),
+    "space": message("space"),
+    "migration": message("migration"),
+    "carbon": message("carbon"),
+    "residual": message("worth at the end"),
+}
+LAST = len(KINDS) - 1  # the last row of kinds; their sum is below it
+
+
+def tables(n: Numbers) -> Iterator[Tabular]:
+    """Yield money by kind and period, its present value, and by year."""
+    labels = [WORDS[kind] for kind in KINDS]
+    kinds = np.array([n.kinds[kind] for kind in KINDS])
+    formulas = _formulas(n)
+    yield _summed(
+        n, "kinds", message("Money in each period, undiscounted"), labels, lambda i, t: formulas[KINDS[i]](t), kinds
+    )
+    yield by_period(
+        n,
+        "weights",
+        message("Periods"),
+        names(kind=message("figure")),
+        [[Cell(message("present value of 1"))], [Cell(message("no. of the year"))]],
+        lambda i, t: plain(n.years[t]) if i else live(at("periods", "weight", t), n.weight[t], "0.0000"),
+        "0",
+    )
+    present = message("Present value")
+    yield _summed(
+        n,
+        "present",
+        present,
+        labels,
+        lambda i, t: f"{at('kinds', t, i)}*{at('weights', t)}",
+        kinds * n.weight,
+        name="total_present_value",
+    )
+    yield _by_year(n, kinds)
+    mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
+
+    def spent(i: int, t: int) -> str:
+        if not mine[i]:
+            return "0"
+        rows = mine[i][0], mine[i][-1]
+        return f"SUMPRODUCT({down('paid', t, *rows)},{down('buy', t, *rows)})"
+
+    bought = np.array([(n.buy[rows] * n.paid[rows]).sum(axis=0) for rows in mine])
+    yield _summed(n, "bought", message("Purchases by SKU, undiscounted"), n.skus, spent, bought)
+    more = round(n.total - n.plan.objective, 2) + 0.0
+    now = f"ROUND({at('present', 'total', LAST + 1)}-{at('solved', 'value')},2)"
+    rows = (
+        (Cell(message("present value as solved")), decided(n.plan.objective)),
+        (Cell(message("present value now, less that as solved")), live(now, more)),
+    )
+    columns = (*names(kind=message("figure")), numbers("value", message("value"), PRICE, unit=n.question.currency))
+    yield Tabular("solved", message("Compared with the solved plan"), columns, rows)
+
+
+def _summed(
+    n: Numbers,
+    key: str,
+    title: str,
+    labels: Sequence[str],
+    formula: Callable[[int, int], str],
+    values: Floats,
+    *,
+    name: str = "",
+) -> Tabular:
+    """Return a table of money with a row of sums below it, and a column of sums beside both."""
+    everything = np.vstack([values, values.sum(axis=0)])
+    last = len(labels) - 1
+
+    def cell(i: int, t: int) -> Cell:
+        if i > last:
+            return live(f"SUM({down(key, t, 0, last)})", everything[i, t], tone="strong")
+        return live(formula(i, t), everything[i, t])
+
+    column, across_row = total(everything, tone="strong")
+    sums = column, lambda i: replace(across_row(i), name=name if i > last else "")
+    rows = [[Cell(label)] for label in (*labels, message("total"))]
+    return by_period(n, key, _in(title, n), names(kind=message("kind")), rows, cell, MONEY, last=[sums])
+
+
+def _in(title: str, n: Numbers) -> Message:
+    return message("{figure}, {currency}", figure=title, currency=n.question.currency)
+
+
+def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
+    """Return the formula of each kind of cost for a period."""
+
+    def of(name: str) -> str:
+        return down("figures", name)
+
+    def draw(t: int) -> str:
+        active = down("active", t)
+        return f"({of('idle_w')}*{active}+{of('swing')}*{down('load', t)}*{active})"
+
+    left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
+    return {
+        "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
+        "energy": lambda t: f"SUMPRODUCT({of('watt')}*{draw(t)})",
+        "support": lambda t: f"question_years*SUMPRODUCT({of('support')},{down('installed', t)})",
+        "space": lambda t: f"question_years*SUMPRODUCT({of('space')},{down('installed', t)})",
+        "migration": lambda t: f"SUMPRODUCT({of('migration')},{down('retire', t)})",
+        "carbon": lambda t: (
+            f"question_carbon_price/1000*(SUMPRODUCT({of('embodied')},{down('buy', t)})"
+            f"+question_grid*SUMPRODUCT({of('kwh')}*{draw(t)}))"
+        ),
+        "residual": lambda t: f"-SUM({left})" if t == n.periods - 1 and n.pairs else "0",
+    }
+
+
+def _by_year(n: Numbers, kinds: Floats) -> Tabular:
+    years = range(max(n.years))
+    yearly = np.array([[row[np.array(n.years) == y + 1].sum() for y in years] for row in kinds])
+    everything = np.vstack([yearly, yearly.sum(axis=0)])
+    numbered = across("weights", 1, n.periods - 1)
+    column, sums = total(everything, tone="strong")
+
+    def row(i: int) -> Iterator[Cell]:
+        yield Cell(message("total") if i > LAST else WORDS[KINDS[i]])
+        for y in years:
+            spent = f"SUMIFS({across('kinds', i, n.periods - 1)},{numbered},{y + 1})"
+            if i > LAST:
+                yield live(f"SUM({down('years', y, 0, LAST)})", everything[i, y], tone="strong")
+            else:
+                yield live(spent, everything[i, y])
+        yield sums(i)
+
+    heads = (numbers(f"p{y}", name, MONEY, width=11) for y, name in enumerate(n.year_names))
+    columns = (*names(kind=message("kind")), *heads, column)
+    return grid("years", _in(message("By year, undiscounted"), n), columns, len(everything), row)

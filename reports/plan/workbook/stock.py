@@ -1,0 +1,259 @@
+"""The tables of the plan: the solver's decisions, the resulting stock, and the allocation of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from fleetmark.base.text import message
+from fleetmark.demand.columns import LIQUID, PRICE, YES
+from fleetmark.planner.capacity.question import PREEMPTIBLE
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.plan.workbook.cells import (
+    COUNT,
+    MONEY,
+    SHARE,
+    across,
+    at,
+    by_period,
+    decided,
+    down,
+    grid,
+    live,
+    names,
+    numbers,
+    periods,
+    plain,
+    total,
+)
+from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
+
+_WORK = "#,##0.0;-#,##0.0;–"
+
+
+def pair_labels() -> tuple[Column, ...]:
+    """Return the columns that name a SKU at a site."""
+    return names(sku=message("SKU"), site=message("site"))
+
+
+def pair_names(n: Numbers) -> list[tuple[Cell, Cell]]:
+    """Return the names of each SKU at a site as references to the first table of the purchase plan."""
+    return [(live(at("buy", "sku", i), s), live(at("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
+
+
+def tables(n: Numbers) -> Iterator[Tabular]:
+    """Yield what to order, retire and switch on, what is in place then, and the workings behind costs."""
+    given = [(Cell(s), Cell(k)) for s, k in n.pairs]
+    for key, title, values in (
+        ("buy", message("To order: servers, in the period of the order (as solved)"), n.buy),
+        ("retire", message("To retire: servers (as solved)"), n.retire),
+        ("active", message("Active: servers switched on for work (as solved)"), n.active),
+    ):
+        last = () if key == "active" else (total(values, COUNT),)
+        cell = partial(_decision, values)
+        yield by_period(n, key, title, pair_labels(), given if key == "buy" else pair_names(n), cell, COUNT, last=last)
+    arriving = message("Arriving: what was ordered a lead time before, and what was on order at the start")
+    yield _pairs(n, "arrive", arriving, partial(_arriving, n), n.arrive, COUNT)
+    installed = message("Installed: before, and what arrives, without what is retired")
+    yield _pairs(n, "installed", installed, _installed, n.installed, COUNT)
+    load = message("Load of the active servers with everything up, for their energy")
+    yield _pairs(n, "load", load, _load, n.load_of_active, SHARE)
+    paid = message("Price of one (of a SKU with price breaks as solved)")
+    yield _pairs(n, "paid", paid, partial(_paid, n), n.paid, PRICE, is_working=True)
+    kept = message("Of the orders, in place at the end: servers, by the period of their arrival")
+    yield _pairs(n, "kept", kept, partial(_kept, n), n.left, COUNT, is_working=True)
+    worth = message("What these are worth at the end")
+    yield _pairs(n, "kept_worth", worth, partial(_kept_worth, n), n.left_worth, MONEY, is_working=True)
+    yield _figures(n)
+
+
+def _pairs(
+    n: Numbers, key: str, title: str, formula: Callable[[int, int], str], values: Floats, form: str, **more: Any
+) -> Tabular:
+    """Return a table with a row per SKU and site."""
+
+    def cell(i: int, t: int) -> Cell:
+        return live(formula(i, t), values[i, t])
+
+    return by_period(n, key, title, pair_labels(), pair_names(n), cell, form, **more)
+
+
+def _decision(values: Floats, i: int, t: int) -> Cell:
+    return decided(values[i, t])
+
+
+def _ordered(n: Numbers, i: int, t: int) -> str:
+    """Return the orders that arrive in a period."""
+    late = f"{at('periods', 'no', t)}-{at('figures', 'lead', i)}"
+    return f"IF({late}<1,0,INDEX({across('buy', i, n.periods - 1)},{late}))"
+
+
+def _arriving(n: Numbers, i: int, t: int) -> str:
+    arrives = f"EXACT(fleet_arrives,{at('periods', 'name', t)})"
+    placed = f"EXACT(fleet_sku,{{sku}})*EXACT(fleet_site,{{site}})*{arrives}*fleet_count"
+    return f"{_ordered(n, i, t)}+SUMPRODUCT({placed})"
+
+
+def _installed(i: int, t: int) -> str:
+    before = f"{{p{t - 1}}}" if t else at("figures", "start", i)
+    return f"{before}+{at('arrive', t, i)}-{at('retire', t, i)}"
+
+
+def _load(i: int, t: int) -> str:
+    shares = "*".join(down("allocation", key) for key in ("used", f"working_{t}", f"servers_{t}"))
+    busy = f"SUMPRODUCT(({down('allocation', 'pair_no')}={i + 1})*{shares})"
+    return f"IF({at('active', t, i)}=0,0,{busy}/{at('active', t, i)})"
+
+
+def _paid(n: Numbers, i: int, t: int) -> str:
+    row = n.skus.index(n.pairs[i][0])
+    return f'IF({at("skus", "price_breaks", row)}="",N({at("skus", "price", row)}),{float(n.paid[i, t])!r})'
+
+
+def _kept(n: Numbers, i: int, t: int) -> str:
+    rest = f"-SUM({across('kept', i, n.periods - 1, t + 1)})" if t + 1 < n.periods else ""
+    limit = at("figures", "age_limit", i)
+    new = f'{n.periods - t}<=IF({limit}="",{n.periods},{limit})'
+    return f"IF({new},MIN({_ordered(n, i, t)},{at('installed', n.periods - 1, i)}{rest}),0)"
+
+
+def _kept_worth(n: Numbers, i: int, t: int) -> str:
+    sku = n.pairs[i][0]
+    breaks, price = at("skus", "price_breaks", n.skus.index(sku)), at("figures", "price", i)
+    one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})'
+    share = at("figures", "residual", i)
+    return f"IF({share}=0,0,{at('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
+
+
+def _figures(n: Numbers) -> Tabular:
+    """Return the figures of each row's SKU and site for the formulas above and those of Cost."""
+    q = n.question
+    servers, yearly = message("servers"), message("{money} a year", money=q.currency)
+    columns = (
+        numbers("start", message("in place at the start"), unit=servers),
+        numbers("price", message("price"), unit=q.currency),
+        numbers("idle_w", message("power idle"), unit="W"),
+        numbers("swing", message("peak less idle"), unit="W"),
+        numbers("peak", message("power against the limit"), unit="W"),
+        numbers("rack_units", message("rack units"), unit="U"),
+        numbers("ports", message("ports")),
+        numbers("support", message("support"), unit=yearly),
+        numbers("space", message("space"), unit=yearly),
+        numbers("migration", message("moving off one"), unit=q.currency),
+        numbers("embodied", message("embodied carbon"), unit="kg CO2e"),
+        numbers("lead", message("lead time, with what is allowed for late ones"), unit=message("periods"), width=18),
+        numbers("age_limit", message("age limit"), unit=message("periods")),
+        numbers("minimum_order", message("minimum order"), unit=servers),
+        numbers("spares", message("spares"), unit=servers),
+        numbers("kwh", message("one W over a period"), "0.0000", unit="kWh"),
+        numbers("watt", message("one W over a period"), "0.0000", unit=q.currency),
+        numbers("site_no", message("no. of the site")),
+        numbers("racks", message("positions for racks")),
+        numbers("liquid", message("liquid-cooled positions")),
+        numbers("residual", message("keeps of its price"), unit=message("a year")),
+    )
+
+    def row(i: int) -> Sequence[Cell]:
+        s, k = n.pairs[i]
+        sku, site, place = q.skus[s], q.sites[k], n.sites.index(k)
+
+        def of(field: str) -> str:
+            return at("skus", field, n.skus.index(s))
+
+        def own(field: str) -> Cell:
+            return live(of(field), getattr(sku, field))
+
+        start = 'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")*fleet_count)'
+        rack = at("sites", "rack_w", place)
+        share = f"IF(OR(N({rack})=0,{{peak}}=0),0,1/MAX(INT({rack}/{{peak}}),1))"
+        racks = f"IF(N({of('racks')})>0,{of('racks')},{share})"
+        taken, is_liquid = q.positions(s, k), f'{of("cooling")}="{LIQUID}"'
+        price = q.energy(k) * q.price_of_energy(k)
+        return (
+            *pair_names(n)[i],
+            live(start, n.start[i]),
+            live(f"N({of('price')})", n.price(s)),
+            own("idle_w"),
+            live(f"{of('peak_w')}-{of('idle_w')}", sku.peak_w - sku.idle_w),
+            live(f'IF({of("provisioned_w")}="",{of("peak_w")},{of("provisioned_w")})', sku.budgeted_w),
+            *map(own, ("rack_units", "ports", "support", "space", "migration", "embodied")),
+            live(f'{of("lead")}+IF({of("slips")}="",0,{sku.allowance})', sku.delay),
+            live(f'IF({of("age_limit")}="","",{of("age_limit")})', sku.age_limit),
+            own("minimum_order"),
+            live(at("sites", "spares", place), site.spares),
+            live(at("sites", "kwh", place), q.energy(k)),
+            live(at("sites", "watt", place), price),
+            live(f"{place + 1}", place + 1),
+            live(f"IF({is_liquid},0,{racks})", 0.0 if sku.liquid else taken),
+            live(f"IF({is_liquid},{racks},0)", taken if sku.liquid else 0.0),
+            live(f"N({of('residual')})", sku.residual),
+        )
+
+    title = message("Figures behind each row, from SKU & TCO, Sites and Fleet")
+    return grid("figures", title, (*pair_labels(), *columns), len(n.pairs), row, is_working=True)
+
+
+# --- allocation ------------------------------------------------------------------------------------------------------
+
+
+def allocation(n: Numbers) -> Tabular:
+    """Return which share of whole servers serves what, and the work that it can do."""
+    one_or_zero, of_server = message("1 or 0"), message("share of a server")
+    columns = (
+        *names(workload=message("workload"), sku=message("SKU"), site=message("site")),
+        numbers("workload_no", message("no. of the workload")),
+        numbers("pair_no", message("no. of the row in Purchase plan"), width=18),
+        numbers("site_no", message("no. of the site"), width=16),
+        numbers(
+            "rate", message("E u: work of one server"), "#,##0.0000", unit=message("unit of the workload"), width=24
+        ),
+        numbers("used", message("utilisation"), "0.0%", unit=of_server, width=18),
+        numbers("may", message("may run there"), unit=one_or_zero),
+        numbers("stays", message("stays in a failure"), unit=one_or_zero),
+        numbers("pool_no", message("row in Pools"), unit=message("0: servers that all share"), width=16),
+        *periods(n, COUNT, "servers_", unit=message("whole servers")),
+        *periods(n, SHARE, "share_", unit=message("share of them")),
+        *periods(n, SHARE, "working_", unit=message("share that works")),
+        *periods(n, _WORK, "work_", unit=message("work")),
+    )
+    return grid("allocation", message("Allocation"), columns, len(n.combos), partial(_allocated, n))
+
+
+def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
+    q, (w, p), own = n.question, n.combos[c], n.own_of[c]
+    s, k = n.pairs[p]
+    i, site = n.workloads.index(w), n.sites.index(k)
+    yield from (Cell(w), Cell(s), Cell(k), plain(i + 1), plain(p + 1), plain(site + 1))
+    e, u = n.worth_cells(w, s)
+    yield from (live(f"{e}*{u}", n.rate[c]), live(u, n.used[c]))
+    may = not q.workloads[w].sites or k in q.workloads[w].sites
+    anywhere, here = down("sites", f"runs_{i}"), at("sites", f"runs_{i}", site)
+    yield live(f'IF(COUNTA({anywhere})=0,1,IF({here}="{YES}",1,0))', float(may))
+    yield live(f'IF({at("workloads", "counts", i)}="{PREEMPTIBLE}",0,1)', float(not q.yields(w)))
+    yield plain(0 if own is None else own + 1)
+    for t in range(n.periods):
+        if own is not None:
+            servers = at("pools", t, own) if own >= 0 else "0"
+        else:
+            pooled = f"-SUMIFS({down('pools', t)},{down('pools', 'pair_no')},{p + 1})" if n.own else ""
+            servers = f"{at('active', t, p)}{pooled}"
+        yield live(servers, n.of_pool[c, t])
+    yield from map(decided, n.share[c])
+    yield from map(decided, n.share_working[c])
+    yield from (live(f"{{rate}}*{{share_{t}}}*{{servers_{t}}}", n.capacity[c, t]) for t in range(n.periods))
+
+
+def pools(n: Numbers) -> Tabular:
+    """Return a row for each pool of its own and the SKU and site of its servers."""
+    columns = (
+        *names(pool=message("pool"), sku=message("SKU"), site=message("site")),
+        numbers("pair_no", message("no. of the row in Purchase plan"), width=18),
+        *periods(n, COUNT, unit=message("servers")),
+    )
+
+    def row(j: int) -> Sequence[Cell]:
+        name, p = n.own[j]
+        return (Cell(name), *map(Cell, n.pairs[p]), plain(p + 1), *map(decided, n.pooled[name][p]))
+
+    return grid("pools", message("Pools"), columns, len(n.own), row)
