@@ -22,7 +22,6 @@ what where when which who whose how why
 """
 VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
 EXCEPTED = (  # these folders are being renamed
-    "fleetmark/base/frames.py",
     "fleetmark/campaign/",
     "fleetmark/record/",
     "fleetmark/verbs/plan.py",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import EXTREME_COLUMNS
 from fleetmark.reports.campaign.view import View
@@ -51,7 +50,8 @@ def conditions(view: View) -> tuple[Condition, ...]:
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
-    grouped = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
+    sides = [generation.get(host, "") for host in passed["host"]]
+    grouped = passed[["workload", "foreign_cores"]].assign(generation=sides)
     runs = {
         key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"])))
         for key, rows in grouped.groupby(_OF, sort=False, observed=True)
@@ -65,7 +65,7 @@ def conditions(view: View) -> tuple[Condition, ...]:
     low = {key: float(np.nanmin([ends[0] for ends in listed])) for key, listed in samples.items()}
     mean = {key: float(np.nanmedian([ends[1] for ends in listed])) for key, listed in samples.items()}
     high = {key: float(np.nanmax([ends[2] for ends in listed])) for key, listed in samples.items()}
-    workloads = dict.fromkeys(w for frame in (view.generational, passed) for (w,) in distinct(frame, ["workload"]))
+    workloads = dict.fromkeys(w for frame in (view.generational, passed) for w in frame["workload"].unique())
     keys = [key for side in view.generations for workload in workloads if (key := (side, workload)) in runs]
     return tuple(
         Condition(

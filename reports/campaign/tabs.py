@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
@@ -78,12 +77,11 @@ class _Tabs:
 
         The column ``merged`` is the subject under which pairs of hosts are merged.
         """
-        order = self.view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
-        values = (
-            plain(self.view.results.values.where(PASSED))
-            .merge(plain(order), on=[*METRIC, "host"])
-            .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
-        )
+        keys = [*METRIC, "host"]
+        text = dict.fromkeys(keys, object)  # either frame may have categories
+        order = self.view.stats.reset_index(names="place")[["place", *keys]].astype(text)
+        values = self.view.results.values.where(PASSED).astype(text).merge(order, on=keys)
+        values = values.sort_values(["place", "repeat"], kind="stable", ignore_index=True)
         return values.assign(merged=pair_subjects(values, self.view.generation))
 
     @cached_property
