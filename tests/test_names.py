@@ -22,8 +22,7 @@ what where when which who whose how why
 """
 VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
 EXCEPTED = (  # these folders are being renamed
-    "fleetmark/campaign/",
-    "fleetmark/record/",
+    "fleetmark/record/diagnosis/",
     "fleetmark/verbs/plan.py",
     "fleetmark/verbs/report.py",
     "reports/campaign/",

@@ -108,7 +108,12 @@ class Record:
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._comparisons:
             question = comparing.Question(
-                self.root, baseline, [chosen.candidate], reference=pinned, mix=chosen.mix, only=only
+                root=self.root,
+                baseline=baseline,
+                candidates=[chosen.candidate],
+                reference=pinned,
+                mix=chosen.mix,
+                only=only,
             )
             self._comparisons[key] = comparing.compare(question)
             self._noted(self._comparisons[key])

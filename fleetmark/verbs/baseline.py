@@ -55,7 +55,7 @@ def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figu
         files[campaign] = find(root, campaign).inside("measurements.parquet")
     selection = figures.EVERYTHING if everything else figures.HEADLINES
     hosts = numbered((campaign, host) for host, campaign in last.items())
-    return figures.read(files, hosts, which=selection, spread=True), list(last)
+    return figures.read(files, hosts, condition=selection, spread=True), list(last)
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:

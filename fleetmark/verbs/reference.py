@@ -26,7 +26,7 @@ def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple
     """
     chosen = choose(machines(root), selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
-    pinned = side(root, selector, chosen, only=only, by=publisher or "host")
+    pinned = side(root, selector, chosen, only=only, host_label=publisher or "host")
     reference = references.save(root, name, pinned, chosen, kinds_of(chosen, root), publisher or "host")
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"

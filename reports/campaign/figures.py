@@ -179,7 +179,7 @@ def _crowd(
 
 def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str, float]]]:
     """Return the (host, value) dots of each metric. A value is a repeat, or a pair's figure if pairs are merged."""
-    passed = view.results.values.where(f"{PASSED} and ({_one_of(metrics)})")
+    passed = view.results.values.select(f"{PASSED} and ({_one_of(metrics)})")
     dots: dict[Metric, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((passed, False), (view.stats, True)):
         subject = pair_subjects(frame, view.generation)
@@ -255,7 +255,7 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
         return
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
     known = {(workload, text) for workload, text, *_ in parts}
-    merged = view.of_merged.where(["workload", name], known)
+    merged = view.of_merged.select(["workload", name], known)
     frames = []
     for frame in (merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
@@ -319,7 +319,7 @@ def _loaded(view: View, _: Language) -> Iterator[Chart]:
     loading = _loading(view)
     if not loading:
         return
-    merged = view.of_merged.where(["workload"], loading)
+    merged = view.of_merged.select(["workload"], loading)
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(by_metric(both[1]))
     listed: list[tuple[bool, Chart]] = []

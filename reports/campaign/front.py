@@ -8,7 +8,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
-from fleetmark.record.commands import on
+from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
@@ -193,9 +193,9 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
     named = [g for g in view.generations if g]
     if len(named) > 1:
         sides = ["-b", f"gen={named[0]}", *(word for g in named[1:3] for word in ("-c", f"gen={g}"))]
-        yield fmt.typed(on(root, "compare", *sides)), message("Compare the generations")
+        yield fmt.typed(command_for(root, "compare", *sides)), message("Compare the generations")
     elif view.hosts and len(view.of_merged):
         which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
         name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
-        yield fmt.typed(on(root, "reference", "save", name, "--from", which)), text
+        yield fmt.typed(command_for(root, "reference", "save", name, "--from", which)), text

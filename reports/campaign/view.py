@@ -109,7 +109,7 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     for name in (*results.outcomes["host"].unique(), *values.distinct("host")["host"]):
         generation.setdefault(str(name), None)
     known = {h.name: h for h in results.hosts}
-    hosts = [known.get(name, HostInfo(name)) for name in generation]
+    hosts = [known.get(name, HostInfo(name=name)) for name in generation]
     named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
     generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
@@ -153,7 +153,7 @@ def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, pd.DataFrame]]:
 
 def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
     """Return the rows of ``frame`` whose metric is among ``metrics``."""
-    known = {metric.columns for metric in metrics}
+    known = {*metrics}
     return frame[[columns in known for columns in frame[METRIC].itertuples(index=False, name=None)]]
 
 

@@ -45,7 +45,7 @@ class Line:
 
     @property
     def name(self) -> Message:
-        return part_name(self.roof.of, self.roof.called)
+        return part_name(self.roof.kind, self.roof.called)
 
 
 def part_name(of: str, called: str) -> Message:
@@ -73,7 +73,7 @@ def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
     of: dict[str, dict[Which, list[Roof]]] = {}
     for roof in roofs:
         if roof.best is not None:
-            of.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.of, roof.called), []).append(roof)
+            of.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.kind, roof.called), []).append(roof)
     return [line for kind, parts in of.items() for line in _of_kind(kind, parts)]
 
 
@@ -160,7 +160,7 @@ def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
         best, top = roof.best, roof.peak
         measured = Cell() if best is None else Cell(rate(best, roof.unit), best, roof.unit)
         peak = Cell(rate(top.rate, roof.unit), top.rate, roof.unit) if top else Cell()
-        names = (Cell(roof.host), Cell(part_name(roof.of, roof.called)))
+        names = (Cell(roof.host), Cell(part_name(roof.kind, roof.called)))
         sources = (Cell(roof.benchmark), Cell(top.basis if top else ""), Cell(top.source if top else ""))
         rows.append((*names, measured, peak, tabular.share(roof.share), *sources))
     return Tabular(key, title, columns, rows)
@@ -193,7 +193,7 @@ def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
     drawn = []
     for kind in dict.fromkeys(line.kind for line in of_parts):
         for device in (False, True):
-            own = [line for line in of_parts if line.kind == kind and (line.roof.of in _OF_DEVICES) is device]
+            own = [line for line in of_parts if line.kind == kind and (line.roof.kind in _OF_DEVICES) is device]
             ceilings = [c for line in own for c in _ceilings(line, _)]
             if any(line.balance for line in own):
                 drawn.append((kind, device, own, ceilings))
@@ -214,7 +214,7 @@ def _picture(kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ce
 
 def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:
     name, top = f"{_(line.name)} {rate(line.rate, line.roof.unit)}", line.roof.peak
-    if "compute" in line.roof.of:
+    if "compute" in line.roof.kind:
         yield Ceiling(name, level=line.rate)
         if top:
             yield Ceiling(name, level=top.rate, theory=True)
@@ -229,8 +229,8 @@ def as_json(roofs: Sequence[Roof]) -> list[dict[str, Any]]:
     return [
         {
             "host": r.host,
-            "part": part_name(r.of, r.called),
-            "of": r.of,
+            "part": part_name(r.kind, r.called),
+            "of": r.kind,
             "called": r.called or None,
             "best": r.best,
             "benchmark": r.benchmark or None,

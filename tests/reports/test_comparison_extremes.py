@@ -36,7 +36,7 @@ def side(title: str, speeds: Sequence[float], benchmarks: int, class_: str = "cp
 
 def compared(baseline: Side, *candidates: Side) -> tuple[Comparison, Around]:
     sides = [baseline, *candidates]
-    hosts = [HostInfo(str(h), s.title) for s in sides for h in s.means.index]
+    hosts = [HostInfo(name=str(h), generation=s.title) for s in sides for h in s.means.index]
     return compare_sides(baseline, list(candidates)), Around(hosts, [o for s in sides for o in outliers(s)])
 
 

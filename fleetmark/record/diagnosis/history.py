@@ -72,7 +72,7 @@ def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everyth
     if not machines:
         raise FleetmarkError(f"{root}: no campaign there has {', '.join(hosts) or 'measured anything'}")
     places = [f"{campaign}/{host}" for campaign, host in machines]
-    table = Table(figures.read(files, numbered(machines), which=which, spread=True), places)
+    table = Table(figures.read(files, numbered(machines), condition=which, spread=True), places)
     moment = {a.id: str(a.campaign().get("created", "")) for a in archives}
     order = sorted(range(len(machines)), key=lambda i: (machines[i][1], moment[machines[i][0]], machines[i][0]))
     result, short = [], 0
