@@ -143,8 +143,8 @@ def test_ansible_gets_only_the_hosts_that_lack_something(tmp_path: Path, monkeyp
     _start_all(drive, Options(suite="x"), {}, {"h1": {"fm_deploy": []}, "h2": {"fm_deploy": [{}]}}, jobs, {})
     drive.run()
     assert deployed == [["h2"]]
-    assert runs[0].why.startswith("busy")
-    assert runs[1].why == "its job was not started: Ansible gave no reason"
+    assert runs[0].reason.startswith("busy")
+    assert runs[1].reason == "its job was not started: Ansible gave no reason"
 
 
 def test_a_file_that_cannot_be_copied_says_why_and_not_that_one_of_several_failed(tmp_path: Path) -> None:

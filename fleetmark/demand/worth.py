@@ -269,7 +269,7 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
         )
     ratio = classes[name].headline
     if ratio is None:
-        raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
+        raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].reason}")
     return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)
 
 
@@ -285,7 +285,7 @@ def _quickness(answer: Answer, chosen: Chosen) -> float:
         )
     ratio = classes[names[0]].headline
     if ratio is None:
-        raise FleetmarkError(f"{chosen.candidate}, {names[0]}: no ratio: {classes[names[0]].why}")
+        raise FleetmarkError(f"{chosen.candidate}, {names[0]}: no ratio: {classes[names[0]].reason}")
     return ratio.value
 
 

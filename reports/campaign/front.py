@@ -55,12 +55,12 @@ def machines(view: View) -> Iterator[str]:
     for host in view.hosts:
         kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
     for (generation, _), hosts in list(kinds.items())[:FIRST_SIDES]:
-        who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+        subject = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
         if generation:
-            who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
+            subject = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=subject)
         facts = hosts[0].facts
         hardware = joined(_hardware(facts)) if facts else message("its facts are not known")
-        yield message("{who}: {about}", who=who, about=hardware)
+        yield message("{who}: {about}", who=subject, about=hardware)
     if len(kinds) > FIRST_SIDES:
         yield message("and {n} more", n=len(kinds) - FIRST_SIDES)
 
@@ -195,7 +195,7 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
         sides = ["-b", f"gen={named[0]}", *(word for g in named[1:3] for word in ("-c", f"gen={g}"))]
         yield fmt.typed(command_for(root, "compare", *sides)), message("Compare the generations")
     elif view.hosts and len(view.of_merged):
-        which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
+        selector = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
         name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
-        yield fmt.typed(command_for(root, "reference", "save", name, "--from", which)), text
+        yield fmt.typed(command_for(root, "reference", "save", name, "--from", selector)), text

@@ -17,7 +17,7 @@ from fleetmark.reports.kit import format as fmt
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """``runs`` runs of one status and reason; ``advice`` explains ``command``."""
 
@@ -41,13 +41,33 @@ def problems(results: Results) -> list[Problem]:
         workloads = tuple(sorted(rows["workload"].unique()))
         kind = Status(str(status))
         advice, command = _next(kind, rows.iloc[0], results)
-        causes.append(Problem(kind, _reason(rows.iloc[0]["reason"]), workloads, hosts, len(rows), advice, command))
+        causes.append(
+            Problem(
+                status=kind,
+                reason=_reason(rows.iloc[0]["reason"]),
+                workloads=workloads,
+                hosts=hosts,
+                runs=len(rows),
+                advice=advice,
+                command=command,
+            )
+        )
     named = {host for problem in causes for host in problem.hosts}
     for host in results.hosts:
         if not host.reachable and host.name not in named:
             reason = message("unreachable: {why}", why=_reason(host.reason))
             advice, command = _answers(host)
-            causes.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
+            causes.append(
+                Problem(
+                    status=Status.LOST,
+                    reason=reason,
+                    workloads=(),
+                    hosts=(host.name,),
+                    runs=0,
+                    advice=advice,
+                    command=command,
+                )
+            )
     return sorted(causes, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
 
 

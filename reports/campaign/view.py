@@ -22,7 +22,7 @@ from fleetmark.reports.kit import format as fmt
 MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """A campaign prepared for reports.
 
@@ -120,10 +120,10 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     of_merged = figures.merge_pairs(of_hosts, generation, rank)
     generational = figures.per_generation(of_merged, generation, rank)
     return View(
-        results,
-        tuple(hosts),
-        generation,
-        tuple(generations),
+        results=results,
+        hosts=tuple(hosts),
+        generation=generation,
+        generations=tuple(generations),
         of_hosts=of_hosts,
         of_merged=of_merged,
         generational=generational,
