@@ -54,7 +54,7 @@ class Equivalence:
     """Hold the comparison of one candidate with the baseline for one class of work.
 
     - ``ratio``: the weighted geometric mean of the panel's ratios with its confidence interval for the fleet; None if
-      it cannot be computed, and ``why`` gives the reason
+      it cannot be computed, and ``reason`` gives the reason
     - ``workload``: the same value with the prediction interval for another workload of this class; None for a mix, or
       if ``workload_why`` gives a reason
     - ``work``: the headline for a mix: the ratio of server-hours for the same work
@@ -74,7 +74,7 @@ class Equivalence:
     """
 
     ratio: Ratio | None
-    why: str
+    reason: str
     work: Ratio | None
     each: Mapping[str, Ratio]
     weights: Mapping[str, float]  # weights of the panel, summing to 1; a mix has them even without a headline

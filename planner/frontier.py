@@ -52,8 +52,8 @@ class Bound(StrEnum):
     MOST = "at most"
 
 
-@dataclass(frozen=True, slots=True)
-class Equivalence:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualService:
     """Hold how many baseline units one candidate unit replaces at ``speed``.
 
     - ``ratio``: the number of baseline units, or None; ``reason`` then says why
@@ -165,7 +165,7 @@ def _served(points: Sequence[Point], speed: float, wait: float | None) -> _Serve
     return _Served(0.0, missed=True, ceiling=work_at(points, max(speed, edge[0].speed)) or edge[0].work)
 
 
-def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> Equivalence:
+def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -> EqualService:
     """Return how many units of ``old`` one unit of ``new`` replaces at equal service.
 
     If every host meets the service level, the ratio is that of geometric means with Welch's interval over hosts. If the
@@ -181,12 +181,30 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
     none = [n for n in (0, 1) if hosts[n] == missed[n]]
     if 1 in none or not all(hosts):
         missing = none or [n for n in (0, 1) if not hosts[n]]
-        return Equivalence(speed, None, None, None, _why((old, new), missing, speed), Bound.EXACT, missed, hosts)
+        return EqualService(
+            speed=speed,
+            ratio=None,
+            baseline=None,
+            candidate=None,
+            reason=_why((old, new), missing, speed),
+            bound=Bound.EXACT,
+            missed=missed,
+            hosts=hosts,
+        )
     ceiling = 0 in none
     works = [[s.ceiling if ceiling and n == 0 else s.work for s in side] for n, side in enumerate(sides)]
     unloaded = [any(s.unloaded for s in side) for side in sides]
     if all(unloaded):
-        return Equivalence(speed, None, None, None, _why((old, new), [0, 1], speed), Bound.EXACT, missed, hosts)
+        return EqualService(
+            speed=speed,
+            ratio=None,
+            baseline=None,
+            candidate=None,
+            reason=_why((old, new), [0, 1], speed),
+            bound=Bound.EXACT,
+            missed=missed,
+            hosts=hosts,
+        )
     bound = Bound.LEAST if ceiling or unloaded[1] else Bound.MOST if unloaded[0] else Bound.EXACT
     counted = (0 if ceiling else missed[0]) + missed[1]
     arithmetic = [sum(side) / len(side) for side in works]
@@ -195,10 +213,27 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
         ratio = welch([math.log(w) for w in works[0]], [math.log(w) for w in works[1]])
         if abs(arithmetic[1] / arithmetic[0] / ratio.value - 1) > APART:
             means, ratio = arithmetic, total(np.array(works[0]), np.array(works[1]))
-        return Equivalence(speed, ratio, means[0], means[1], "", bound, missed, hosts)
+        return EqualService(
+            speed=speed,
+            ratio=ratio,
+            baseline=means[0],
+            candidate=means[1],
+            reason="",
+            bound=bound,
+            missed=missed,
+            hosts=hosts,
+        )
     base, other = arithmetic
     value = Ratio(other / base, n=hosts)
-    return Equivalence(speed, value, None if ceiling else base, other, bound=bound, missed=missed, hosts=hosts)
+    return EqualService(
+        speed=speed,
+        ratio=value,
+        baseline=None if ceiling else base,
+        candidate=other,
+        bound=bound,
+        missed=missed,
+        hosts=hosts,
+    )
 
 
 def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:

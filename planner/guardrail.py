@@ -38,7 +38,7 @@ class Guardrail:
     - ``a``, ``b``: the mean over the hosts of each side in the base unit, or None if not measured
     - ``n``: the number of hosts on each side
     - ``limit``: the limit that applies; None if the candidate is compared with the baseline
-    - ``held``: the verdict, or None if a side has no figure; ``why`` then gives the reason
+    - ``held``: the verdict, or None if a side has no figure; ``reason`` then gives the reason
     - ``change``: the test of the candidate against the baseline if there is no limit. Its logarithm is the difference
       of the means relative to the baseline's mean
     """
@@ -47,7 +47,7 @@ class Guardrail:
     b: float | None
     limit: float | None
     held: Held | None
-    why: str
+    reason: str
     n: tuple[int, int]
     change: Ratio | None = None
 

@@ -39,7 +39,7 @@ def refused(candidate: Candidate, reason: Message) -> Candidate:
     """
     classes = {
         name: replace(
-            e, ratio=None, work=None, why=reason, each={}, lowest=None, highest=None, workload=None, workload_why="",
+            e, ratio=None, work=None, reason=reason, each={}, lowest=None, highest=None, workload=None, workload_why="",
             resampled=None,
             lowest_interval=None, highest_interval=None, left_out={**e.left_out, **dict.fromkeys(e.each, reason)},
             basis=Basis.STRATA, clusters=_NO_CLUSTERS, halves=_NO_HALVES,
@@ -49,7 +49,7 @@ def refused(candidate: Candidate, reason: Message) -> Candidate:
     guards = {
         title: g
         if g.limit is not None or g.held is None
-        else replace(g, held=Held.CANNOT_TELL, change=None, why=reason)
+        else replace(g, held=Held.CANNOT_TELL, change=None, reason=reason)
         for title, g in candidate.guardrails.items()
     }
     return replace(candidate, classes=classes, guardrails=guards, arithmetic={})
@@ -74,13 +74,13 @@ def _guardrail(title: str, pooled: Guardrail, parts: Sequence[Part]) -> Guardrai
     if len(known) < len(parts):
         lacking = joined(p.name for p, g in pairs if g is None or g.held is None)
         reason = message("not measured on both sides in {strata}", strata=lacking)
-        return replace(pooled, held=None, change=None, why=reason)
+        return replace(pooled, held=None, change=None, reason=reason)
     total = sum(share for share, *_ in known)
     a, b = sum(share * a for share, a, _, _ in known) / total, sum(share * b for share, _, b, _ in known) / total
     unchanged = Ratio(1.0, 1.0, 1.0, p=1.0)  # all figures of a stratum are zero
     change = join([(share, change or unchanged) for share, _, _, change in known])
     reason = message("no limit: compared with the baseline size by size")
-    return replace(pooled, a=a, b=b, change=change, held=held_by(change), why=reason)
+    return replace(pooled, a=a, b=b, change=change, held=held_by(change), reason=reason)
 
 
 def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence:
@@ -100,7 +100,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         without = [p.name for p, e in pairs if e is None or e.headline is None]
         reason = message("no result in {strata}: measure it on both sides there", strata=joined(without))
         return replace(
-            pooled, ratio=None, work=None, why=pooled.why or reason, each=each, left_out=left_out, lowest=None,
+            pooled, ratio=None, work=None, reason=pooled.reason or reason, each=each, left_out=left_out, lowest=None,
             highest=None, lowest_interval=None, highest_interval=None, workload=None, workload_why="",
             resampled=None,
             clusters=_NO_CLUSTERS, halves=_NO_HALVES, basis=pooled.basis if before is None else Basis.STRATA,

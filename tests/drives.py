@@ -95,7 +95,16 @@ def make_drive(root: Path, steps: dict[str, list[Step]], exchanges: list[Exchang
     for host, mine in steps.items():
         progress.add(host, {workload: Cell(len(mine))}, 1)
         by_id = {s.id: s for s in mine}
-        run = Run(host, cast(Reach, None), "python3", False, "/x", by_id, set(by_id), phase="running")
+        run = Run(
+            host=host,
+            reach=cast(Reach, None),
+            python="python3",
+            sudo=False,
+            folder="/x",
+            steps=by_id,
+            pending=set(by_id),
+            phase="running",
+        )
         run.channel = Wire(host)
         runs.append(run)
     return Drive(archive, runs, exchanges, progress, 0)

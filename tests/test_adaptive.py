@@ -13,13 +13,15 @@ from fleetmark.record.steps import Step
 
 
 def step(repeat: int, case: str = "c", subject: str = "host") -> Step:
-    measuring = Step(f"{repeat:05d}", "w", case, repeat, argv=("x",), env={}, expect_s=1, timeout_s=1)
+    measuring = Step(
+        id=f"{repeat:05d}", workload="w", case=case, repeat=repeat, argv=("x",), env={}, expect_s=1, timeout_s=1
+    )
     return replace(measuring, subject=subject)
 
 
 def outcome(value: float, foreign: float = 0.0, case: str = "c", headline: bool = True, **labels: str) -> Outcome:
     row = {"headline": headline, "subject": "host", "case": case, "metric": "m", "labels": json.dumps(labels)}
-    return Outcome(Status.PASSED, "", ({**row, "value": value},), foreign_cores=foreign)
+    return Outcome(status=Status.PASSED, reason="", rows=({**row, "value": value},), foreign_cores=foreign)
 
 
 def feed(adaptive: Adaptive, values: Sequence[float], first: int = 0) -> list[object]:
@@ -51,7 +53,7 @@ def test_what_is_narrow_at_the_cap_is_enough() -> None:
 
 def test_a_case_that_never_passes_ends_at_the_least() -> None:
     adaptive = Adaptive(Until(0.01, 6, 50), {})
-    failed = Outcome(Status.FAILED, "broken")
+    failed = Outcome(status=Status.FAILED, reason="broken")
     events = [e for n in range(9) for e in adaptive.heard("h1", step(n), failed)]
     assert events == [Settled(6, None, (), False)]
 
@@ -70,7 +72,7 @@ def test_without_headlines_all_figures_decide() -> None:
 def test_repeats_that_failed_do_not_count_towards_the_least() -> None:
     adaptive = Adaptive(Until(0.02, 10, 50), {})
     for n in range(4):
-        assert not list(adaptive.heard("h1", step(n), Outcome(Status.FAILED, "broken")))
+        assert not list(adaptive.heard("h1", step(n), Outcome(status=Status.FAILED, reason="broken")))
     (event,) = feed(adaptive, [100.0] * 12, first=4)
     assert isinstance(event, Settled) and event.repeats == 14
 
@@ -86,7 +88,7 @@ def test_the_cases_within_a_step_are_told_apart() -> None:
     events: list[object] = []
     for n in range(8):
         rows = outcome(1.0 if n % 2 else 9.0, case="suite/a").rows + outcome(5.0, case="suite/b").rows
-        events += adaptive.heard("h1", step(n), Outcome(Status.PASSED, "", rows))
+        events += adaptive.heard("h1", step(n), Outcome(status=Status.PASSED, reason="", rows=rows))
     (event,) = events
     assert isinstance(event, Settled) and not event.enough
 
@@ -123,7 +125,7 @@ def test_of_a_curve_the_largest_size_decides() -> None:
     events: list[object] = []
     for n in range(6):
         rows = [outcome(v, size=s).rows[0] for s, v in (("1", 1 + n), ("2", 2 + n), ("4", 5), ("8", 100 + n / 10))]
-        events += adaptive.heard("h1", step(n), Outcome(Status.PASSED, "", tuple(rows)))
+        events += adaptive.heard("h1", step(n), Outcome(status=Status.PASSED, reason="", rows=tuple(rows)))
     assert len(events) == 1 and isinstance(events[0], Settled)
 
 

@@ -76,7 +76,7 @@ def test_figures_are_those_of_a_plain_computation(
             write(files[campaign], rows, *without)
             kept += [filled(r, *without) for r in rows]
         hosts = numbered((campaign, host) for campaign in files for host in ("h1", "h2", "it's", "absent"))
-        table = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
+        table = figures.read(files, hosts, condition=figures.EVERYTHING, spread=True)
         for campaign, file in files.items():
             values[campaign] = per_host(Values(schema.frame(), source(file, campaign))).frame
         parts = figures.values(table, table.rows)

@@ -93,7 +93,7 @@ def test_a_host_that_hangs_in_its_kernel_is_given_up(drive: Drive) -> None:
     drive.runs["h1"].deadline = time.monotonic() - 1
     drive._notice_stuck()
     assert drive.runs["h1"].phase == "over"
-    assert "stuck" in drive.runs["h1"].why
+    assert "stuck" in drive.runs["h1"].reason
 
 
 def test_what_a_server_says_of_its_end_reaches_no_other_host(drive: Drive) -> None:
@@ -218,7 +218,7 @@ def test_a_host_that_says_nothing_after_it_was_let_go_is_given_up(drive: Drive) 
     later(drive, STUCK_S / 2)
     tell(drive, "h2", e="wait", step="00000")  # repeating a message does not extend the deadline
     later(drive, STUCK_S / 2 + 1)
-    assert drive.runs["h2"].why == "stuck: the beginning of iperf3 tcp-1 repeat 0 is overdue"
+    assert drive.runs["h2"].reason == "stuck: the beginning of iperf3 tcp-1 repeat 0 is overdue"
     assert orders(drive, "h1") == ["skip 00000"]
 
 
@@ -247,7 +247,7 @@ def test_hosts_that_wait_for_one_another_are_given_up(tmp_path: Path) -> None:
     assert {run.phase for run in drive.runs.values()} == {"running"}
     later(drive, 2)
     assert {run.phase for run in drive.runs.values()} == {"over"}
-    assert "every host waits for another, this one at iperf3 tcp-1 repeat 0" in drive.runs["h1"].why
+    assert "every host waits for another, this one at iperf3 tcp-1 repeat 0" in drive.runs["h1"].reason
 
 
 def test_a_cut_link_does_not_use_up_the_time_of_a_run(drive: Drive) -> None:
@@ -302,5 +302,5 @@ def test_a_host_that_takes_no_orders_holds_up_nobody(drive: Drive, monkeypatch: 
     monkeypatch.setattr(drive.runs["h2"].channel, "write", stalls)
     tell(drive, "h1", e="wait", step="00000")
     tell(drive, "h2", e="wait", step="00000")
-    assert (drive.runs["h2"].phase, drive.runs["h2"].why) == ("over", "it does not read orders")
+    assert (drive.runs["h2"].phase, drive.runs["h2"].reason) == ("over", "it does not read orders")
     assert orders(drive, "h1") == ["skip 00000"]

@@ -40,7 +40,7 @@ def ends(
     hosts: dict[str, list[Step]], exchanges: tuple[Exchange, ...] = (), turns: Turns | None = None
 ) -> dict[str, float]:
     """Return the finish time of each host without the constant overheads."""
-    schedules = {name: HostSchedule(name, steps) for name, steps in hosts.items()}
+    schedules = {name: HostSchedule(host=name, steps=steps) for name, steps in hosts.items()}
     return finish_times(schedules, exchanges, lambda _, s: s.expect_s, turns or Turns())
 
 

@@ -46,7 +46,7 @@ def campaign(root: Path, name: str = "c1", benches: tuple[Bench, ...] = (TRIAD, 
 
 def compared(root: Path, **changes: Any) -> comparing.Answer:
     options: dict[str, Any] = {"baseline": "gen=old"} | changes
-    return comparing.compare(comparing.Question(root, candidates=["gen=new"], **options))
+    return comparing.compare(comparing.Question(root=root, candidates=["gen=new"], **options))
 
 
 def gathered(root: Path, **changes: Any) -> tuple[Results, tuple[Results, ...]]:
@@ -105,7 +105,9 @@ def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> 
 
 def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
     campaign(tmp_path, "before"), campaign(tmp_path, "after")
-    answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
+    answer = comparing.compare(
+        comparing.Question(root=tmp_path, baseline="campaign=before", candidates=["campaign=after"], paired=True)
+    )
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     assert sorted(h.name for h in together.hosts)[:2] == ["a1 (after)", "a1 (before)"]
     assert set(together.values.frame["host"]) == {h.name for h in together.hosts}
@@ -114,7 +116,7 @@ def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
 
 def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) -> None:
     campaign(tmp_path)
-    answer = comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new", "host=b1"]))
+    answer = comparing.compare(comparing.Question(root=tmp_path, baseline="gen=old", candidates=["gen=new", "host=b1"]))
     together, (part,) = evidence.gather(tmp_path, answer, [], WHEN)
     sides = {h.name: h.generation for h in together.hosts}
     assert sides["b1 (new)"] == "new" and sides["b1 (b1)"] == "b1" and sides["b2"] == "new"
@@ -127,7 +129,9 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
     back = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a2>a1")
     for name in ("before", "after"):
         record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, ("a2", back): [1e9] * 3})
-    answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
+    answer = comparing.compare(
+        comparing.Question(root=tmp_path, baseline="campaign=before", candidates=["campaign=after"], paired=True)
+    )
     together, _ = evidence.gather(tmp_path, answer, [], WHEN)
     assert "a1 (after)>a2 (after)" in set(together.values.frame["subject"])
     assert set(seen(answer, together, ()).merged["subject"]) == {"to before", "to after"}
@@ -181,7 +185,7 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
         return table.set_column(table.schema.get_field_index("labels"), "labels", [frame["labels"].tolist()])
 
     rewritten(archive, blank)
-    assert set(read_values(archive).where("true")["labels"]) == {"{}"}
+    assert set(read_values(archive).select("true")["labels"]) == {"{}"}
 
 
 @pytest.mark.parametrize(
@@ -383,11 +387,11 @@ def test_a_comparisons_documents_never_hold_all_values(
     link = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a1>a2")
     for name in ("c1", "c2"):
         record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, **{(h, TRIAD): [1e11, 2e11] for h in HOSTS}})
-    answer = comparing.compare(comparing.Question(tmp_path, sides[0], [sides[1]]), values=True)
+    answer = comparing.compare(comparing.Question(root=tmp_path, baseline=sides[0], candidates=[sides[1]]), values=True)
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     in_order = list(pd.concat(list(together.values.parts()))[["host", "subject"]].itertuples(index=False, name=None))
     assert {host for host, _ in in_order} == {h.name for h in together.hosts}
-    by_query = together.values.where("true")[["host", "subject"]].astype(object)
+    by_query = together.values.select("true")[["host", "subject"]].astype(object)
     assert list(by_query.itertuples(index=False, name=None)) == in_order
     monkeypatch.setattr(Values, "frame", property(lambda _: pytest.fail("all values were read")))
     rendered = document(with_evidence(answer, together, parts), Language())
@@ -397,10 +401,10 @@ def test_a_comparisons_documents_never_hold_all_values(
 
 def test_three_hundred_thousand_rows_take_little_room(tmp_path: Path) -> None:
     large(tmp_path, 200, 300, 5)
-    answer = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
+    answer = comparing.compare(comparing.Question(root=tmp_path, baseline="gen=a", candidates=["gen=b"]))
     together, parts = evidence.gather(tmp_path, answer, [], WHEN)
     shown = seen(answer, together, parts)
-    values = together.values.where("true")
+    values = together.values.select("true")
     assert len(values) == 300_000 and len(shown.stats) == 60_000
     assert values.memory_usage(deep=True).sum() < 300_000 * 50
     row = shown.generational.iloc[0]

@@ -306,7 +306,7 @@ def test_figures_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = list(stats)
     assert [len(part) for part in parts] == [2] * 5
     pd.testing.assert_frame_equal(pd.concat(map(plain, parts), ignore_index=True), plain(stats.frame))
-    assert len(stats.where(["metric"], {("m3",)})) == 2
+    assert len(stats.select(["metric"], {("m3",)})) == 2
     assert stats.distinct("metric") == [(f"m{n}",) for n in range(5)]
     assert stats.distinct("interval") == [(Interval.RANGE,), (Interval.NONE,)]
 
@@ -371,7 +371,7 @@ def test_a_report_and_a_comparison_show_one_figure(tmp_path: Path) -> None:
     on_record(tmp_path)
     results = load_results(find(tmp_path, "c1"))
     stats = per_generation(per_host(results.values), {host: host[0] for host in VALUES})
-    answer = compare(Question(tmp_path, "gen=a", ["gen=b"])).comparison
+    answer = compare(Question(root=tmp_path, baseline="gen=a", candidates=["gen=b"])).comparison
     for row in stats.to_dict("records"):
         title = f"{row['workload']} {row['case']} {row['metric']}"
         assert answer.figures[row["generation"]][title] == pytest.approx(row["value"])

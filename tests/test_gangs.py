@@ -56,7 +56,7 @@ def scheduled(
         )
         assert isinstance(resolved, Resolved)
         able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), resolved))
-    schedules = {host.name: HostSchedule(host.name) for host, _ in able}
+    schedules = {host.name: HostSchedule(host=host.name) for host, _ in able}
     exchanges = schedule_gangs(MANIFEST, able, schedules, Choice(), 2, 1, set())
     return schedules, exchanges
 
@@ -107,7 +107,7 @@ def each(*boost: bool) -> tuple[dict[str, HostSchedule], list[Exchange]]:
         resolved = resolve(EACH, {"nodes": ["all"]}, host_facts, "c")
         assert isinstance(resolved, Resolved)
         able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), resolved))
-    schedules = {host.name: HostSchedule(host.name) for host, _ in able}
+    schedules = {host.name: HostSchedule(host=host.name) for host, _ in able}
     return schedules, schedule_gangs(EACH, able, schedules, Choice(), 2, 1, set())
 
 

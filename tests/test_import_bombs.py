@@ -22,7 +22,7 @@ READ = """
 from fleetmark.record import imports
 def read(file):
     done = imports.files(file.parent / "results", "table", [file])
-    return len(done[0][0].about["machines"])
+    return len(done[0][0].metadata["machines"])
 """
 
 

@@ -31,7 +31,19 @@ CREATED = "2026-11-01T00:00:00Z"
 
 
 def step(workload: str = "fio", output: str = "fio.json") -> dict[str, Any]:
-    return asdict(Step("00000", workload, "c", 0, ("true",), {}, 1.0, 5.0, output=output))
+    return asdict(
+        Step(
+            id="00000",
+            workload=workload,
+            case="c",
+            repeat=0,
+            argv=("true",),
+            env={},
+            expect_s=1.0,
+            timeout_s=5.0,
+            output=output,
+        )
+    )
 
 
 def recorded(root: Path, result: Any = RESULT, **more: Any) -> tuple[Archive, Path]:

@@ -67,7 +67,19 @@ def steps() -> list[tuple[dict[str, Any], bytes]]:
     """What a host ran, with what it printed; the last is of a pair, a warm-up among them, and one is damaged."""
     listed = []
     for number, file in enumerate(outputs()):
-        step = asdict(Step(f"{number:05d}", file.parent.name, "c", number, ("x",), {}, 1.0, 5.0, output="out"))
+        step = asdict(
+            Step(
+                id=f"{number:05d}",
+                workload=file.parent.name,
+                case="c",
+                repeat=number,
+                argv=("x",),
+                env={},
+                expect_s=1.0,
+                timeout_s=5.0,
+                output="out",
+            )
+        )
         listed.append((step, file.read_bytes()))
     listed[-1][0].update(subject="h1>h2", members=("h1", "h2"))
     listed.append(({**listed[0][0], "id": "99998", "repeat": 98}, b""))

@@ -85,7 +85,9 @@ class Answers:
 
 
 def run_over(reach: Answers) -> Run:
-    return Run("h1", cast(Reach, reach), "/usr/bin/python3", True, "/w/jobs/c/h1", {})
+    return Run(
+        host="h1", reach=cast(Reach, reach), python="/usr/bin/python3", sudo=True, folder="/w/jobs/c/h1", steps={}
+    )
 
 
 def test_a_job_is_started_over_the_open_connection() -> None:
@@ -138,11 +140,11 @@ def test_ansible_gets_only_the_hosts_that_lack_something(tmp_path: Path, monkeyp
         run.phase = "launching"
     runs[0].reach = cast(Reach, Answers(Ran(0, b'FLEETMARK{"state": "busy"}\n', b"")))
     jobs: dict[str, dict[str, Any]] = {"h1": {"steps": []}, "h2": {"steps": []}}
-    _start_all(drive, Options("x"), {}, {"h1": {"fm_deploy": []}, "h2": {"fm_deploy": [{}]}}, jobs, {})
+    _start_all(drive, Options(suite="x"), {}, {"h1": {"fm_deploy": []}, "h2": {"fm_deploy": [{}]}}, jobs, {})
     drive.run()
     assert deployed == [["h2"]]
-    assert runs[0].why.startswith("busy")
-    assert runs[1].why == "its job was not started: Ansible gave no reason"
+    assert runs[0].reason.startswith("busy")
+    assert runs[1].reason == "its job was not started: Ansible gave no reason"
 
 
 def test_a_file_that_cannot_be_copied_says_why_and_not_that_one_of_several_failed(tmp_path: Path) -> None:

@@ -115,7 +115,12 @@ def test_a_root_that_cannot_be_written_is_listed(tmp_path: Path) -> None:
 
 def test_many_campaigns_are_plain_lines(tmp_path: Path) -> None:
     day = "2026-11-22T10:00:00Z"
-    many = [Summary(f"c{n}", tmp_path, day, "quick", 1, {"passed": n}, True) for n in range(MANY + 1)]
+    many = [
+        Summary(
+            campaign=f"c{n}", path=tmp_path, created=day, suite="quick", hosts=1, statuses={"passed": n}, finished=True
+        )
+        for n in range(MANY + 1)
+    ]
     (text,) = [part for part in terminal.render(shown.document(many, "root"), Language()) if str(part)]
     lines = str(text).splitlines()
     assert lines[0].split() == ["campaign", "created", "suite", "hosts", "outcomes", "state"]

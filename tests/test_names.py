@@ -22,16 +22,10 @@ what where when which who whose how why
 """
 VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
 EXCEPTED = (  # these folders are being renamed
-    "fleetmark/base/frames.py",
-    "fleetmark/campaign/",
-    "fleetmark/record/",
+    "fleetmark/record/diagnosis/",
     "fleetmark/verbs/plan.py",
     "fleetmark/verbs/report.py",
-    "reports/campaign/",
-    "reports/comparison/",
     "reports/formats/",
-    "reports/frontier/",
-    "reports/hosts/",
     "reports/html.py",
     "reports/kit/",
     "reports/markdown.py",
@@ -46,12 +40,9 @@ EXCEPTED_NAMES = {
     ("fleetmark/cli/reports.py", "by"),  # --by
     ("fleetmark/cli/tune.py", "on"),  # --on
     ("fleetmark/cli/tune.py", "to"),  # --to
-    ("fleetmark/hosts/ssh/target.py", "why"),  # read by reports/hosts
     ("parsers/facts/_document.py", "which"),  # the command of this name
     ("parsers/torch_ops.py", "why"),  # a key that the tool prints
     ("planner/capacity/question.py", "why"),  # read by reports/plan
-    ("planner/equivalence.py", "why"),  # read by reports/comparison
-    ("planner/guardrail.py", "why"),  # read by reports/comparison
     ("workloads/manifest.py", "when"),  # Ansible's word for a condition
     ("workloads/suite.py", "where"),  # SQL's word for a condition
 }
@@ -94,7 +85,6 @@ planner/diagnosis/tuning/rule.py Rule
 planner/diagnosis/tuning/rule.py Subject
 planner/equivalence.py Equivalence
 planner/estimate.py Estimate
-planner/frontier.py Equivalence
 planner/guardrail.py Guardrail
 planner/mixed.py Fit
 planner/predict/transfer.py Prediction
@@ -102,7 +92,6 @@ planner/ratio.py Ratio
 planner/scores.py Rule
 playbooks/roles/mlperf_inference/files/networks.py Network
 """  # these dataclasses are still built by position
-TWICE = {("planner", "Equivalence")}  # equal work, and equal service: read by reports/comparison
 
 
 def files() -> list[Path]:
@@ -173,7 +162,7 @@ def test_no_package_has_two_classes_of_one_name() -> None:
     for name, node in classes():
         places[name.rpartition("/")[0], node.name].add(name)
     assert len(places) > 400
-    assert {key for key, found_in in places.items() if len(found_in) > 1} == TWICE
+    assert {key for key, found_in in places.items() if len(found_in) > 1} == set()
 
 
 def is_positional(node: ast.ClassDef) -> bool:

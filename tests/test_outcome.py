@@ -8,7 +8,7 @@ import pytest
 
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.campaign.energy import Watched, drawn, of_work
-from fleetmark.record.replies import Accelerator, Accelerators, Extremes, Telemetry
+from fleetmark.record.replies import Accelerator, Accelerators, Extremes, StepTelemetry
 from fleetmark.workloads import Manifest
 
 
@@ -28,13 +28,13 @@ RAPL = {"power_w:package-0": drew(180.0), "power_w:package-1": drew(170.0), "pow
     ],
 )
 def test_the_best_source_counts(summary: dict[str, Extremes], watts: float, source: str) -> None:
-    (power,) = drawn([Watched(Telemetry(summary=summary))])
+    (power,) = drawn([Watched(StepTelemetry(summary=summary))])
     assert (power.metric, power.value, power.unit, dict(power.labels)) == ("power", watts, "W", {"source": source})
 
 
 def test_no_sensor_no_power() -> None:
     summary = {"cpu_busy": drew(0.5), "power_w:package-0": drew(0.0)}
-    assert drawn([Watched(Telemetry(summary=summary))]) == []
+    assert drawn([Watched(StepTelemetry(summary=summary))]) == []
 
 
 MANIFEST = Manifest.model_validate(
@@ -54,7 +54,7 @@ DEVICES = Accelerators(
 
 
 def energies(window: tuple[float, float] | None = WINDOW, **more: Any) -> dict[tuple[str, str], float]:
-    watched = Watched(Telemetry(**{"started": 1000.0, "gpus": DEVICES, **more}), window)
+    watched = Watched(StepTelemetry(**{"started": 1000.0, "gpus": DEVICES, **more}), window)
     rows = [*drawn([watched]), *of_work([watched], RATES, MANIFEST)]
     return {(m.metric, m.labels["source"]): m.value for m in rows}
 

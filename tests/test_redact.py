@@ -140,7 +140,7 @@ def test_a_schedule_holds_none() -> None:
     other = {"stream": {**SETTINGS["stream"], "source": URL.replace("pa%2Fss", "word")}}
     again = make_schedule([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
     assert {d.workload: d for d in again.hosts["h"].deploy}["stream"].dest == deployed.dest
-    assert f"stream.source={SHOWN}" in command_of(Options("quick", settings=SETTINGS), 1)
+    assert f"stream.source={SHOWN}" in command_of(Options(suite="quick", settings=SETTINGS), 1)
 
 
 def test_a_command_that_would_show_them_is_refused() -> None:

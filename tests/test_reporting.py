@@ -129,7 +129,7 @@ def test_documents_speak_the_language_that_is_asked_for(root: Path) -> None:
 def test_the_command_line_is_in_the_document_and_makes_it_again(root: Path) -> None:
     words = (*COMPARE, "--per", "core", "--only", "stream/*", "--by", "host")
     run(root, *words, "--html", "a.html")
-    question = Question(root, "gen=old", ["gen=new"], per="core", only=["stream/*"])
+    question = Question(root=root, baseline="gen=old", candidates=["gen=new"], per="core", only=["stream/*"])
     assert question.command() == ["fleetmark", *COMPARE, "--per", "core", "--only", "stream/*", "--results", str(root)]
     assert "--only</span> &#39;stream/*&#39;" in Path("a.html").read_text()
 

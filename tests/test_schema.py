@@ -47,9 +47,9 @@ def test_a_row_has_every_column_and_no_other() -> None:
 def test_rows_frames_and_files_have_the_same_columns(tmp_path: Path) -> None:
     archive = campaign(tmp_path)
     assert pq.read_schema(archive.path / "measurements.parquet").equals(schema.arrow())
-    assert tuple(read_values(archive).where("true")) == tuple(schema.frame()) == schema.NAMES
+    assert tuple(read_values(archive).select("true")) == tuple(schema.frame()) == schema.NAMES
     (archive.path / "measurements.parquet").unlink()
-    nothing = read_values(archive).where("true")
+    nothing = read_values(archive).select("true")
     assert nothing.empty and tuple(nothing) == schema.NAMES
     assert dict(schema.frame([row()]).dtypes) == schema.PANDAS
     assert list(per_host(Values(nothing)).frame)[: len(METRIC)] == list(schema.KEY)
@@ -88,7 +88,7 @@ def test_a_file_without_a_column_is_reported_and_compared_by_its_default(tmp_pat
     if way == "null" and name in schema.TEXT:
         rest = rest.append_column(name, pa.array([None] * len(table), pa.string()))
     pq.write_table(rest, file)
-    assert set(read_values(archive).where("true")[name]) == {"c1" if name == "campaign" else schema.DEFAULTS[name]}
+    assert set(read_values(archive).select("true")[name]) == {"c1" if name == "campaign" else schema.DEFAULTS[name]}
     after = compared(tmp_path)
     assert after == before or not usual
     assert [float(r["ratio"]) > 1.9 for r in csv.DictReader(io.StringIO(after)) if r["benchmark"]] == [True]

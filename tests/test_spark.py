@@ -69,10 +69,10 @@ def test_spark_gives_the_figures_of_duckdb(tmp_path: Path, spark: None, monkeypa
         columns = sorted(frame.columns)
         return frame[columns].sort_values(["record", "key"], ignore_index=True).astype({"record": int, "key": int})
 
-    by_spark = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
+    by_spark = figures.read(files, hosts, condition=figures.EVERYTHING, spread=True)
     compared = run(tmp_path, *COMPARE)
     monkeypatch.delenv("FLEETMARK_ENGINE")
-    by_duckdb = figures.read(files, hosts, which=figures.EVERYTHING, spread=True)
+    by_duckdb = figures.read(files, hosts, condition=figures.EVERYTHING, spread=True)
     pd.testing.assert_frame_equal(by_spark.keys, by_duckdb.keys)
     assert len(by_duckdb.rows) == len(hosts) * 4
     for ours, theirs in ((by_spark.rows, by_duckdb.rows), (by_spark.left_out, by_duckdb.left_out)):

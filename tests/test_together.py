@@ -63,7 +63,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 def keep(
     archive: Archive, host: str, seen: dict[str, Any] | None, output: list[Any] | None = None, **more: Any
 ) -> None:
-    step = asdict(Step("00000", case="c", repeat=0, argv=("x",), env={}, expect_s=1.0, timeout_s=5.0, **more))
+    step = asdict(Step(id="00000", case="c", repeat=0, argv=("x",), env={}, expect_s=1.0, timeout_s=5.0, **more))
     result = {"ended": "exit", "rc": 0, "started": 1000.0, "wall_s": 30.0, "telemetry": seen}
     files = {"result.json": json.dumps(result).encode()}
     if output is not None:

@@ -66,4 +66,4 @@ def test_hosts_that_wait_for_their_turn_end_at_once_when_all_is_stopped(tmp_path
     drive.admit({"h1": lambda: None, "h2": lambda: None}, Turns.parse(["1"]))
     drive.runs["h1"].phase = "over"
     drive.stop()
-    assert drive.runs["h2"].why == "interrupted before its turn came"
+    assert drive.runs["h2"].reason == "interrupted before its turn came"

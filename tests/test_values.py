@@ -78,7 +78,7 @@ def test_values_of_a_file_and_of_a_frame_are_one_row_behind_the_other(tmp_path: 
     first = filed(replace(sample.six(), values=Values(every.iloc[:500])), tmp_path).values
     both = first.with_rows(every.iloc[500:])
     assert len(both) == len(every)
-    for frame in (both.frame, both.where("true"), pd.concat(list(both.parts()))):
+    for frame in (both.frame, both.select("true"), pd.concat(list(both.parts()))):
         pd.testing.assert_frame_equal(
             plain(frame).reset_index(drop=True), plain(every).reset_index(drop=True), check_dtype=False
         )
@@ -91,7 +91,7 @@ def test_summaries_and_values_are_asked_for_in_any_order(tmp_path: Path) -> None
     keys, hosts = values.distinct(*METRIC), values.distinct("host")["host"].tolist()
     first = figures.per_host(values).frame
     parts = pd.concat(list(values.host_by_host(hosts, keys, PASSED)))
-    assert len(parts) == len(values.where(PASSED)) > 0
+    assert len(parts) == len(values.select(PASSED)) > 0
     pd.testing.assert_frame_equal(figures.per_host(values).frame, first)
 
 
@@ -101,7 +101,7 @@ def test_only_the_hosts_that_are_named_are_read(tmp_path: Path) -> None:
     filed(results, tmp_path)
     only = Values(schema.frame(), source(tmp_path / "measurements.parquet", "c", {host: host}))
     expected = plain(results.values.frame[results.values.frame["host"] == host]).reset_index(drop=True)
-    for frame in (only.frame, only.where("true"), pd.concat(list(only.parts()))):
+    for frame in (only.frame, only.select("true"), pd.concat(list(only.parts()))):
         pd.testing.assert_frame_equal(plain(frame).reset_index(drop=True), expected, check_dtype=False)
 
 
@@ -127,7 +127,7 @@ def test_the_damaged_one_of_several_files_is_named(tmp_path: Path) -> None:
     raw[100:-2000] = bytes(len(raw) - 2100)
     sources[1].file.write_bytes(raw)
     with pytest.raises(DamagedFileError, match=r"broken/measurements.parquet: not a complete Parquet file") as error:
-        Values(schema.frame(), *sources).where("true")
+        Values(schema.frame(), *sources).select("true")
     assert error.value.campaign == "broken"
 
 

@@ -151,7 +151,7 @@ class Record:
         """
         filters = {"workload": workload, "case": case, "metric": metric, "host": host}
         chosen, condition = self._filtered(select, campaign, status, filters)
-        return chosen.where(condition).astype(schema.PANDAS)
+        return chosen.select(condition).astype(schema.PANDAS)
 
     def arrow(
         self,
@@ -339,7 +339,7 @@ class Record:
             panel=_listed(panel),
             only=_listed(only),
             paired=paired,
-            by=by,
+            host_label=by,
             best=best,
             names=_listed(names),
             prices=_listed(prices),

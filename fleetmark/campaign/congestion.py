@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.parsers.kit.congestion import totals
-from fleetmark.record.replies import Telemetry
+from fleetmark.record.replies import StepTelemetry
 
 
-def counted(telemetry: Telemetry | None) -> list[Measurement]:
+def counted(telemetry: StepTelemetry | None) -> list[Measurement]:
     """How often each event happened on the host's devices; nothing of what no device counts."""
     events = totals(telemetry.counters if telemetry else {})
     return [Measurement("telemetry", "", event, float(n), "1", Better.LOWER) for event, n in events.items()]

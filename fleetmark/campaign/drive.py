@@ -176,9 +176,9 @@ class Drive:
             except ReachError:
                 pass  # the link is down, and the host will ask again
 
-    def _excuse(self, run: Run, word: Order, step: str, why: str) -> None:
+    def _excuse(self, run: Run, word: Order, step: str, reason: str) -> None:
         """Order a host to skip or end a step. The reason is stored in the archive, but not sent to the host."""
-        run.excuses.setdefault(step, why)
+        run.excuses.setdefault(step, reason)
         self._order(run, word, step)
 
     # ------------------------------------------------------------ hearing
@@ -194,8 +194,8 @@ class Drive:
                 self._over(run, f"its job was not started: Ansible reported nothing for {2 * TASK_TIMEOUT_S:g} s")
         if all(run.only_waits() and now - run.waiting_since > STUCK_S for run in left):
             for run in left:
-                where = run.steps[run.waiting or ""].title
-                self._over(run, f"stuck: every host waits for another, this one at {where}")
+                gate = run.steps[run.waiting or ""].title
+                self._over(run, f"stuck: every host waits for another, this one at {gate}")
 
     def _remind(self) -> None:
         """Tell hosts that try a setting that the controller is alive, because a connection alone does not prove it."""
@@ -289,9 +289,9 @@ class Drive:
 
     def _launched(self, run: Run, answer: replies.Launch) -> None:
         self.archive.note("launched", host=run.host, sync=False, state=answer.state)
-        for workload, why in answer.failed_workloads.items():
+        for workload, reason in answer.failed_workloads.items():
             dropped = [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]
-            outcome = Outcome(Status.FAILED, f"could not be deployed: {why}")
+            outcome = Outcome(status=Status.FAILED, reason=f"could not be deployed: {reason}")
             run.cannot[workload] = outcome.reason
             for step in dropped:
                 run.pending.discard(step.id)
@@ -338,7 +338,7 @@ class Drive:
         if remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:
-            self._over(run, run.why or "its runner ended early (killed, or the host restarted)")
+            self._over(run, run.reason or "its runner ended early (killed, or the host restarted)")
         elif run.pending:
             self._over(run, "its agent reports the end of its job, and has not sent all steps")
         else:
@@ -358,8 +358,8 @@ class Drive:
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)
-            why = excuse or result.reason or describe_exit(self.archive, folder, result.rc)
-            self.exchanges.server_ended(run, step, why)
+            reason = excuse or result.reason or describe_exit(self.archive, folder, result.rc)
+            self.exchanges.server_ended(run, step, reason)
             return
         outcome = self.outcome_of(folder)
         self._ended(run, step, outcome)
@@ -371,7 +371,7 @@ class Drive:
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
         """Drop repeats that are no longer needed. Journal disturbed repeats with their reasons."""
-        where: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
+        fields: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
         for event in adaptive.heard(run.host, step, outcome):
             match event:
                 case Rejected(repeat, reason):
@@ -380,13 +380,13 @@ class Drive:
                     self.progress.say(run.host, f"{step.workload} block {repeat} {reason}")
                 case Settled(repeats, width, warm, enough):
                     more = [s for s in run.steps.values() if s.id in run.pending and about_case(s) == about_case(step)]
-                    where |= {
+                    fields |= {
                         "repeats": repeats,
                         "half_width": width,
                         "warm_up": list(warm),
                         "steps": [s.id for s in more],
                     }
-                    self.archive.note("enough" if enough else "unstable", host=run.host, **where)
+                    self.archive.note("enough" if enough else "unstable", host=run.host, **fields)
                     if not enough:
                         self.progress.say(run.host, f"{step.workload} {step.case} unstable after {repeats} repeats")
                     self._drop(run, more)
@@ -429,19 +429,19 @@ class Drive:
         if not step.serves:
             self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 
-    def _over(self, run: Run, why: str) -> None:
+    def _over(self, run: Run, reason: str) -> None:
         """Finish a host. Its remaining steps are lost, and its peers no longer wait for it."""
         if run.phase == "over":
             return
-        run.phase, run.why = "over", why
+        run.phase, run.reason = "over", reason
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()
         for step in owed:
-            self._record(run, step, Outcome(Status.LOST, why))
+            self._record(run, step, Outcome(status=Status.LOST, reason=reason))
         if owed:
-            self._tell_dropped(run, owed, Outcome(Status.LOST, why))
-            self.progress.rows[run.host].state = why
-        self.archive.note("over", host=run.host, lost=len(owed), reason=why)
+            self._tell_dropped(run, owed, Outcome(status=Status.LOST, reason=reason))
+            self.progress.rows[run.host].state = reason
+        self.archive.note("over", host=run.host, lost=len(owed), reason=reason)
         for host, step_id in self.exchanges.by_step:
             if host == run.host:
                 self.exchanges.meet_all(host, step_id)

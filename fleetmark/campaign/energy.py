@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.measurement import Better, Measurement
-from fleetmark.record.replies import Telemetry
+from fleetmark.record.replies import StepTelemetry
 from fleetmark.workloads import Manifest
 
 _LEAST_SAMPLES = 2  # minimum number of samples within the timed window
@@ -21,7 +21,7 @@ class Watched:
     ``window``: start and end of the tool's timed section in Unix seconds of this host's clock; None if unknown.
     """
 
-    telemetry: Telemetry
+    telemetry: StepTelemetry
     window: Window | None = None
 
 
@@ -105,7 +105,7 @@ def _of_devices(host: Watched) -> Iterator[tuple[str, float]]:
         yield devices.source, watts
 
 
-def _counted(telemetry: Telemetry) -> Iterator[tuple[str, float]]:
+def _counted(telemetry: StepTelemetry) -> Iterator[tuple[str, float]]:
     """Yield the energy (J) of all accelerators of a host over the step, with its source.
 
     Yield nothing if an accelerator does not report it.
@@ -125,7 +125,7 @@ def _shared(hosts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _within(
-    telemetry: Telemetry, samples: Mapping[str, Sequence[float | None]], columns: Sequence[str], window: Window
+    telemetry: StepTelemetry, samples: Mapping[str, Sequence[float | None]], columns: Sequence[str], window: Window
 ) -> float | None:
     """Return the mean of the sum of ``columns`` within ``window``, or None if there are too few samples."""
     if telemetry.started is None:

@@ -59,14 +59,14 @@ class Exchanges:
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
             role = "node" if step.members else "peer"
-            why = server.why if server and server.why else "it does not take part in this run"
+            reason = server.reason if server and server.reason else "it does not take part in this run"
             if client.waiting == step.id:
                 if cannot := server.cannot.get(step.workload) if server else None:
                     self.excuse(client, "fail", step.id, f"its {role} {exchange.server} cannot take part: {cannot}")
                 else:
-                    self.excuse(client, "skip", step.id, f"its {role} {exchange.server} is not there: {why}")
+                    self.excuse(client, "skip", step.id, f"its {role} {exchange.server} is not there: {reason}")
             elif step.members and server and server.phase == "over":  # it would wait until its timeout
-                self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
+                self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {reason}")
 
     def _all_ready(self, exchange: Exchange) -> bool:
         every = self.by_step[exchange.client, exchange.client_step]
@@ -78,9 +78,9 @@ class Exchanges:
         runs = [(self.runs.get(e.server), e.server_step) for e in every]
         return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
 
-    def server_ended(self, run: Run, step: Step, why: str) -> None:
+    def server_ended(self, run: Run, step: Step, reason: str) -> None:
         """Skip the client's step if it still waits for the serving step that ended."""
         exchange = self.by_step[run.host, step.id][0]
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:
-            self.excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {why}")
+            self.excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {reason}")

@@ -47,8 +47,8 @@ def schedule_gangs(
             group = sorted(cut, key=lambda able: not cases_of_size[able[0].name])
             lead = schedules[group[0][0].name]
             cases = cases_of_size[lead.host]
-            if why := _why_not(manifest, group, size):
-                lead.refused += [_refusal(manifest, context, why) for _, context in cases]
+            if reason := _why_not(manifest, group, size):
+                lead.refused += [_refusal(manifest, context, reason) for _, context in cases]
                 continue
             members = [{"name": h.name, "address": h.peer_address, "facts": r.context["facts"]} for h, r in group]
             rng = random.Random(f"{seed}/{lead.host}/{manifest.name}/{size}")
@@ -75,14 +75,14 @@ def schedule_gangs(
                         argv: tuple[str, ...] = ()
                         env = step.env if case.each else {}
                         if context_of_host := contexts[node] if contexts else None:
-                            where = f"{manifest.name} {step.case}"
-                            argv = words(case.argv, {**context_of_host, "members": members, "node": node}, where)
+                            location = f"{manifest.name} {step.case}"
+                            argv = words(case.argv, {**context_of_host, "members": members, "node": node}, location)
                         exchanges.append(_join(step, lead.host, schedules[host.name], argv, env))
     return exchanges
 
 
-def _refusal(manifest: Manifest, context: Mapping[str, Any], why: str) -> Refusal:
-    return Refusal(manifest.name, case_of(context["entry"], context["case"]), why)
+def _refusal(manifest: Manifest, context: Mapping[str, Any], reason: str) -> Refusal:
+    return Refusal(manifest.name, case_of(context["entry"], context["case"]), reason)
 
 
 def _cases(host: Able, choice: Choice, hosts: int, case_names: set[str]) -> list[Any]:

@@ -20,7 +20,7 @@ SLOWEST = 32 << 10  # minimum link speed, in B/s, at which files arrive in time
 MOST_UNHEARD = 64  # maximum number of queued replies of one host; then the host has to wait
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Run:
     """Track one host during a campaign.
 
@@ -37,7 +37,7 @@ class Run:
     pending: set[str] = field(default_factory=set)
     trial: bool = False  # whether the job tries a setting
     phase: str = "launching"  # "queued" comes before it if hosts take turns; "running" and "over" follow
-    why: str = ""  # the reason for steps that are still pending at the end
+    reason: str = ""  # the reason for steps that are still pending at the end
     waiting: str | None = None  # the gated step at which the host waits
     waiting_since: float = 0.0  # monotonic
     cannot: dict[str, str] = field(default_factory=dict)  # reasons by workload that could not be deployed
@@ -90,9 +90,9 @@ class Run:
         self.expect(step.timeout_s + STUCK_S, f"the end of {step.title}")
         return True
 
-    def finishes(self, why: str) -> None:
-        """Record that the host's runner ends. ``why``: the reason for steps that remain."""
-        self.why = why
+    def finishes(self, reason: str) -> None:
+        """Record that the host's runner ends. ``reason``: the reason for steps that remain."""
+        self.reason = reason
         if not self._finished:
             self._finished = True
             self.expect(STUCK_S, "its agent's last message")

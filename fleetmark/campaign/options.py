@@ -29,7 +29,7 @@ from fleetmark.workloads.external import recorded
 from fleetmark.workloads.manifest import files as manifest_files
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Store the options of ``fleetmark run``.
 

@@ -22,7 +22,7 @@ _MOST_WORDS = 240  # maximum number of characters to quote from a tool's last li
 _LAST_WORDS = 64 << 10  # number of bytes at the end of a log to search for the tool's last line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Store how a step ended. ``rows`` follow ``base.schema``. Rows of a step that did not pass have its status.
 
@@ -49,7 +49,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     try:
         step, result = archive.step(folder), archive.result(folder)
     except FleetmarkError as error:
-        return Outcome(Status.LOST, str(error))
+        return Outcome(status=Status.LOST, reason=str(error))
     times: dict[str, Any] = {
         "started": utc(result.started),
         "wall_s": result.wall_s,
@@ -58,23 +58,20 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     }
     broken = _why_broken(archive, folder, step, result)
     if result.ended == "lost":
-        return Outcome(Status.LOST, broken, **times)
+        return Outcome(status=Status.LOST, reason=broken, **times)
     try:
         manifest = load(step["workload"])
         raw = archive.open_raw(folder, step["output"])
         if raw is None:
-            why = "; ".join(["the run left none", *result.left_out])
-            raise ParseError(manifest.tool, f"a file {step['output']}, and {why}")
+            explanation = "; ".join(["the run left none", *result.left_out])
+            raise ParseError(manifest.tool, f"a file {step['output']}, and {explanation}")
         with raw:
             parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
     except FleetmarkError as error:
         if result.ended == "error" or (broken and _is_silent(archive, folder, step, result)):  # there is no output
-            return Outcome(Status.FAILED, broken, **times)
-        return Outcome(
-            Status.FAILED,
-            f"{broken}; {error}" if broken and not says_cut(str(error)) else broken or str(error),
-            **times,
-        )
+            return Outcome(status=Status.FAILED, reason=broken, **times)
+        reason = f"{broken}; {error}" if broken and not says_cut(str(error)) else broken or str(error)
+        return Outcome(status=Status.FAILED, reason=reason, **times)
     status, reason = Status.PASSED, ""
     if parsed.invalid and result.ended == "exit" and not (broken and says_cut(parsed.invalid)):
         status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
@@ -82,7 +79,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         status, reason = Status.FAILED, broken
     notes = (*parsed.notes, *result.left_out)
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
-    return Outcome(status, reason, rows, notes, window=parsed.window, **times)
+    return Outcome(status=status, reason=reason, rows=rows, notes=notes, window=parsed.window, **times)
 
 
 def _is_silent(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> bool:
@@ -103,10 +100,10 @@ def describe_exit(archive: Archive, folder: Path, code: int | None) -> str:
     """Return the exit status of the step in ``folder`` with the last line that it printed."""
     output = archive.tail(folder, "stderr", _LAST_WORDS).strip()
     output = output or archive.tail(folder, "stdout", _LAST_WORDS).strip()
-    how = "no exit status was recorded" if code is None else f"exit status {code}"
-    how = f"killed by signal {-code}" if code is not None and code < 0 else how
+    status = "no exit status was recorded" if code is None else f"exit status {code}"
+    status = f"killed by signal {-code}" if code is not None and code < 0 else status
     words = _last_words(output.decode(errors="replace"))
-    return f"{how}: {words if len(words) <= _MOST_WORDS else words[: _MOST_WORDS - 1] + '…'}"
+    return f"{status}: {words if len(words) <= _MOST_WORDS else words[: _MOST_WORDS - 1] + '…'}"
 
 
 def _last_words(text: str) -> str:

@@ -99,7 +99,7 @@ def _exchange(
 ) -> Exchange:
     if case.serve is None:
         raise FleetmarkError(f"{manifest.name}: case {case.name}: a pair workload needs `serve`")
-    where = f"{manifest.name}: serve"
+    location = f"{manifest.name}: serve"
     measure = make_step(
         case,
         context,
@@ -114,12 +114,12 @@ def _exchange(
         workload=manifest.name,
         case=measure.case,
         repeat=repeat,
-        argv=words(case.serve.argv, serving_context, where),
+        argv=words(case.serve.argv, serving_context, location),
         env={},
         expect_s=measure.expect_s,
         timeout_s=measure.timeout_s + 30,
         gate=True,
-        port=int(evaluate(case.serve.port, serving_context, where)),
+        port=int(evaluate(case.serve.port, serving_context, location)),
         serves=True,
         ends=case.serve.ends,
         subject=measure.subject,

@@ -51,7 +51,7 @@ class Cell:
         return Text(f"{self.done}/{self.total}" if self.done else "waiting", style="dim") + bad
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Row:
     """Track one host: its cells, its problem, and its remaining work."""
 
@@ -113,7 +113,7 @@ class Progress:
             self.say(", ".join(name for name, _ in folded(hosts)), why)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
-        self.rows[host] = Row(cells, left_s)
+        self.rows[host] = Row(cells=cells, left_s=left_s)
 
     def deploying(self, host: str, workload: str) -> None:
         cell = self.rows[host].cells.get(workload)
@@ -157,7 +157,7 @@ class Progress:
         counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
         self.say(host, f"{workload}: {counts}")
 
-    def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
+    def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, reason: str) -> None:
         """Record runs that ended without starting. ``workloads``: how many by workload; ``expect_s``: their time."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
         for workload, runs in workloads.items():
@@ -165,7 +165,7 @@ class Progress:
             cell.doing = ""
             cell.ended[status] += runs
         left = workloads.total()
-        self.say(host, f"{', '.join(workloads)}: {count(left, 'run')} {status.value}: {why}")
+        self.say(host, f"{', '.join(workloads)}: {count(left, 'run')} {status.value}: {reason}")
 
     def enough(self, host: str, workload: str, runs: int, expect_s: float) -> None:
         """Record runs that are no longer needed because the case's interval is narrow enough."""

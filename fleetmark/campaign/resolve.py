@@ -53,8 +53,8 @@ def resolve(
         if key in settings:
             context[key] = settings[key]
         else:
-            where = f"{manifest.name}.{key}"
-            context[key] = parameter.coerce(evaluate(parameter.default, context, where), where)
+            location = f"{manifest.name}.{key}"
+            context[key] = parameter.coerce(evaluate(parameter.default, context, location), location)
     params = {k: context[k] for k in manifest.parameters}
     for need in manifest.needs:
         if not evaluate(need.that, context, f"{manifest.name}: needs"):
@@ -109,13 +109,13 @@ def cases_of(
     """
     chosen = []
     for case in resolved.manifest.cases:
-        where = f"{resolved.manifest.name}: cases"
-        axes = {k: evaluate(v, resolved.context, where) for k, v in case.foreach.items()}
+        location = f"{resolved.manifest.name}: cases"
+        axes = {k: evaluate(v, resolved.context, location) for k, v in case.foreach.items()}
         for point in itertools.product(*axes.values()):
             context = {**resolved.context, **more, **dict(zip(axes, point, strict=True))}
-            if not evaluate(case.when, context, where):
+            if not evaluate(case.when, context, location):
                 continue
-            context["case"] = str(evaluate(case.name, context, where))
+            context["case"] = str(evaluate(case.name, context, location))
             case_names.add(context["case"])
             if not choice.cases or any(fnmatch.fnmatch(context["case"], p) for p in choice.cases):
                 chosen.append((case, context))
@@ -129,14 +129,15 @@ def nodes_of(case: Case, context: Mapping[str, Any]) -> int:
 
 def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more: Any) -> Step:
     context = {**context, "repeat": more["repeat"]}
-    where = f"{manifest.name} {context['case']}"
-    expect = float(evaluate(case.expect, context, where))
-    timeout = evaluate(case.timeout, context, where)
-    argv = words(case.argv, context, where)
-    env = {k: str(evaluate(v, context, where)) for k, v in case.env.items()}
+    location = f"{manifest.name} {context['case']}"
+    expect = float(evaluate(case.expect, context, location))
+    timeout = evaluate(case.timeout, context, location)
+    argv = words(case.argv, context, location)
+    env = {k: str(evaluate(v, context, location)) for k, v in case.env.items()}
     if lacks_credentials([*argv, *env.values()]):
         raise FleetmarkError(
-            f"{where}: its command holds credentials, which everybody on the host would see: keep them in a file there"
+            f"{location}: its command holds credentials, which everybody on the host would see: "
+            "keep them in a file there"
         )
     return Step(
         workload=manifest.name,
@@ -149,16 +150,16 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
         expect_s=expect,
         timeout_s=float(timeout) if timeout is not None else 60 + 5 * expect,
         output=case.output,
-        class_=str(evaluate(case.class_, context, where) or ""),
+        class_=str(evaluate(case.class_, context, location) or ""),
         files=case.files,
-        exclusive=words(case.exclusive, context, where),
+        exclusive=words(case.exclusive, context, location),
         container=context["container"],
         **more,
     )
 
 
-def words(parts: Sequence[Any], context: Mapping[str, Any], where: str) -> tuple[str, ...]:
+def words(parts: Sequence[Any], context: Mapping[str, Any], location: str) -> tuple[str, ...]:
     """An argument vector. A part that evaluates to nothing is left out; a list becomes several words."""
-    values = [evaluate(p, context, where) for p in parts]
+    values = [evaluate(p, context, location) for p in parts]
     flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
     return tuple(str(word) for word in flat if word is not None and word != "")

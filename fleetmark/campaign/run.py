@@ -297,15 +297,15 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
         name = c.host.name
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
-            lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
+            lost = fields_of(Outcome(status=Status.LOST, reason=f"unreachable: {c.reason}"))
             for entry in schedule.settings:
                 archive.note("outcome", host=name, **nothing, **_every_case(entry), **lost)
             continue
-        for entry, why in schedule.hosts[name].skipped.items():
-            skipped = fields_of(Outcome(Status.SKIPPED, why))
+        for entry, reason in schedule.hosts[name].skipped.items():
+            skipped = fields_of(Outcome(status=Status.SKIPPED, reason=reason))
             archive.note("outcome", host=name, **nothing, **_every_case(entry), **skipped)
         for no in schedule.hosts[name].refused:
-            failed = fields_of(Outcome(Status.FAILED, no.reason))
+            failed = fields_of(Outcome(status=Status.FAILED, reason=no.reason))
             archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
 
 
@@ -360,15 +360,15 @@ def _follow(
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
-            why = _why_not(c, job)
-            if why or not (c.facts and c.reach and job):
-                absent[name] = why
-                note_lost(archive, job or {"steps": ()}, owed.get(name, set()), why)
+            reason = _why_not(c, job)
+            if reason or not (c.facts and c.reach and job):
+                absent[name] = reason
+                note_lost(archive, job or {"steps": ()}, owed.get(name, set()), reason)
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
-            for workload, why in job["skipped"].items():
-                progress.say(name, f"{workload} skipped: {why}")
+            for workload, reason in job["skipped"].items():
+                progress.say(name, f"{workload} skipped: {reason}")
             for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
@@ -378,13 +378,13 @@ def _follow(
                 settled = frozenset(s["id"] for s in job["steps"]) - pending
                 runs.append(
                     Run(
-                        name,
-                        c.reach,
-                        c.facts.python,
-                        c.host.become,
-                        folder,
-                        {s.id: s for s in steps},
-                        pending,
+                        host=name,
+                        reach=c.reach,
+                        python=c.facts.python,
+                        sudo=c.host.become,
+                        folder=folder,
+                        steps={s.id: s for s in steps},
+                        pending=pending,
                         trial="setting" in job,
                         settled=settled,
                         session=c.session,
@@ -467,7 +467,7 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
     for step in steps:
         if not step.serves:
             cells.setdefault(step.workload, Cell(0)).total += 1
-    return {workload_of(entry): Cell(0, skipped=why) for entry, why in skipped.items()} | cells
+    return {workload_of(entry): Cell(0, skipped=reason) for entry, reason in skipped.items()} | cells
 
 
 def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:

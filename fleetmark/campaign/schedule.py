@@ -66,13 +66,13 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
     """
     defaults = {k: p.default for k, p in manifest.parameters.items()}
     values = {**defaults, **settings}
-    where = f"{manifest.name}: needs"
+    location = f"{manifest.name}: needs"
     for need in manifest.needs:
-        if not need.refuse or evaluate(need.that, values, where):
+        if not need.refuse or evaluate(need.that, values, location):
             continue
         given = any(settings[k] != defaults[k] for k in names_in(need.that) if k in settings)
-        if alone or given or evaluate(need.that, defaults, where):
-            raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, where)}")
+        if alone or given or evaluate(need.that, defaults, location):
+            raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, location)}")
 
 
 def probes(entries: Iterable[str]) -> list[str]:
@@ -119,7 +119,7 @@ def make_schedule(
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
-    schedules = {host.name: _continued(before.get(host.name)) or HostSchedule(host.name) for host, _ in hosts}
+    schedules = {host.name: _continued(before.get(host.name)) or HostSchedule(host=host.name) for host, _ in hosts}
     new = {host.name for host, _ in hosts if host.name not in before}
     exchanges: list[Exchange] = list(onto.exchanges) if onto else []
     case_names: dict[str, set[str]] = {name: set() for name in merged}
@@ -222,9 +222,9 @@ def _schedule_host(
         for case, context in rng.sample(cases, len(cases)):
             serve = None
             if case.serve:
-                where = f"{manifest.name}: serve"
-                port = int(evaluate(case.serve.port, context, where))
-                serve = {"argv": list(words(case.serve.argv, context, where)), "port": port, "ends": case.serve.ends}
+                location = f"{manifest.name}: serve"
+                port = int(evaluate(case.serve.port, context, location))
+                serve = {"argv": list(words(case.serve.argv, context, location)), "port": port, "ends": case.serve.ends}
             schedule.steps.append(
                 make_step(
                     case,

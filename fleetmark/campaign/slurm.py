@@ -175,8 +175,10 @@ def wait(job: Job, console: Console) -> list[Host]:
         while job.state.is_waiting:
             held_since = (held_since or time.monotonic()) if job.state.is_held else None
             if held_since and time.monotonic() - held_since > HELD_S:
-                why = job.state.reason or job.state.word
-                raise FleetmarkError(f"Slurm job {job.id} is held ({why}): it starts only after somebody releases it")
+                reason = job.state.reason or job.state.word
+                raise FleetmarkError(
+                    f"Slurm job {job.id} is held ({reason}): it starts only after somebody releases it"
+                )
             if job.state.is_hopeless:
                 raise FleetmarkError(
                     f"Slurm job {job.id} would wait for ever ({job.state.reason}): ask for what partition "
@@ -204,19 +206,19 @@ def _until_reported(job: Job) -> None:
 
 
 def _why_not_begun(job: Job) -> str:
-    where = ", ".join(job.names[:4]) + (" and others" if len(job.names) > 4 else "")
+    nodes = ", ".join(job.names[:4]) + (" and others" if len(job.names) > 4 else "")
     if job.state.exit_status == UNSEEN:
         return (
-            f"{job.folder.parent.parent.parent} is not shared: {where} cannot see it; name a folder that all nodes and "
+            f"{job.folder.parent.parent.parent} is not shared: {nodes} cannot see it; name a folder that all nodes and "
             "this machine share with --shared"
         )
     if job.state.exit_status == UNSAFE:
         return (
-            f"{job.folder}: on {where}, other users can replace it; name a folder by --shared that only you and root "
+            f"{job.folder}: on {nodes}, other users can replace it; name a folder by --shared that only you and root "
             "can change there"
         )
     if job.state.exit_status == NO_PYTHON:
-        return f"{where}: no Python 3.6 or later"
+        return f"{nodes}: no Python 3.6 or later"
     because = f" ({job.state.reason})" if job.state.reason else ""
     return f"Slurm job {job.id} ended before its nodes reported: {job.state.word}{because}"
 

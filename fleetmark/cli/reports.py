@@ -139,7 +139,7 @@ def compare(
         )
         with results(root) as here:
             question = Question(
-                here,
+                root=here,
                 baseline=baseline,
                 candidates=candidate,
                 reference=reference,
@@ -148,7 +148,7 @@ def compare(
                 panel=tuple(panel or ()),
                 only=tuple(only or ()),
                 paired=paired,
-                by=by,
+                host_label=by,
                 best=best,
                 names=tuple(name or ()),
                 prices=tuple(price or ()),

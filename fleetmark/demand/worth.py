@@ -108,7 +108,12 @@ class Record:
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._comparisons:
             question = comparing.Question(
-                self.root, baseline, [chosen.candidate], reference=pinned, mix=chosen.mix, only=only
+                root=self.root,
+                baseline=baseline,
+                candidates=[chosen.candidate],
+                reference=pinned,
+                mix=chosen.mix,
+                only=only,
             )
             self._comparisons[key] = comparing.compare(question)
             self._noted(self._comparisons[key])
@@ -264,7 +269,7 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
         )
     ratio = classes[name].headline
     if ratio is None:
-        raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
+        raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].reason}")
     return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)
 
 
@@ -280,7 +285,7 @@ def _quickness(answer: Answer, chosen: Chosen) -> float:
         )
     ratio = classes[names[0]].headline
     if ratio is None:
-        raise FleetmarkError(f"{chosen.candidate}, {names[0]}: no ratio: {classes[names[0]].why}")
+        raise FleetmarkError(f"{chosen.candidate}, {names[0]}: no ratio: {classes[names[0]].reason}")
     return ratio.value
 
 

@@ -17,7 +17,7 @@ from fleetmark.record.documents import key_of
 _ID = re.compile(r"\d{8}T\d{6}-")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """One campaign in the list of campaigns. ``statuses``: status to its number of outcomes; ``finished``: nothing is
     owed; ``damaged``: why it cannot be read, and the other fields then hold what could be.
@@ -103,7 +103,7 @@ def summarise(archive: Archive) -> Summary:
         archive.look_over()
     except FleetmarkError as error:
         fields |= {"finished": False, "damaged": str(error)}
-    return Summary(archive.id, archive.path, **fields)
+    return Summary(campaign=archive.id, path=archive.path, **fields)
 
 
 def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:

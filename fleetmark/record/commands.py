@@ -9,9 +9,9 @@ from fleetmark.record import store
 
 def command(root: Path, *words: str) -> list[str]:
     """The words of the command ``fleetmark WORDS`` on the record under ``root``; of a copy of a store, on the store."""
-    return on(store.name_of(root), *words)
+    return command_for(store.name_of(root), *words)
 
 
-def on(root: str, *words: str) -> list[str]:
+def command_for(root: str, *words: str) -> list[str]:
     """The same for a ``root`` as ``--results`` names it. Pure."""
     return ["fleetmark", *words, "--results", root]

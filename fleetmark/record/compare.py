@@ -36,16 +36,16 @@ from fleetmark.workloads.declared import frontier
 MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated without some of them
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Store the options of ``fleetmark compare`` and the results root (``root``).
 
     ``baseline`` and ``candidates``: selectors; ``reference``: a pinned reference that replaces the baseline; ``per``:
     the unit that results are divided by; ``mix``: shares of server-hours; ``panel``: the benchmarks of the headline
-    results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what
-    counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the best result of each
-    side; ``names``: display names of the sides, in order; ``prices``: server prices by side, ``NAME=4.20 USD/hour``;
-    ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``.
+    results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts;
+    ``host_label``: what counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the
+    best result of each side; ``names``: display names of the sides, in order; ``prices``: server prices by side,
+    ``NAME=4.20 USD/hour``; ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``.
     """
 
     root: Path
@@ -57,7 +57,7 @@ class Question:
     panel: Sequence[str] = ()
     only: Sequence[str] = ()
     paired: bool = False
-    by: str | None = None
+    host_label: str | None = None
     best: bool = False
     names: Sequence[str] = ()
     prices: Sequence[str] = ()
@@ -77,7 +77,7 @@ class Question:
         for pattern in self.only:
             words += ["--only", pattern]
         words += ["--paired"] if self.paired else []
-        words += ["--by", self.by] if self.by is not None else []
+        words += ["--by", self.host_label] if self.host_label is not None else []
         words += ["--best"] if self.best else []
         for name in self.names:
             words += ["--name", name]
@@ -88,7 +88,7 @@ class Question:
         return command(self.root, *words)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Store a comparison and its input: machines by side title, and host names by (campaign, host).
 
@@ -125,9 +125,11 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
     every = machines(q.root)
     chosen, called, names = _chosen(q, every, pinned)
-    by = {title: _by(q, machines_of_side) for title, machines_of_side in chosen.items()}
+    host_labels = {title: _host_label(q, machines_of_side) for title, machines_of_side in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
-    sides_by_title = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
+    sides_by_title = sides(
+        q.root, rest_first, only=q.only, per=q.per, host_label=host_labels, best=q.best, names=names, values=values
+    )
     weights, pairing = None, Pairing.SAME_HOSTS if q.paired else Pairing.APART
     if pinned is not None:
         first, weights = pinned.side, pinned.weights
@@ -142,10 +144,10 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         kinds = kinds_of([m for machines_of in chosen.values() for m in machines_of], q.root, q.only)
 
     mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, sides_by_title[title], names)]
-    notes = [*called.notes, *_publishers(q, by, chosen, sides_by_title), *([pinned.error] if pinned else [])]
+    notes = [*called.notes, *_publishers(q, host_labels, chosen, sides_by_title), *([pinned.error] if pinned else [])]
     alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
     matching = Matching(
-        partial(
+        pooled=partial(
             compare_sides,
             per=q.per,
             mix=mix,
@@ -155,17 +157,21 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             pairing=pairing,
             served=any(frontier(w) for s in (first, *others) for w in set(s.benchmarks["workload"])),
         ),
-        lambda some, own_by: sides(q.root, some, only=q.only, per=q.per, by=own_by, names=names),
-        by,
-        chosen,
-        names,
-        None if alike else Sizes(chosen),
+        build=lambda some, labels: sides(q.root, some, only=q.only, per=q.per, host_label=labels, names=names),
+        host_labels=host_labels,
+        chosen=chosen,
+        names=names,
+        sizes=None if alike else Sizes(chosen),
     )
 
     def against(base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
         result = matching.compare(base, rest, drop)
-        several = {title: label for title, label in by.items() if len(sides_by_title[title].means) < len(chosen[title])}
-        labels = several | ({pinned.side.title: pinned.by} if pinned else {})
+        several = {
+            title: label
+            for title, label in host_labels.items()
+            if len(sides_by_title[title].means) < len(chosen[title])
+        }
+        labels = several | ({pinned.side.title: pinned.host_label} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
         warnings = [*result.warnings, *(m.text for m in mixed)]
         result = replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
@@ -179,7 +185,8 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may have no benchmark in common
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
-    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in matching.unlike(s)]
+    of_hosts = [] if q.best else [s for s in (first, *others) if host_labels.get(s.title) == "host"]
+    odd = [outlier for s in of_hosts for outlier in matching.unlike(s)]
     out = {title: [o.host for o in odd if o.side == title] for title in of_side}
     typical = {title: without_hosts(side, out[title]) for title, side in of_side.items()}
     without = {}
@@ -188,18 +195,18 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
             rest = [typical[c.title] for c in result.candidates]
             without[result.baseline] = against(typical[result.baseline], rest, out)
     return Answer(
-        answer,
-        chosen,
-        names,
-        turned,
-        of_side,
-        called.selectors,
-        odd,
-        without,
-        powered(q.root, chosen),
-        {m.text: {m.side: m.rest} for m in mixed if m.rest},
-        matching.effects,
-        None if off else Again(matching, of_side, against),
+        comparison=answer,
+        machines=chosen,
+        names=names,
+        turned=turned,
+        sides=of_side,
+        selectors=called.selectors,
+        outliers=odd,
+        without=without,
+        powered=powered(q.root, chosen),
+        causes={m.text: {m.side: m.rest} for m in mixed if m.rest},
+        effects=matching.effects,
+        again=None if off else Again(matching, of_side, against),
     )
 
 
@@ -257,24 +264,27 @@ def _check(q: Question) -> None:
         raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
-    if (q.best or q.by not in (None, "host")) and (q.paired or q.per != "server"):
+    if (q.best or q.host_label not in (None, "host")) and (q.paired or q.per != "server"):
         raise FleetmarkError("--best and --by go with whole servers and without --paired: they merge several hosts")
 
 
-def _by(q: Question, chosen: Sequence[Machine]) -> str:
+def _host_label(q: Question, chosen: Sequence[Machine]) -> str:
     """Return the default of ``--by``: what counts as one host of a side."""
-    if q.by is not None or q.paired or q.best:
-        return q.by or "host"
+    if q.host_label is not None or q.paired or q.best:
+        return q.host_label or "host"
     return imports.publisher(chosen) or "host"
 
 
 def _publishers(
-    q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], sides_by_title: Mapping[str, Side]
+    q: Question,
+    host_labels: Mapping[str, str],
+    chosen: Mapping[str, Sequence[Machine]],
+    sides_by_title: Mapping[str, Side],
 ) -> Iterator[Message]:
     """Yield a note if machines of one publisher count as one host by default."""
-    for title, label in by.items():
+    for title, label in host_labels.items():
         if (
-            q.by is None
+            q.host_label is None
             and label in (*imports.PUBLISHERS, imports.BY_TABLE)
             and len(sides_by_title[title].means) < len(chosen[title])
         ):
@@ -305,8 +315,8 @@ def _apart(
         )
     if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
         same = {m.host for m in first} & {m.host for m in chosen}
-        why = f" ({', '.join(sorted(same)[:3])}: other machines of that name)" if same else ""
-        raise FleetmarkError(f"--paired: {baseline} and {title} have no host in common{why}; compare them without")
+        hint = f" ({', '.join(sorted(same)[:3])}: other machines of that name)" if same else ""
+        raise FleetmarkError(f"--paired: {baseline} and {title} have no host in common{hint}; compare them without")
 
 
 def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
@@ -324,7 +334,7 @@ def kinds_of(chosen: Sequence[Machine], root: Path, only: Sequence[str] = ()) ->
     labelled = [m for m in chosen if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
         return None
-    return side(root, "all sides", labelled, only=only, by="gen").means
+    return side(root, "all sides", labelled, only=only, host_label="gen").means
 
 
 def _mix(text: str) -> dict[str, float]:

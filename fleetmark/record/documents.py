@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, RootModel, ValidationError
 from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.files import decode_json
 from fleetmark.base.measurement import Status
-from fleetmark.record.replies import Telemetry
+from fleetmark.record.replies import StepTelemetry
 from fleetmark.record.steps import Step, StoredStep
 
 KEY = ("host", "workload", "case", "repeat", "subject")  # identifies a run
@@ -48,7 +48,7 @@ class Job(BaseModel, defer_build=True):
 class TelemetryPart(BaseModel, defer_build=True):
     """Only the telemetry of result.json."""
 
-    telemetry: Telemetry | None = None
+    telemetry: StepTelemetry | None = None
 
 
 class StoredStepFile(RootModel[StoredStep]):
@@ -123,7 +123,7 @@ class _OfSetting(BaseModel, defer_build=True):
     """What a trial left set on a host, or what was put back there."""
 
     host: str
-    what: str
+    description: str = Field(alias="what")
 
 
 _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
@@ -161,10 +161,10 @@ def fault(error: Exception) -> str:
         return error.strerror or str(error)
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:80]
-        if not where:
+        location = ".".join(map(str, first["loc"]))[:80]
+        if not location:
             return "holds no JSON object"
-        return f"lacks {where}" if first["type"] == "missing" else f"has {where}: {first['msg'][:160]}"
+        return f"lacks {location}" if first["type"] == "missing" else f"has {location}: {first['msg'][:160]}"
     if isinstance(error, KeyError):
         return f"lacks {error.args[0]}"
     return (str(error).splitlines() or [type(error).__name__])[0]

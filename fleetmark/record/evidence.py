@@ -94,7 +94,7 @@ def hosts(answer: Answer) -> tuple[HostInfo, ...]:
     for side, machines in answer.machines.items():
         for m in sorted(machines, key=lambda m: m.campaign):
             name = names[side, m.campaign, m.host]
-            latest[name] = HostInfo(name, side, m.labels, m.facts())
+            latest[name] = HostInfo(name=name, generation=side, labels=m.labels, facts=m.facts())
     return tuple(latest.values())
 
 
@@ -116,7 +116,7 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
         parts += [values.under_names(called) for called in sides.values()]
-    return Values.together(parts).where(one_of("workload", sorted(workloads)))
+    return Values.together(parts).select(one_of("workload", sorted(workloads)))
 
 
 def _merged(info: CampaignInfo, parts: Sequence[Results]) -> Results:
@@ -202,7 +202,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
         hashes={document["source"]: document["sha256"]},
     )
     reason = message("imported figures come without facts")
-    hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
+    hosts = tuple(HostInfo(name=m.host, labels=m.labels, reason=reason) for m in machines)
     return Results(info, hosts, _no_outcomes(), values)
 
 

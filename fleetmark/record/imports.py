@@ -89,10 +89,10 @@ PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if k
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One file that was imported, now (``new``) or before; ``about`` is its import.json."""
+    """One file that was imported, now (``new``) or before; ``metadata`` is its import.json."""
 
     path: Path
-    about: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     new: bool
 
     @property
@@ -103,15 +103,15 @@ class Import:
     def labels(self) -> dict[str, int]:
         """Every label of its machines, with the number of its values."""
         values: dict[str, set[str]] = {}
-        for labels in self.about["machines"].values():
+        for labels in self.metadata["machines"].values():
             for name, value in labels.items():
                 values.setdefault(name, set()).add(value)
         return {name: len(different) for name, different in values.items()}
 
     def as_json(self) -> dict[str, Any]:
         """import.json with a count of machines instead of the machines."""
-        fields = {"campaign": self.campaign, "path": str(self.path), "new": self.new, **self.about}
-        return fields | {"machines": len(self.about["machines"]), "labels": self.labels()}
+        fields = {"campaign": self.campaign, "path": str(self.path), "new": self.new, **self.metadata}
+        return fields | {"machines": len(self.metadata["machines"]), "labels": self.labels()}
 
 
 def files(

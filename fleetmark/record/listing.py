@@ -61,7 +61,7 @@ def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
     try:
         if entry is None or entry["stamp"] != _stamp(path, entry["files"]):
             return None
-        return Summary(path.name, path, **{name: entry[name] for name in _FIELDS})
+        return Summary(campaign=path.name, path=path, **{name: entry[name] for name in _FIELDS})
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -40,8 +40,8 @@ def machines(root: Path) -> list[Machine]:
             damaged.append((f"{imports.FOLDER}/{file.parent.name}", error))
     if damaged and not on_record:
         raise damaged[0][1]
-    for name, why in damaged:
-        leave_out(name, why)
+    for name, reason in damaged:
+        leave_out(name, reason)
     return on_record
 
 

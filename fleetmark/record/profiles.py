@@ -44,7 +44,7 @@ class Resource:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
     """A profile and its inputs. ``unit``: of the target's throughput, runs per second where the target is a time.
 
@@ -93,16 +93,24 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     left_out |= {str(m): message("has no {benchmark}", benchmark=title) for m in side.means.index if m not in times}
     used = [str(m) for m in times.index if m not in left_out]
     if len(used) < len(resources) + 1:
-        why = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
+        reasons = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
         raise FleetmarkError(
             f"{selection}: {count(len(used), 'machine')} with the target and all resources; a profile of "
             f"{count(len(resources), 'resource')} takes {len(resources) + 1} or more that differ"
-            f"{f' ({why})' if why else ''}"
+            f"{f' ({reasons})' if reasons else ''}"
         )
     fitted = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
     unit = "1/s" if benchmark["better"] == Better.LOWER else str(benchmark["unit"])
     records = [key for key, name in names.items() if name in used]
-    return Profiled(title, unit, fitted_resources, fitted, selection, records, left_out)
+    return Profiled(
+        target=title,
+        unit=unit,
+        resources=fitted_resources,
+        profile=fitted,
+        select=selection,
+        records=records,
+        left_out=left_out,
+    )
 
 
 def _patterns(resources: Sequence[str]) -> dict[str, str]:
@@ -176,7 +184,7 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
     side = side_of(root, selector, chosen, only=[r.pattern for r in resources.values()], names=_names(chosen))
     rates, lacking = _rates(side, resources)
     if not rates:
-        some = "; ".join(f"{m} {why}" for m, why in list(lacking.items())[:3])
+        some = "; ".join(f"{m} {reason}" for m, reason in list(lacking.items())[:3])
         raise FleetmarkError(f"{selector}: no machine has all rates that the profile rests on ({some})")
     return rates
 
@@ -243,16 +251,16 @@ def _profiled(doc: Mapping[str, Any]) -> Profiled:
         [float(q) for q in doc["alike"]],
     )
     return Profiled(
-        doc["target"],
-        doc["unit"],
-        {n: Resource(r["pattern"], r["benchmarks"], r["unit"]) for n, r in doc["resources"].items()},
-        profile,
-        doc["select"],
-        [(r["campaign"], r["host"]) for r in doc["records"]],
-        doc["left_out"],
-        doc["name"],
-        doc["version"],
-        doc["created"],
+        target=doc["target"],
+        unit=doc["unit"],
+        resources={n: Resource(r["pattern"], r["benchmarks"], r["unit"]) for n, r in doc["resources"].items()},
+        profile=profile,
+        select=doc["select"],
+        records=[(r["campaign"], r["host"]) for r in doc["records"]],
+        left_out=doc["left_out"],
+        name=doc["name"],
+        version=doc["version"],
+        created=doc["created"],
     )
 
 
@@ -304,11 +312,11 @@ def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None 
     p, measured = profiled.profile, rates_of(root, selector, profiled.resources)
     rates, spread = _mean(measured, p)
     hosts, error = spread.hosts, (spread.se, spread.hosts - 1)
-    why = bottleneck.cannot_tell(p, rates)
+    objection = bottleneck.cannot_tell(p, rates)
     if baseline is None:
         rate = bottleneck.predicted(p, rates)
         se = _joined((rate.log_error or 0.0, p.df), error)
-        return MachinePrediction(selector, None, Estimate.of_error(rate.value, *se, n=(hosts,)), why)
+        return MachinePrediction(selector, None, Estimate.of_error(rate.value, *se, n=(hosts,)), objection)
     against = rates_of(root, baseline, profiled.resources)
     if against.keys() == measured.keys():
         same = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
@@ -317,7 +325,7 @@ def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None 
     ratio = bottleneck.equivalence(p, base, rates)
     se = _joined((ratio.log_error or 0.0, p.df), error, (base_spread.se, base_spread.hosts - 1))
     estimate = Estimate.of_error(ratio.value, *se, n=(base_spread.hosts, hosts))
-    return MachinePrediction(selector, baseline, estimate, why or bottleneck.cannot_tell(p, base))
+    return MachinePrediction(selector, baseline, estimate, objection or bottleneck.cannot_tell(p, base))
 
 
 def _joined(*errors: tuple[float, int]) -> tuple[float, float]:

@@ -30,14 +30,14 @@ _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "stan
 _DECLARED = ["limit", "quantity"]  # declared by manifests, and not saved
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """Store a pinned reference.
 
     ``side`` has a row per host, so that the reference has its own error. It has one row if the reference is a single
     host, or was saved by an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``:
-    the source campaigns; ``by``: what counts as one host, for example a publisher; ``is_measured``: whether it has the
-    runs of single hosts, which ``diagnose`` needs.
+    the source campaigns; ``host_label``: what counts as one host, for example a publisher; ``is_measured``: whether it
+    has the runs of single hosts, which ``diagnose`` needs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Reference:
     campaigns: frozenset[str]
     side: Side
     weights: Mapping[str, float]
-    by: str = "host"
+    host_label: str = "host"
     records: tuple[tuple[str, str], ...] = ()  # the campaign and host of each machine
     is_measured: bool = False
 
@@ -88,13 +88,13 @@ def save(
     side: Side,
     records: Sequence[Machine],
     kinds: pd.DataFrame | None = None,
-    by: str = "host",
+    host_label: str = "host",
     measured: Mapping[str, Any] | None = None,
 ) -> Reference:
     """Save the machines of ``side`` as the next version of ``name``. Raise FleetmarkError if the name is invalid.
 
-    ``kinds``: one row per kind of machine in the reference, to find redundant benchmarks; ``by``: see Reference;
-    ``measured``: the runs of its hosts, as ``diagnosis.baselines`` reads them.
+    ``kinds``: one row per kind of machine in the reference, to find redundant benchmarks; ``host_label``: see
+    Reference; ``measured``: the runs of its hosts, as ``diagnosis.baselines`` reads them.
     """
     weights, means = _weights(side, kinds), _means(side)
     rows = [
@@ -109,7 +109,7 @@ def save(
         "records": [{"campaign": m.campaign, "host": m.host} for m in records],
         "hosts": len(side.means),
         "names": [str(host).removesuffix(f" of {side.title}") for host in side.means.index],
-        "by": by,
+        "by": host_label,
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
         "measured": measured,
@@ -175,17 +175,17 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
     title = f"{doc['name']}@{doc['version']}"
     means = _logs(title, rows, doc.get("names", ()))
     return Reference(
-        doc["name"],
-        doc["version"],
-        doc["created"],
-        doc["selector"],
-        doc["hosts"],
-        frozenset(str(r["campaign"]) for r in doc.get("records", ())),
-        Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
-        {str(t): float(w) for t, w in rows["weight"].items()},
-        str(doc.get("by", "host")),
-        tuple((str(r["campaign"]), str(r["host"])) for r in doc.get("records", ())),
-        doc.get("measured") is not None,
+        name=doc["name"],
+        version=doc["version"],
+        created=doc["created"],
+        selector=doc["selector"],
+        hosts=doc["hosts"],
+        campaigns=frozenset(str(r["campaign"]) for r in doc.get("records", ())),
+        side=Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
+        weights={str(t): float(w) for t, w in rows["weight"].items()},
+        host_label=str(doc.get("by", "host")),
+        records=tuple((str(r["campaign"]), str(r["host"])) for r in doc.get("records", ())),
+        is_measured=doc.get("measured") is not None,
     )
 
 

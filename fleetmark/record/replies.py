@@ -66,7 +66,7 @@ class Accelerators(_Reply):
     devices: Annotated[list[Accelerator], Field(max_length=64)] = []
 
 
-class Telemetry(_Reply):
+class StepTelemetry(_Reply):
     """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds since
     ``started``, Unix seconds of the host). ``counters``: by how much each counter of a network device grew, by device
     (``net:eth0``, ``rdma:mlx5_0/1``).
@@ -84,7 +84,7 @@ class Telemetry(_Reply):
 class Tried(_Reply):
     """The setting that a step of a trial ran with: whether it was the new one, and the values read after the step."""
 
-    on: bool
+    is_new: bool = Field(alias="on")
     values: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=100)] = []
 
 
@@ -96,7 +96,7 @@ class Result(_Reply):
     wall_s: Seconds
     rc: Annotated[int, Field(ge=-255, le=255)] | None = None
     reason: Words | None = None
-    telemetry: Telemetry | None = None
+    telemetry: StepTelemetry | None = None
     setting: Tried | None = None
     left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not hand over, and why
 
@@ -218,5 +218,5 @@ def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"].startswith("union_tag"):
         return "an event of no known kind"
-    where = ".".join(map(str, first["loc"]))[:80]
-    return f"{where}: {first['msg'][:160]}" if where else first["msg"][:160]
+    location = ".".join(map(str, first["loc"]))[:80]
+    return f"{location}: {first['msg'][:160]}" if location else first["msg"][:160]

@@ -28,7 +28,7 @@ TELEMETRY_COLUMNS = ("host", "workload", "case", "repeat", "t", "column", "value
 EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean", "max")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignInfo:
     """Store the request of a campaign, and the information needed to repeat it."""
 
@@ -49,7 +49,7 @@ class CampaignInfo:
     root: str = ""  # the value of --results for the folder of this campaign
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostInfo:
     """Store one host of the campaign. ``facts`` is None if they could not be collected for the given ``reason``."""
 

@@ -15,21 +15,21 @@ RATES = ("B/s", "FLOP/s")
 KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")
 _ON_DEVICES = {"device_memory": "memory", "device_compute": "compute"}  # on hosts without accelerators
 
-Part = tuple[str, str]  # of, called
+Part = tuple[str, str]  # kind, called
 Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # by host and part: best rate, unit and benchmark
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Roof:
     """Store the ``best`` measured rate and the theoretical ``peak`` of a part of a host, None if unknown.
 
-    ``unit``: B/s or FLOP/s; ``of``: the kind of part, as in manifests (``memory``, ``cache``, ``compute``, ``link``,
+    ``unit``: B/s or FLOP/s; ``kind``: the kind of part, as in manifests (``memory``, ``cache``, ``compute``, ``link``,
     ``pcie``, ``device_memory``, ``device_compute``); ``called``: the part among several of its kind (``l2``,
     ``fp64``); ``benchmark``: the benchmark that measured the best rate.
     """
 
     host: str
-    of: str
+    kind: str
     called: str
     best: float | None
     peak: Peak | None
@@ -42,7 +42,7 @@ class Roof:
         return self.best / self.peak.rate if self.best and self.peak else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
     """Store a host's ``value`` (in ``unit``) of a workload's metric. ``title``: the name of the benchmark."""
 
@@ -83,7 +83,15 @@ def roofs(facts: Mapping[str, Facts], hosts: Sequence[str], best: Best) -> Itera
         known = facts.get(host)
         for part in sorted({*rates_of_host, *(_with_peak(known) if known else ())}, key=_order):
             rate, unit, benchmark = rates_of_host.get(part, (None, "FLOP/s" if "compute" in part[0] else "B/s", ""))
-            yield Roof(host, part[0], part[1], rate, _peak(known, part) if known else None, unit, benchmark)
+            yield Roof(
+                host=host,
+                kind=part[0],
+                called=part[1],
+                best=rate,
+                peak=_peak(known, part) if known else None,
+                unit=unit,
+                benchmark=benchmark,
+            )
 
 
 def _order(part: Part) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One command on one host: a repeat of a case, or (``serves``) the other end of a peer's.
 
@@ -121,7 +121,7 @@ class Refusal:
     reason: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class HostSchedule:
     """The steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
 

@@ -52,7 +52,7 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, limit: int = 
             size += file.stat().st_size
             if size > _MOST_BYTES:
                 break
-            telemetry = archive.telemetry(folder) or replies.Telemetry()
+            telemetry = archive.telemetry(folder) or replies.StepTelemetry()
             run = (host, workload, case, repeat)
             rows, ends = _rows(run, _seconds(telemetry.samples), _columns(telemetry.samples), telemetry.summary)
             if devices := telemetry.gpus:
@@ -88,7 +88,7 @@ def together(parts: Sequence[Telemetry]) -> Telemetry:
 def _of_headlines(outcomes: pd.DataFrame, values: Values) -> pd.DataFrame:
     """Return the passed runs of the cases with a headline, or of all cases if none has one."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
-    heads = values.distinct("workload", "case", where="headline")
+    heads = values.distinct("workload", "case", condition="headline")
     cases = pd.MultiIndex.from_arrays([heads["workload"], heads["case"].str.split("/").str[0]])
     of_headlines = pd.MultiIndex.from_frame(ran[["workload", "case"]]).isin(cases)
     return ran[of_headlines] if of_headlines.any() else ran

@@ -180,7 +180,7 @@ def _rejected(values: Values) -> list[str]:
     statement = f'select workload, "case", metric, count(*) from every where {REJECTED} group by all order by min(row)'
     with values.opened() as database:
         rows = database.execute(statement).fetchall()
-    why = word("zero or negative")
+    reason = word("zero or negative")
     notes: list[str] = [
         message(
             "{workload} {case}: {values} of {metric} left out: {why}",
@@ -188,13 +188,13 @@ def _rejected(values: Values) -> list[str]:
             case=case,
             values=count(number, "value"),
             metric=metric,
-            why=why,
+            why=reason,
         )
         for workload, case, metric, number in rows[:SHOWN]
     ]
     if len(rows) > SHOWN:
         more = count(len(rows) - SHOWN, "more metric")
-        notes.append(message("Values of {metrics} left out: {why}.", metrics=more, why=why))
+        notes.append(message("Values of {metrics} left out: {why}.", metrics=more, why=reason))
     return notes
 
 

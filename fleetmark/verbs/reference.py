@@ -37,7 +37,7 @@ def pin(
     selector = source if "=" in source else f"campaign={find(root, source).id}"
     chosen = choose(machines(root), selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
-    pinned = side(root, selector, chosen, only=only, by=publisher or "host")
+    pinned = side(root, selector, chosen, only=only, host_label=publisher or "host")
     measured = _measured(root, chosen, everything)
     kinds = kinds_of(chosen, root)
     reference = references.save(root, name, pinned, chosen, kinds, publisher or "host", measured)
@@ -61,7 +61,7 @@ def _measured(root: Path, chosen: Sequence[Machine], everything: bool) -> dict[s
     if not hosts:
         return None
     selection = figures.EVERYTHING if everything else figures.HEADLINES
-    table = figures.read(files, numbered(hosts), which=selection, spread=True)
+    table = figures.read(files, numbered(hosts), condition=selection, spread=True)
     return baselines.as_text(table, [host for _, host in hosts])
 
 

@@ -103,7 +103,9 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
         return None
     for reference in sorted(others, key=lambda r: (r.created, r.name, r.version), reverse=True):
         pinned = f"{reference.name}@{reference.version}"
-        question = Question(root, None, [f"campaign={archive.id}"], reference=pinned, only=tuple(only or ()))
+        question = Question(
+            root=root, baseline=None, candidates=[f"campaign={archive.id}"], reference=pinned, only=tuple(only or ())
+        )
         with contextlib.suppress(FleetmarkError):  # nothing in common: another may have
             return compare(question).comparison
     return None

@@ -140,7 +140,7 @@ class Machines:
     @property
     def why_no_memory(self) -> Message | None:
         """Return why the memory peak is not known and how to get it, or None if it is known."""
-        return next((why for facts in self._facts[:1] if (why := peak.why_no_memory(facts))), None)
+        return next((reason for facts in self._facts[:1] if (reason := peak.why_no_memory(facts))), None)
 
 
 def _middle(peaks: Sequence[Peak | None]) -> Peak | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fleetmark.base.frames import distinct, mapped
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import EXTREME_COLUMNS
 from fleetmark.reports.campaign.view import View
@@ -17,7 +16,7 @@ from fleetmark.reports.campaign.view import View
 _OF = ["generation", "workload"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """A generation's hosts during a workload's runs; None where it is unknown.
 
@@ -51,7 +50,8 @@ def conditions(view: View) -> tuple[Condition, ...]:
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]
-    grouped = passed[["workload", "foreign_cores"]].assign(generation=mapped(passed["host"], generation))
+    sides = [generation.get(host, "") for host in passed["host"]]
+    grouped = passed[["workload", "foreign_cores"]].assign(generation=sides)
     runs = {
         key: (len(rows), float(np.fmax.reduce(rows["foreign_cores"])))
         for key, rows in grouped.groupby(_OF, sort=False, observed=True)
@@ -65,24 +65,25 @@ def conditions(view: View) -> tuple[Condition, ...]:
     low = {key: float(np.nanmin([ends[0] for ends in listed])) for key, listed in samples.items()}
     mean = {key: float(np.nanmedian([ends[1] for ends in listed])) for key, listed in samples.items()}
     high = {key: float(np.nanmax([ends[2] for ends in listed])) for key, listed in samples.items()}
-    workloads = dict.fromkeys(w for frame in (view.generational, passed) for (w,) in distinct(frame, ["workload"]))
+    workloads = dict.fromkeys(w for frame in (view.generational, passed) for w in frame["workload"].unique())
     keys = [key for side in view.generations for workload in workloads if (key := (side, workload)) in runs]
     return tuple(
         Condition(
-            *key,
-            runs[key][0],
-            len(read[key]),
-            mean.get((*key, "clock_hz_mean")),
-            low.get((*key, "clock_hz_min")),
-            high.get((*key, "temp_c_max")),
-            mean.get((*key, "power_w")),
-            high.get((*key, "cpu_steal")),
-            None if math.isnan(runs[key][1]) else runs[key][1],
-            mean.get((*key, "gpu_clock_hz_mean")),
-            low.get((*key, "gpu_clock_hz_min")),
-            high.get((*key, "gpu_temp_c_max")),
-            mean.get((*key, "gpu_power_w")),
-            mean.get((*key, "gpu_slowed")),
+            generation=key[0],
+            workload=key[1],
+            runs=runs[key][0],
+            read=len(read[key]),
+            clock_hz=mean.get((*key, "clock_hz_mean")),
+            lowest_clock_hz=low.get((*key, "clock_hz_min")),
+            hottest_c=high.get((*key, "temp_c_max")),
+            power_w=mean.get((*key, "power_w")),
+            steal=high.get((*key, "cpu_steal")),
+            foreign_cores=None if math.isnan(runs[key][1]) else runs[key][1],
+            gpu_clock_hz=mean.get((*key, "gpu_clock_hz_mean")),
+            gpu_lowest_clock_hz=low.get((*key, "gpu_clock_hz_min")),
+            gpu_hottest_c=high.get((*key, "gpu_temp_c_max")),
+            gpu_power_w=mean.get((*key, "gpu_power_w")),
+            gpu_slowed=mean.get((*key, "gpu_slowed")),
         )
         for key in keys
     )

@@ -55,7 +55,7 @@ class Unlike:
     benchmark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Collected:
     """All deviations in compact form, for several exhibits.
 
@@ -119,12 +119,12 @@ class Deviations:
                     columns.append(Benchmark(metric, title(metric)))
         empty = not numbers
         return _Collected(
-            hosts,
-            np.array([], np.int32) if empty else np.concatenate(numbers),
-            np.array([]) if empty else np.concatenate(amounts),
-            np.array([], bool) if empty else np.concatenate(peered),
-            columns,
-            apart,
+            hosts=hosts,
+            number=np.array([], np.int32) if empty else np.concatenate(numbers),
+            amount=np.array([]) if empty else np.concatenate(amounts),
+            peered=np.array([], bool) if empty else np.concatenate(peered),
+            columns=columns,
+            apart=apart,
         )
 
 

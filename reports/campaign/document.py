@@ -164,11 +164,11 @@ def document(
 
 def _subject(shown: View) -> str:
     hosts = shown.hosts
-    who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+    subject = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
     if silent := sum(not host.reachable for host in hosts):
-        who = message("{n} of {hosts} answered", n=len(hosts) - silent, hosts=count(len(hosts), "host"))
+        subject = message("{n} of {hosts} answered", n=len(hosts) - silent, hosts=count(len(hosts), "host"))
     # A suite of the user's own is named after its file.
-    return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
+    return message("{who}, {suite} suite", who=subject, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
 
 
 def _odd(odd: Sequence[str], has_figures: bool) -> Section:

@@ -112,7 +112,7 @@ def _strips(view: View, _: Language, limit: int) -> Iterator[Chart]:
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[metric]]
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
-        reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
+        reasons = {fmt.clean(name): _(word(reason)) for name, reason in absent.items() if reason}
         pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
             (False, True): message("A dot per repeat, tick at the value of the host."),
@@ -179,7 +179,7 @@ def _crowd(
 
 def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str, float]]]:
     """Return the (host, value) dots of each metric. A value is a repeat, or a pair's figure if pairs are merged."""
-    passed = view.results.values.where(f"{PASSED} and ({_one_of(metrics)})")
+    passed = view.results.values.select(f"{PASSED} and ({_one_of(metrics)})")
     dots: dict[Metric, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((passed, False), (view.stats, True)):
         subject = pair_subjects(frame, view.generation)
@@ -255,7 +255,7 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
         return
     table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
     known = {(workload, text) for workload, text, *_ in parts}
-    merged = view.of_merged.where(["workload", name], known)
+    merged = view.of_merged.select(["workload", name], known)
     frames = []
     for frame in (merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
@@ -319,7 +319,7 @@ def _loaded(view: View, _: Language) -> Iterator[Chart]:
     loading = _loading(view)
     if not loading:
         return
-    merged = view.of_merged.where(["workload"], loading)
+    merged = view.of_merged.select(["workload"], loading)
     both = [_with_bandwidth(frame, side) for frame, side in ((merged, "host"), (view.generational, "generation"))]
     generational = dict(by_metric(both[1]))
     listed: list[tuple[bool, Chart]] = []
@@ -420,20 +420,22 @@ def _telemetry(view: View, _: Language) -> Iterator[Chart]:
             yield folded(title, joined([note, read], " "), spec)
 
 
-def _quantity(column: str, what: str) -> tuple[str, str]:
-    """Return the title of a telemetry column for an axis, and for a heading about the workload ``what``."""
+def _quantity(column: str, workload: str) -> tuple[str, str]:
+    """Return the title of a telemetry column for an axis, and for a heading about the ``workload``."""
     if column == "clock_hz_mean":
-        return message("mean clock"), message("{what}: clock during the runs", what=what)
+        return message("mean clock"), message("{what}: clock during the runs", what=workload)
     if column == "temp_c_max":
-        return message("hottest CPU sensor"), message("{what}: temperature during the runs", what=what)
+        return message("hottest CPU sensor"), message("{what}: temperature during the runs", what=workload)
     if column == "gpu_clock_hz_mean":
-        return message("mean clock of accelerators"), message("{what}: accelerators' clock during the runs", what=what)
+        return message("mean clock of accelerators"), message(
+            "{what}: accelerators' clock during the runs", what=workload
+        )
     if column == "gpu_temp_c_max":
-        title = message("{what}: accelerators' temperature during the runs", what=what)
+        title = message("{what}: accelerators' temperature during the runs", what=workload)
         return message("hottest accelerator"), title
     if column == "gpu_power_w":
-        return message("power of accelerators"), message("{what}: accelerators' power during the runs", what=what)
-    return message("power"), message("{what}: power during the runs", what=what)
+        return message("power of accelerators"), message("{what}: accelerators' power during the runs", what=workload)
+    return message("power"), message("{what}: power during the runs", what=workload)
 
 
 def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -8,7 +8,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, folded, joined, message
 from fleetmark.base.units import human
-from fleetmark.record.commands import on
+from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
@@ -55,12 +55,12 @@ def machines(view: View) -> Iterator[str]:
     for host in view.hosts:
         kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
     for (generation, _), hosts in list(kinds.items())[:FIRST_SIDES]:
-        who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+        subject = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
         if generation:
-            who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
+            subject = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=subject)
         facts = hosts[0].facts
         hardware = joined(_hardware(facts)) if facts else message("no facts")
-        yield message("{who}: {about}", who=who, about=hardware)
+        yield message("{who}: {about}", who=subject, about=hardware)
     if len(kinds) > FIRST_SIDES:
         yield message("and {n} more", n=len(kinds) - FIRST_SIDES)
 
@@ -193,9 +193,9 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
     named = [g for g in view.generations if g]
     if len(named) > 1:
         sides = ["-b", f"gen={named[0]}", *(word for g in named[1:3] for word in ("-c", f"gen={g}"))]
-        yield fmt.typed(on(root, "compare", *sides)), message("Compare the generations")
+        yield fmt.typed(command_for(root, "compare", *sides)), message("Compare the generations")
     elif view.hosts and len(view.of_merged):
-        which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
+        selector = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
         name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
-        yield fmt.typed(on(root, "reference", "save", name, "--from", which)), text
+        yield fmt.typed(command_for(root, "reference", "save", name, "--from", selector)), text

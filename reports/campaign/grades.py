@@ -27,7 +27,7 @@ GRADES = ((0.8, "A"), (0.6, "B"), (0.4, "C"), (0.2, "D"), (0.0, "E"))
 WORST = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
     """One operator on one side. ``share``: of the roof, at most 1; ``balance``: below 1 memory is the roof, above it
     computing; ``score``: the ratio of its rate to the reference's, above 1 better; None without one.
@@ -46,7 +46,7 @@ class Graded:
         return grade_of(self.share)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GradedClass:
     """A class of ``n`` operators: the geometric means of their shares and of their scores (``scored`` of them)."""
 
@@ -118,8 +118,15 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
                 continue
             ratios = [row.ratio for x in rated.get(place[1], ()) if (row := ratio_to(x))]
             score = next((ratio for ratio in ratios if ratio), None)
-            names = (fmt.clean(workload), fmt.clean(side), fmt.clean(group), fmt.clean(operator))
-            yield Graded(*names, min(float(r["value"]), 1.0), float(balances[place]), score)
+            yield Graded(
+                workload=fmt.clean(workload),
+                side=fmt.clean(side),
+                group=fmt.clean(group),
+                operator=fmt.clean(operator),
+                share=min(float(r["value"]), 1.0),
+                balance=float(balances[place]),
+                score=score,
+            )
 
 
 def _by_place(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -137,9 +144,17 @@ def _rated(rows: pd.DataFrame) -> dict[str, list[Mapping[str, object]]]:
 
 def _class(key: tuple[str, str, str], members: Sequence[Graded]) -> GradedClass:
     scores = [g.score for g in members if g.score]
-    counts = {letter: sum(g.grade == letter for g in members) for _, letter in GRADES}
-    score = _mean(scores) if scores else None
-    return GradedClass(*key, len(members), _mean([g.share for g in members]), score, len(scores), counts)
+    workload, side, group = key
+    return GradedClass(
+        workload=workload,
+        side=side,
+        group=group,
+        n=len(members),
+        share=_mean([g.share for g in members]),
+        score=_mean(scores) if scores else None,
+        scored=len(scores),
+        counts={letter: sum(g.grade == letter for g in members) for _, letter in GRADES},
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

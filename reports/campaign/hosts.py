@@ -85,11 +85,11 @@ def facts_tab(view: View) -> Section:
         cells = (Cell(cell.text, tone="bad" if cell.odd else "") for cell in fact.cells)
         rows.append((Cell(fact.name), differs, *cells))
     blank = [Cell()] * (len(columns) - 3)
-    rows += [(Cell(fmt.clean(host)), Cell(), Cell(why), *blank) for host, why in known.unseen if len(columns) > 2]
+    rows += [(Cell(fmt.clean(host)), Cell(), Cell(reason), *blank) for host, reason in known.unseen if len(columns) > 2]
     if known.further:
         rows.append((Cell(message("further configurations")), Cell(), Cell(_named(known.further)), *blank))
     heading = message("Hosts side by side")
-    unseen = () if len(columns) > 2 else tuple(f"{fmt.clean(host)}: {why}" for host, why in known.unseen)
+    unseen = () if len(columns) > 2 else tuple(f"{fmt.clean(host)}: {reason}" for host, reason in known.unseen)
     table = Tabular("facts", heading, columns, rows, notes=(_ALIKE, *unseen))
     return Section("facts", message("Facts"), (table,), ("xlsx",))
 

@@ -89,7 +89,7 @@ def of_devices(view: View, _: Language) -> Iterator[Chart]:
     mapped = {pair for pair in view.of_hosts.distinct("workload", "metric") if declared.between_devices(*pair)}
     if not mapped:
         return
-    stats = view.of_hosts.where(["workload", "metric"], mapped)
+    stats = view.of_hosts.select(["workload", "metric"], mapped)
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
     for key, rows in stats.groupby(columns, sort=False, observed=True):

@@ -67,8 +67,8 @@ class _Entries:
         entries: dict[Metric, Entry | None] = dict.fromkeys(self.numbers)
         for part in self.view.of_merged:
             for metric, rows, shown in self.view.by_metric(of_metrics(part, self.numbers)):
-                where = np.array([places[host] for host in rows["host"].tolist()])
-                columns = {to: _spread_out(rows[name], where, len(places)) for name, to in _COLUMNS.items()}
+                positions = np.array([places[host] for host in rows["host"].tolist()])
+                columns = {field: _spread_out(rows[name], positions, len(places)) for name, field in _COLUMNS.items()}
                 entries[metric] = Entry(title=title(metric), shown=shown, unit=metric.unit, **columns)
         return (entry for entry in entries.values() if entry is not None)
 
@@ -76,10 +76,10 @@ class _Entries:
 _COLUMNS = {"value": "values", "lo": "lo", "hi": "hi", "n": "n"}
 
 
-def _spread_out(column: pd.Series, where: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.float64]:
+def _spread_out(column: pd.Series, positions: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.float64]:
     """Return a value for each of ``size`` places, NaN where ``column`` has none."""
     values = np.full(size, np.nan)
-    values[where] = column.to_numpy(float)
+    values[positions] = column.to_numpy(float)
     return values
 
 

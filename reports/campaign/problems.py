@@ -19,7 +19,7 @@ UNREACHABLE = "unreachable: "  # begins the reason of a host that did not answer
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """``runs`` runs of one status and reason; ``advice`` explains ``command``."""
 
@@ -43,13 +43,31 @@ def problems(results: Results) -> list[Problem]:
         kind = Status(str(status))
         advice, command = _next(kind, rows.iloc[0], results)
         reasons = [_reason(reason) for reason in rows["reason"].unique()]
-        causes.append(Problem(kind, _common(reasons), workloads, hosts, len(rows), advice, command))
+        causes.append(
+            Problem(
+                status=kind,
+                reason=_common(reasons),
+                workloads=workloads,
+                hosts=hosts,
+                runs=len(rows),
+                advice=advice,
+                command=command,
+            )
+        )
     named = {host for problem in causes for host in problem.hosts}
     silent = {host.name: host for host in results.hosts if not host.reachable and host.name not in named}
-    for cause, names, why in by_cause((name, _reason(host.reason)) for name, host in silent.items()):
-        reason = message("unreachable: {why}", why=why)
-        command = _mend(cause, silent[names[0]])
-        causes.append(Problem(Status.LOST, reason, (), tuple(names), 0, cause.advice, command))
+    for cause, names, reason in by_cause((name, _reason(host.reason)) for name, host in silent.items()):
+        causes.append(
+            Problem(
+                status=Status.LOST,
+                reason=message("unreachable: {why}", why=reason),
+                workloads=(),
+                hosts=tuple(names),
+                runs=0,
+                advice=cause.advice,
+                command=_mend(cause, silent[names[0]]),
+            )
+        )
     return sorted(causes, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
 
 

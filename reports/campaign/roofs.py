@@ -43,13 +43,22 @@ def _rates(view: View) -> Iterator[Rate]:
                 continue
             title = f"{workload} {case} {fmt.point(metric, 'pairs' if pair else subject, labels, standing)}"
             for end in filter(None, (host, other)):
-                yield Rate(end, workload, case, metric, class_, unit, value, title)
+                yield Rate(
+                    host=end,
+                    workload=workload,
+                    case=case,
+                    metric=metric,
+                    class_=class_,
+                    unit=unit,
+                    value=value,
+                    title=title,
+                )
 
 
 def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
     """The metrics that are a rate of a part of one host, and of which part. What several hosts ran together is none."""
     joint = set(
-        view.results.values.distinct("workload", "case", where="members <> ''").itertuples(index=False, name=None)
+        view.results.values.distinct("workload", "case", condition="members <> ''").itertuples(index=False, name=None)
     )
     parts = {key: part_of(*key) for key in view.of_hosts.distinct(*_METRIC) if key[:2] not in joint}
     return {key: held.part for key, held in parts.items() if held is not None}

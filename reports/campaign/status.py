@@ -54,17 +54,17 @@ def causes(problems: Sequence[Problem], limit: int, only: tuple[Kind, ...], more
     for problem in problems[:limit]:
         runs, workloads = count(problem.runs, "run"), fmt.clean(", ".join(problem.workloads))
         hosts = some(problem.hosts, 6)
-        where: str = message("host {hosts}", hosts=hosts)
+        place: str = message("host {hosts}", hosts=hosts)
         if problem.runs and problem.workloads:
-            where = message("{runs} of {workloads} on {hosts}", runs=runs, workloads=workloads, hosts=hosts)
+            place = message("{runs} of {workloads} on {hosts}", runs=runs, workloads=workloads, hosts=hosts)
         elif problem.runs:
-            where = message("{runs} on {hosts}", runs=runs, hosts=hosts)
+            place = message("{runs} on {hosts}", runs=runs, hosts=hosts)
         tone = _TONES[problem.status]
-        subject = message("{name}: {what}", name=word(str(problem.status)), what=where)
+        subject = message("{name}: {what}", name=word(str(problem.status)), what=place)
         exhibits += [Finding(subject, problem.reason, tone=tone), Command(problem.advice, problem.command)]
     if len(problems) > limit:
-        what = count(len(problems) - limit, "further cause")
-        exhibits.append(Note(message("{what} on the page", what=what) if only == ("terminal",) else what))
+        remainder = count(len(problems) - limit, "further cause")
+        exhibits.append(Note(message("{what} on the page", what=remainder) if only == ("terminal",) else remainder))
     return Section("status-of-runs", message("Run status"), (*exhibits, *more), only)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.frames import plain
 from fleetmark.base.measurement import Centre
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
@@ -78,12 +77,11 @@ class _Tabs:
 
         The column ``merged`` is the subject under which pairs of hosts are merged.
         """
-        order = self.view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
-        values = (
-            plain(self.view.results.values.where(PASSED))
-            .merge(plain(order), on=[*METRIC, "host"])
-            .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
-        )
+        keys = [*METRIC, "host"]
+        text = dict.fromkeys(keys, object)  # either frame may have categories
+        order = self.view.stats.reset_index(names="place")[["place", *keys]].astype(text)
+        values = self.view.results.values.select(PASSED).astype(text).merge(order, on=keys)
+        values = values.sort_values(["place", "repeat"], kind="stable", ignore_index=True)
         return values.assign(merged=pair_subjects(values, self.view.generation))
 
     @cached_property
@@ -136,7 +134,7 @@ class _Tabs:
 
     def every_value(self) -> Tabular:
         """Return every measurement: a row for each host and repeat, a column for each metric."""
-        keys = self.view.results.values.distinct(*METRIC, where=PASSED)
+        keys = self.view.results.values.distinct(*METRIC, condition=PASSED)
         metrics = [Metric(*map(str, row)) for row in keys.itertuples(index=False, name=None)]
         columns = (
             Column("host", message("host"), "name"),
@@ -155,7 +153,7 @@ class _Tabs:
     def _every_value(self, keys: pd.DataFrame) -> Iterator[Row]:
         """Yield the rows of some hosts at a time, to limit memory."""
         values = self.view.results.values
-        hosts = values.distinct("host", where=PASSED)["host"].tolist()
+        hosts = values.distinct("host", condition=PASSED)["host"].tolist()
         for part in values.host_by_host(hosts, keys, PASSED):
             again = part.groupby(["key", "host", "repeat"], sort=False).cumcount()
             row = part.assign(again=again).groupby(["host", "repeat", "again"], sort=False).ngroup().to_numpy()

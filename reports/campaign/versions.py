@@ -19,7 +19,7 @@ def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
     if several.empty:
         return []
     condition = f"workload in ({', '.join(map(literal, several['workload'].unique()))})"
-    hosts = values.distinct("workload", "case", "tool_version", "host", where=condition).merge(
+    hosts = values.distinct("workload", "case", "tool_version", "host", condition=condition).merge(
         several, on=["workload", "case"]
     )
     return [

@@ -22,7 +22,7 @@ from fleetmark.reports.kit import format as fmt
 MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """A campaign prepared for reports.
 
@@ -109,7 +109,7 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     for name in (*results.outcomes["host"].unique(), *values.distinct("host")["host"]):
         generation.setdefault(str(name), None)
     known = {h.name: h for h in results.hosts}
-    hosts = [known.get(name, HostInfo(name)) for name in generation]
+    hosts = [known.get(name, HostInfo(name=name)) for name in generation]
     named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
     generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
@@ -120,10 +120,10 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     of_merged = figures.merge_pairs(of_hosts, generation, rank)
     generational = figures.per_generation(of_merged, generation, rank)
     return View(
-        results,
-        tuple(hosts),
-        generation,
-        tuple(generations),
+        results=results,
+        hosts=tuple(hosts),
+        generation=generation,
+        generations=tuple(generations),
         of_hosts=of_hosts,
         of_merged=of_merged,
         generational=generational,
@@ -153,7 +153,7 @@ def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, pd.DataFrame]]:
 
 def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
     """Return the rows of ``frame`` whose metric is among ``metrics``."""
-    known = {metric.columns for metric in metrics}
+    known = {*metrics}
     return frame[[columns in known for columns in frame[METRIC].itertuples(index=False, name=None)]]
 
 

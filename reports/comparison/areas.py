@@ -51,11 +51,13 @@ def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
     empty if nothing is missing.
     """
     measured = {c.title: _measured(comparison, c.title) for c in comparison.candidates}
-    on_devices = any(name.startswith(_GPU) for of in measured.values() for name in of)
+    on_devices = any(name.startswith(_GPU) for classes in measured.values() for name in classes)
     complete = _complete("gpu" if on_devices else "server")
     parts: list[str] = []
     for area in (*complete, _POWER):
-        lacking = [c for c, of in measured.items() if not _has(area, of, {comparison.baseline, c} <= set(powered))]
+        lacking = [
+            c for c, classes in measured.items() if not _has(area, classes, {comparison.baseline, c} <= set(powered))
+        ]
         if len(lacking) == len(measured):
             parts.append(area)
         elif lacking:
@@ -69,15 +71,15 @@ def _has(area: str, measured: Collection[str], powered: bool) -> bool:
 
 def _measured(comparison: Comparison, candidate: str) -> set[str]:
     """Return the classes in which both sides measured a benchmark, whether or not they could be matched."""
-    (of,) = [c for c in comparison.candidates if c.title == candidate]
+    (compared,) = [c for c in comparison.candidates if c.title == candidate]
     a, b = (comparison.figures[side] for side in (comparison.baseline, candidate))
     classes_found = {
         name.removesuffix(PEAK)
-        for name, e in of.classes.items()
+        for name, e in compared.classes.items()
         if name != WORK_MIX
         and (e.each or (e.basis is Basis.STRATA and any(title in a and title in b for title in e.left_out)))
     }
-    guarded = comparison.benchmarks.loc[[t for t, g in of.guardrails.items() if g.held is not None], "class"]
+    guarded = comparison.benchmarks.loc[[t for t, g in compared.guardrails.items() if g.held is not None], "class"]
     return classes_found | {str(name).removesuffix(PEAK) for name in guarded}
 
 

@@ -138,8 +138,8 @@ def _entry(face: Face, cells: Cells, short: str, shown: fmt.Shown | None, usual:
     unlike = [r for r in cells.values() if r.ratio and (r.hosts_baseline, r.hosts_candidate) != usual[r.candidate]]
     hosts = f"n {joined(hosts_of(face.comparison, row) for row in unlike)}" if unlike else ""
     remarks = tuple(filter(None, (joined(notes, "; "), hosts)))
-    own = (word(standing),) if standing else ()
-    name = Cell(title, details=(*own, *remarks))
+    standings = (word(standing),) if standing else ()
+    name = Cell(title, details=(*standings, *remarks))
     brief = Cell(short, details=remarks if standing == class_standing else name.details)
     return (name, brief, *_figures(face, cells, shown, is_head=False))
 

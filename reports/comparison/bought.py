@@ -119,10 +119,14 @@ def _total(
     numbers, costs = [], []
     for class_, ratio in ratios:
         strata = candidate.classes[class_].strata
-        own, other = ([(share, names[side]) for share, *names in strata] for side in (1, 0))
-        same = base.typical(other) / price.typical(own) if base and comparison.per == "money" else 1.0
+        candidate_strata, baseline_strata = ([(share, names[side]) for share, *names in strata] for side in (1, 0))
+        same = (
+            base.typical(baseline_strata) / price.typical(candidate_strata)
+            if base and comparison.per == "money"
+            else 1.0
+        )
         numbers.append(math.ceil(SERVERS * same / ratio - fmt.ROUNDING))
-        costs.append(numbers[-1] * price.mean(own))
+        costs.append(numbers[-1] * price.mean(candidate_strata))
     names = {"n": SERVERS, "baseline": fmt.clean(comparison.baseline)}
     sentence = message(
         "{needed} {candidate} replace {n} {baseline} and cost {cost}",
@@ -195,9 +199,9 @@ class _Price:
 
 
 def _mean(values: Mapping[str, float], strata: Strata) -> float:
-    of = strata or [(1.0, list(values))]
-    total = sum(share for share, _ in of)
-    return sum(share * fmean(values[host] for host in hosts) for share, hosts in of) / total
+    shares = strata or [(1.0, list(values))]
+    total = sum(share for share, _ in shares)
+    return sum(share * fmean(values[host] for host in hosts) for share, hosts in shares) / total
 
 
 def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
@@ -230,8 +234,8 @@ def _unit(host: HostInfo) -> str:
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:
     """Return the amounts of one side's hosts: a single number, or the smallest and the largest."""
-    label, of = _OF[per]
-    numbers = sorted({n for h in hosts if (n := of(h) or _number(h.labels.get(label)))})
+    label, amount = _OF[per]
+    numbers = sorted({n for h in hosts if (n := amount(h) or _number(h.labels.get(label)))})
     return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))
 
 

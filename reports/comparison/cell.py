@@ -16,11 +16,11 @@ _BOUNDED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """Hold a candidate's result for a class as text.
 
-    - ``ratio``: the ratio, or empty if there is none; ``why`` then gives the reason
+    - ``ratio``: the ratio, or empty if there is none; ``reason`` then gives the reason
     - ``interval``: the confidence interval of the average over benchmarks; if there is none, ``interval_why`` gives
       the reason
     - ``workload``: the prediction interval for another workload; if unknown, ``workload_why`` gives the reason
@@ -38,7 +38,7 @@ class Cell:
     servers: str = ""
     servers_range: str = ""
     verdict: str = ""
-    why: str = ""
+    reason: str = ""
     repeats: bool = False
     estimate: Estimate | None = None
     bound: str = ""
@@ -74,7 +74,7 @@ class Cell:
         return self.verdict == Verdict.WORSE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Hold a class of work with one cell per candidate.
 

@@ -97,6 +97,6 @@ def _result(cell: Result) -> dict[str, str]:
         "servers": cell.servers,
         "servers_interval": cell.servers_range,
         "verdict": cell.verdict,
-        "why": cell.why,
+        "why": cell.reason,
     }
     return {name: str(text) for name, text in shown.items() if text}

@@ -107,7 +107,7 @@ def _listed(face: Face) -> Iterator[Row]:
         for class_, headline in candidate.classes.items():
             name = class_title(class_)
             if not headline.ratio:
-                yield from _rows(message("class"), side, [(name, headline.why)])
+                yield from _rows(message("class"), side, [(name, headline.reason)])
             yield from _rows(message("benchmark"), f"{side}, {name}", headline.left_out.items())
             yield from _rows(message("host"), f"{side}, {name}", headline.hosts_out.items())
     yield from _rows(message("note"), "", [("", note) for note in face.comparison.notes])

@@ -98,7 +98,7 @@ def _row(face: Face, line: Line) -> Row:
 
 def _ratio(result: Result) -> Cell:
     if not result.ratio or result.estimate is None:
-        return Cell(hint=result.why)
+        return Cell(hint=result.reason)
     details = (
         word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
         result.remark,

@@ -27,7 +27,7 @@ class Axis:
     lo: float
     hi: float
 
-    def at(self, ratio: float) -> float:
+    def position(self, ratio: float) -> float:
         """The position of ``ratio``, in px from the left; a ratio beyond an end is drawn at that end."""
         part = (math.log(min(max(ratio, self.lo), self.hi)) - math.log(self.lo)) / math.log(self.hi / self.lo)
         return _EDGE + part * (WIDTH - 2 * _EDGE)
@@ -50,7 +50,7 @@ def scale(axis: Axis) -> str:
     """The axis as the head of the column: a tick with its figure, 1 always among them."""
     parts = [f'<path d="M{_EDGE:g} {HEIGHT - 0.5}H{WIDTH - _EDGE:g}" stroke="currentColor" stroke-opacity=".45"/>']
     for tick in ticks(axis):
-        x = axis.at(tick)
+        x = axis.position(tick)
         parts.append(f'<path d="M{x:.1f} {HEIGHT - 4}v4" stroke="currentColor" stroke-opacity=".6"/>')
         weight = ' font-weight="700"' if tick == 1 else ""
         parts.append(
@@ -76,7 +76,7 @@ def plots(
     parts = []
     for tick in ticks(axis):  # beyond the row, which is higher where names are long
         opacity = ".5" if tick == 1 else ".1"
-        line = f"M{axis.at(tick):.1f} -60V{height + 60}"
+        line = f"M{axis.position(tick):.1f} -60V{height + 60}"
         parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity="{opacity}"/>')
     for place, (ratio, colour, shape) in enumerate(lanes):
         if ratio is not None and ratio.value > 0:
@@ -89,13 +89,13 @@ def _lane(axis: Axis, ratio: Estimate, middle: float, shape: int, headline: bool
     inner = []
     if ratio.interval:
         lo, hi = ratio.interval
-        left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
+        left, right = axis.position(max(lo, axis.lo)), axis.position(hi)
         inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{2.6 if headline else 1.6}"/>')
         if lo < axis.lo:
             inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
         if hi > axis.hi:
             inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
-    inner.append(mark(axis.at(ratio.value), middle, shape, hollow=ratio.interval is None))
+    inner.append(mark(axis.position(ratio.value), middle, shape, hollow=ratio.interval is None))
     return "".join(inner)
 
 
@@ -139,7 +139,7 @@ def ticks(axis: Axis) -> list[float]:
     best = [1.0]
     for values in _kinds(axis):
         inside = [v for v in values if axis.lo <= v <= axis.hi]
-        near = min((axis.at(b) - axis.at(a) for a, b in pairwise(inside)), default=WIDTH)
+        near = min((axis.position(b) - axis.position(a) for a, b in pairwise(inside)), default=WIDTH)
         if len(inside) > _TICKS + 1 or near < _APART:
             break
         if len(inside) > len(best) and 1.0 in inside:

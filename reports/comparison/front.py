@@ -52,7 +52,7 @@ MOST_AGAIN = 8  # maximum number of warnings for which the answer is recomputed 
 _GUARDRAILS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
     """The context of the figures.
 
@@ -73,7 +73,7 @@ class Around:
     again: Callable[[str, Drop], Comparison | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
     """The sentences and the table of the first screen.
 
@@ -118,26 +118,26 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
     guards, broken = _guardrails(rows)
     servers = any(cell.servers for line in capacity for cell in line.cells)
     return Front(
-        _answer(comparison, capacity, speed, served, currency(around.hosts)),
-        _sides(comparison, around.hosts),
-        _basis(comparison, lines),
-        bought(comparison, around.hosts),
-        totals(comparison, around.hosts, _lead(capacity), served),
-        tuple(c.title for c in comparison.candidates),
-        (
+        answer=_answer(comparison, capacity, speed, served, currency(around.hosts)),
+        sides=_sides(comparison, around.hosts),
+        basis=_basis(comparison, lines),
+        bought=bought(comparison, around.hosts),
+        totals=totals(comparison, around.hosts, _lead(capacity), served),
+        candidates=tuple(c.title for c in comparison.candidates),
+        worse=(
             *worse[:MOST_WORSE],
             *([message("and {n} more", n=len(worse) - MOST_WORSE)] if len(worse) > MOST_WORSE else []),
         ),
-        _unsure(comparison, lines),
-        guards,
-        broken,
-        not_measured(comparison, around.powered),
-        capacity,
-        speed,
-        message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
-        message("times {baseline}", baseline=comparison.baseline),
-        tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
-        tuple(legend(lines, bool(comparison.grouped))),
+        unsure=_unsure(comparison, lines),
+        guardrails=guards,
+        broken=broken,
+        not_measured=not_measured(comparison, around.powered),
+        capacity=capacity,
+        speed=speed,
+        becomes=message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
+        times=message("times {baseline}", baseline=comparison.baseline),
+        before=tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
+        legend=tuple(legend(lines, bool(comparison.grouped))),
     )
 
 
@@ -148,20 +148,20 @@ def _lines(comparison: Comparison, rows: Sequence[RatioRow]) -> list[Line]:
     heads = {(r.candidate, r.class_): r for r in rows if not r.benchmark}
     lines = []
     for name in dict.fromkeys(r.class_ for r in rows if not r.benchmark):
-        of = [heads.get((c.title, name)) for c in comparison.candidates]
-        present = [r for r in of if r is not None]
-        cells = tuple(_cell(comparison, r) for r in of)
+        heads_of_class = [heads.get((c.title, name)) for c in comparison.candidates]
+        present = [r for r in heads_of_class if r is not None]
+        cells = tuple(_cell(comparison, r) for r in heads_of_class)
         if any(cell.ratio for cell in cells):
             counted = max(r.benchmarks for r in present)
             kind = comparison.kind(name)
             lines.append(
                 Line(
-                    name,
-                    comparison.called.get(name) or class_title(name),
-                    kind,
-                    counted,
-                    _remark(comparison, present),
-                    cells,
+                    class_=name,
+                    title=comparison.called.get(name) or class_title(name),
+                    kind=kind,
+                    benchmarks=counted,
+                    remark=_remark(comparison, present),
+                    cells=cells,
                 )
             )
     return lines
@@ -169,38 +169,38 @@ def _lines(comparison: Comparison, rows: Sequence[RatioRow]) -> list[Line]:
 
 def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
     if row is None or row.ratio is None:
-        return Cell(why=row.note if row is not None else "")
+        return Cell(reason=row.note if row is not None else "")
     replaced = comparison.per == "server" and row.kind == Kind.CAPACITY
     several = row.disagree and row.work is None
     servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
     both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
-    (of,) = [c for c in comparison.candidates if c.title == row.candidate]
-    why = no_interval(comparison, of, of.classes[row.class_]) or ""
-    far = bool(why) and row.lo is not None
+    (compared,) = [c for c in comparison.candidates if c.title == row.candidate]
+    reason = no_interval(comparison, compared, compared.classes[row.class_]) or ""
+    far = bool(reason) and row.lo is not None
     both = both and not far
     ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
     return Cell(
-        fmt.ratio(row.ratio),
-        "" if far else fmt.interval(row.lo, row.hi),
-        fmt.interval(row.your_workload_lo, row.your_workload_hi),
-        fmt.interval(row.lowest, row.highest) if several else "",
-        servers,
-        "–".join(ends) if len(set(ends)) > 1 else "",
-        row.verdict,
+        ratio=fmt.ratio(row.ratio),
+        interval="" if far else fmt.interval(row.lo, row.hi),
+        workload=fmt.interval(row.your_workload_lo, row.your_workload_hi),
+        spread=fmt.interval(row.lowest, row.highest) if several else "",
+        servers=servers,
+        servers_range="–".join(ends) if len(set(ends)) > 1 else "",
+        verdict=row.verdict,
         repeats=row.interval_of == "repeats",
         estimate=row.estimate,
-        remark=why if far else "",
+        remark=reason if far else "",
         workload_why=row.your_workload_why,
-        interval_why=why,
+        interval_why=reason,
     )
 
 
 def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
-    of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
+    counts = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
     based = basis_title({r.candidate: r.basis for r in heads if r.ratio is not None})
-    return joined([word(standing) if standing else None, of, based])
+    return joined([word(standing) if standing else None, counts, based])
 
 
 # --- sentences --------------------------------------------------------------------------------------------------------
@@ -219,16 +219,16 @@ def _answer(
         opening = _at_service(comparison, served, unit, title, amount)
     elif len(lead) == 1 and lead[0].class_ != WORK_MIX:
         opening = message("{sentence} for {class_}", sentence=opening, class_=lead[0].title)
-    most = MOST_SIDES - 1
+    limit = MOST_SIDES - 1
     if capacity and comparison.per == "server":
-        tail: list[str] = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
+        tail: list[str] = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:limit]]
     else:
-        tail = [spaced(t, a) for t, a in others[:most]]
-    if len(others) > most:
-        tail.append(message("and {n} more, below", n=len(others) - most))
+        tail = [spaced(t, a) for t, a in others[:limit]]
+    if len(others) > limit:
+        tail.append(message("and {n} more, below", n=len(others) - limit))
     if lacking := [t for t, a in amounts if not a]:
-        tail.append(message("no overall figure for {candidates}", candidates=some(lacking, most)))
-    for k, candidate in enumerate(comparison.candidates[: most + 1]):
+        tail.append(message("no overall figure for {candidates}", candidates=some(lacking, limit)))
+    for k, candidate in enumerate(comparison.candidates[: limit + 1]):
         tail += dict.fromkeys(labelled(candidate.title, c.remark) for line in lead if (c := line.cells[k]).remark)
     return joined([opening, *tail], "; ")
 
@@ -262,7 +262,7 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
 
 def _none(comparison: Comparison) -> Message:
     """Return the reason why there is no overall figure."""
-    refused = [e.why for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
+    refused = [e.reason for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
     if refused:
         return message("There is no overall figure: {why}", why=refused[0])
     return message("There is no overall figure: too few benchmarks ran on both sides.")
@@ -270,8 +270,8 @@ def _none(comparison: Comparison) -> Message:
 
 def _is_of_servers(comparison: Comparison, line: Line) -> bool:
     """Return whether all workloads of a line have load curves, so that they can be compared at equal service."""
-    about = comparison.benchmarks
-    workloads = about.loc[about["class"] == line.class_, "workload"].unique()
+    benchmarks = comparison.benchmarks
+    workloads = benchmarks.loc[benchmarks["class"] == line.class_, "workload"].unique()
     return line.service or (line.class_ != WORK_MIX and all(frontier(str(w)) for w in workloads))
 
 
@@ -279,7 +279,7 @@ def _at_service(comparison: Comparison, served: Sequence[Service], unit: str, ca
     """Return a sentence such as ``At 50 tokens/s per user, one b200 accelerator replaces 5.08 h200 accelerators``."""
     first = served[0]
     values = {"candidate": candidate, "baseline": comparison.baseline, "amount": amount, "unit": unit}
-    values |= {"speed": f"{first.speed:g}", "piece": first.family.about.piece}
+    values |= {"speed": f"{first.speed:g}", "piece": first.family.frontier.piece}
     if comparison.per == "money":
         return message(
             "At {speed} {piece}s/s per user, 1 {unit} spent on {candidate} buys {amount} times the work of 1 {unit} "
@@ -382,7 +382,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
             single.setdefault(row.class_, {}).setdefault(row.benchmark, []).append(row)
     for name, by_benchmark in single.items():
         ranked = sorted(by_benchmark.items(), key=lambda item: min(r.ratio or 1.0 for r in item[1]))
-        parts = [_benchmark(title, of) for title, of in ranked[:MOST_BENCHMARKS]]
+        parts = [_benchmark(title, ranked_rows) for title, ranked_rows in ranked[:MOST_BENCHMARKS]]
         if len(ranked) > MOST_BENCHMARKS:
             parts.append(message("and {n} more", n=len(ranked) - MOST_BENCHMARKS))
         yield labelled(comparison.called.get(name) or class_title(name), joined(parts, "; "))
@@ -397,8 +397,8 @@ def _lower(kind: str, candidate: str, cell: Cell) -> Message:
     return message("{candidate} {part} less work, {ratio}", **values)
 
 
-def _benchmark(title: str, of: Sequence[RatioRow]) -> Message:
-    figures = [spaced(r.candidate, fmt.ratio(r.ratio or 0.0)) for r in of[:MOST_SIDES]]
+def _benchmark(title: str, rows: Sequence[RatioRow]) -> Message:
+    figures = [spaced(r.candidate, fmt.ratio(r.ratio or 0.0)) for r in rows[:MOST_SIDES]]
     return labelled(fmt.clean(title), joined(figures))
 
 
@@ -449,8 +449,8 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
     if comparison.per == "thread":
         yield from threads(around.hosts)
-    if why := unserved(comparison, around.families):
-        yield Finding(why)
+    if reason := unserved(comparison, around.families):
+        yield Finding(reason)
     yield from mix(comparison)
     for n, warning in enumerate(comparison.warnings):
         cause = around.causes.get(warning, {})

@@ -70,7 +70,7 @@ def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) ->
         (min(ratio.n, default=1) < 2, message("a side is one machine or publisher, measured once")),
         (e.basis is Basis.TOTALS, message("hosts of a side differ too much for their totals to tell")),
     )
-    return next((why for holds, why in reasons if holds), message("its figures do not tell how sure it is"))
+    return next((reason for holds, reason in reasons if holds), message("its figures do not tell how sure it is"))
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
@@ -86,9 +86,9 @@ def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[
     without its metric where the rest tells it.
     """
     words = {title: title.split() for title in titles}
-    shared = set.intersection(*(set(of) for of in words.values())) if len(words) > 1 else set()
+    shared = set.intersection(*(set(tokens) for tokens in words.values())) if len(words) > 1 else set()
     for needless in (shared | set(metrics), shared):
-        short = {title: " ".join(w for w in of if w not in needless) for title, of in words.items()}
+        short = {title: " ".join(w for w in tokens if w not in needless) for title, tokens in words.items()}
         if all(short.values()) and len(set(short.values())) == len(short):
             return short
     return {title: title for title in words}

@@ -23,15 +23,15 @@ def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
         )
     if any(cell.repeats for cell in cells):
         yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
-    for why, titles in _by_reason(lines, "interval_why").items():
-        yield message("No interval for {classes}: {why}.", classes=some(titles), why=why)
+    for reason, titles in _by_reason(lines, "interval_why").items():
+        yield message("No interval for {classes}: {why}.", classes=some(titles), why=reason)
     if any(cell.workload for cell in cells):
         yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
-    for why, titles in _by_reason(lines, "workload_why").items():
+    for reason, titles in _by_reason(lines, "workload_why").items():
         yield message(
             "No estimate for other programs in {classes}: {why}. Run your program on both sides.",
             classes=some(titles),
-            why=why,
+            why=reason,
         )
 
 
@@ -40,6 +40,6 @@ def _by_reason(lines: Sequence[Line], name: str) -> dict[str, list[str]]:
     titles: dict[str, dict[str, None]] = {}
     for line in lines:
         for cell in line.cells:
-            if why := getattr(cell, name):
-                titles.setdefault(why, {})[line.title] = None
-    return {why: list(of) for why, of in titles.items()}
+            if reason := getattr(cell, name):
+                titles.setdefault(reason, {})[line.title] = None
+    return {reason: list(classes) for reason, classes in titles.items()}

@@ -21,7 +21,7 @@ MOST_REASONS = 4
 _KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order they are read in
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RatioRow:
     """Hold one row of the comparison: a class's headline (``benchmark`` is empty) or a single benchmark.
 
@@ -135,16 +135,16 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
             note = "" if title in e.weights else e.left_out.get(title, message("no weight"))
             note = joined([note, of_one.get(title, "")], "; ")
             yield _benchmark(comparison, candidate, title, ratio, e.weights.get(title), note)
-        for title, why in e.left_out.items():
+        for title, reason in e.left_out.items():
             if title not in e.each and name == class_of.get(title):
-                yield _benchmark(comparison, candidate, title, None, None, why)
-    for title, why in candidate.excluded.items():
-        row = _benchmark(comparison, candidate, title, None, None, why)
-        if why.startswith(CLASH):  # its values cannot be shown side by side
+                yield _benchmark(comparison, candidate, title, None, None, reason)
+    for title, reason in candidate.excluded.items():
+        row = _benchmark(comparison, candidate, title, None, None, reason)
+        if reason.startswith(CLASH):  # its values cannot be shown side by side
             row = replace(row, unit="", baseline_value=None, candidate_value=None)
         yield row
     for title, guard in candidate.guardrails.items():
-        row = _benchmark(comparison, candidate, title, None, None, guard.why)
+        row = _benchmark(comparison, candidate, title, None, None, guard.reason)
         row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
         if guard.change is not None:
             row = replace(row, p=guard.change.p, p_adjusted=guard.change.p_adjusted)
@@ -156,9 +156,9 @@ def lone(comparison: Comparison, candidate: Candidate) -> dict[str, Message]:
     each = {title: r for e in candidate.classes.values() for title, r in e.each.items()}
     notes: dict[str, Message] = {}
     for place, side in enumerate((comparison.baseline, candidate.title)):
-        most = max((r.n[place] for r in each.values()), default=0)
+        largest = max((r.n[place] for r in each.values()), default=0)
         for title, ratio in each.items():
-            if ratio.n[place] == 1 < most:
+            if ratio.n[place] == 1 < largest:
                 notes[title] = (
                     message("one host of {side} ran it: the interval is by its repeats", side=side)
                     if ratio.interval is not None
@@ -172,7 +172,7 @@ def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
 
 
 def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
-    remarks = [e.why, headline.based(e)]
+    remarks = [e.reason, headline.based(e)]
     if e.ratio and e.gaps and e.basis is Basis.MEAN:
         remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
@@ -180,12 +180,14 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
         remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=fmt.ratio(lo), hi=fmt.ratio(hi)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
-        for host, why in e.hosts_out.items():
-            reasons.setdefault(why, []).append(host)
-        names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
+        for host, reason in e.hosts_out.items():
+            reasons.setdefault(reason, []).append(host)
+        names = [_out(joined(_some(hosts, MOST_NAMED)), reason) for reason, hosts in reasons.items()]
         remarks.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
-    row = RatioRow(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
+    row = RatioRow(
+        candidate=candidate.title, class_=name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest
+    )
     row = replace(row, resampled_lo=lo, resampled_hi=hi, disagree=e.disagree)
     row = replace(row, standing=", ".join(sorted(standings)), note=joined(remarks, "; "))
     row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
@@ -209,29 +211,29 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     return _with(row, e.headline)
 
 
-def _out(host: str, why: str) -> str:
-    return message("{host} ({why})", host=host, why=why)
+def _out(host: str, reason: str) -> str:
+    return message("{host} ({why})", host=host, why=reason)
 
 
-def _some(names: Sequence[str], most: int) -> list[str]:
-    more = [message("and {n} more", n=len(names) - most)] if len(names) > most else []
-    return [*names[:most], *more]
+def _some(names: Sequence[str], limit: int) -> list[str]:
+    more = [message("and {n} more", n=len(names) - limit)] if len(names) > limit else []
+    return [*names[:limit], *more]
 
 
 def _benchmark(
     comparison: Comparison, candidate: Candidate, title: str, ratio: Ratio | None, weight: float | None, note: str
 ) -> RatioRow:
-    about = comparison.benchmarks.loc[title]
+    benchmark = comparison.benchmarks.loc[title]
     a, b = (comparison.figures[side].get(title) for side in (comparison.baseline, candidate.title))
     row = RatioRow(
-        candidate.title,
-        str(about["class"]),
-        str(about["kind"]),
-        title,
-        str(about["unit"]),
-        str(about["better"]),
-        a,
-        b,
+        candidate=candidate.title,
+        class_=str(benchmark["class"]),
+        kind=str(benchmark["kind"]),
+        benchmark=title,
+        unit=str(benchmark["unit"]),
+        better=str(benchmark["better"]),
+        baseline_value=a,
+        candidate_value=b,
         weight=weight,
         standing=candidate.standing.get(title, ""),
         note=note,

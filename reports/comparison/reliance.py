@@ -77,10 +77,10 @@ def remarks(
         )
 
 
-def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
+def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
     """Return the first of ``names`` and the number of others."""
-    listed = joined([fmt.clean(n) for n in names[:most]])
-    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}") if len(names) > most else listed
+    listed = joined([fmt.clean(n) for n in names[:limit]])
+    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - limit:,}") if len(names) > limit else listed
 
 
 def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
@@ -155,8 +155,8 @@ def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
         )
         if each:
             by_side.setdefault(host.generation or "", set()).add(each)
-    shared = [fmt.clean(side) for side, of in by_side.items() if max(of) > 1]
-    if shared and len({n for of in by_side.values() for n in of}) > 1:
+    shared = [fmt.clean(side) for side, counts in by_side.items() if max(counts) > 1]
+    if shared and len({n for counts in by_side.values() for n in counts}) > 1:
         text = message("A thread is half a core on {sides} only (SMT): compare per core instead", sides=joined(shared))
         yield Finding(text, math.log(2), "hosts")
 

@@ -10,7 +10,7 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import human
 from fleetmark.planner.comparison import Comparison
-from fleetmark.planner.frontier import Bound, Equivalence, equivalence
+from fleetmark.planner.frontier import Bound, EqualService, equivalence
 from fleetmark.planner.ratio import Ratio
 from fleetmark.reports.comparison.cell import SERVERS, Cell, Line
 from fleetmark.reports.frontier.points import Family
@@ -26,7 +26,7 @@ class Service:
 
     family: Family
     speed: float
-    results: Mapping[str, Equivalence]
+    results: Mapping[str, EqualService]
     line: Line
 
 
@@ -43,16 +43,20 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
         old = family.sides.get(comparison.baseline)
         if old is None or not set(family.sides) & set(candidates):
             continue
-        at = sorted(
-            family.about.speeds, key=lambda speed: abs(family.about.speeds.index(speed) - len(family.about.speeds) // 2)
+        ranked_speeds = sorted(
+            family.frontier.speeds,
+            key=lambda speed: abs(family.frontier.speeds.index(speed) - len(family.frontier.speeds) // 2),
         )
-        results = [{c: _at(comparison, family, c, speed) for c in candidates if c in family.sides} for speed in at]
-        rated = [(sum(map(_told, of.values())), -n) for n, of in enumerate(results)]
+        results = [
+            {c: _at(comparison, family, c, speed) for c in candidates if c in family.sides} for speed in ranked_speeds
+        ]
+        rated = [(sum(map(_told, equivalences.values())), -n) for n, equivalences in enumerate(results)]
         best, place = max(rated, default=(0, 0))
         if best:
-            listed.append((family, at[-place], results[-place]))
+            listed.append((family, ranked_speeds[-place], results[-place]))
     return tuple(
-        Service(f, speed, of, _line(comparison, f, speed, of, several=len(listed) > 1)) for f, speed, of in listed
+        Service(f, speed, equivalences, _line(comparison, f, speed, equivalences, several=len(listed) > 1))
+        for f, speed, equivalences in listed
     )
 
 
@@ -82,16 +86,16 @@ def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
         return ""
     for family in families:
         for candidate in (c.title for c in comparison.candidates if c.title in family.sides):
-            if comparison.baseline in family.sides and family.about.speeds:
-                speed = family.about.speeds[len(family.about.speeds) // 2]
-                why = _at(comparison, family, candidate, speed).reason
-                return message("No ratio at equal service ({reason})", reason=why) if why else ""
+            if comparison.baseline in family.sides and family.frontier.speeds:
+                speed = family.frontier.speeds[len(family.frontier.speeds) // 2]
+                reason = _at(comparison, family, candidate, speed).reason
+                return message("No ratio at equal service ({reason})", reason=reason) if reason else ""
     return ""
 
 
-def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> Equivalence:
+def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> EqualService:
     """Return the equivalence at ``speed``; with ``per`` money, for one unit of money."""
-    wait = family.about.max_wait or None
+    wait = family.frontier.max_wait or None
     e = equivalence(family.sides[comparison.baseline], family.sides[candidate], speed, wait)
     if comparison.per != "money" or e.ratio is None:
         return e
@@ -106,7 +110,7 @@ def _scaled(ratio: Ratio, factor: float) -> Ratio:
     return replace(ratio, value=ratio.value * factor, lo=lo, hi=hi)
 
 
-def _told(e: Equivalence) -> int:
+def _told(e: EqualService) -> int:
     """Return a rank for how exact a result is: exact ratios first, then ratios with missed targets, then bounds."""
     if e.ratio is None:
         return 0
@@ -114,22 +118,24 @@ def _told(e: Equivalence) -> int:
 
 
 def _line(
-    comparison: Comparison, family: Family, speed: float, results: Mapping[str, Equivalence], *, several: bool
+    comparison: Comparison, family: Family, speed: float, results: Mapping[str, EqualService], *, several: bool
 ) -> Line:
-    piece = family.about.piece
+    piece = family.frontier.piece
     title: str = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
     if several:
         title = joined([title, fmt.clean(family.name)])
-    wait = message("wait at most {wait}", wait=human(family.about.max_wait, "s")) if family.about.max_wait else None
+    wait = (
+        message("wait at most {wait}", wait=human(family.frontier.max_wait, "s")) if family.frontier.max_wait else None
+    )
     cells = tuple(_cell(comparison, results.get(c.title)) for c in comparison.candidates)
     remark = joined([wait, message("per {unit}", unit=unit_of(family)) if family.per_device else None])
     class_ = f"service {family.workload} {family.name} {speed:g}"
-    return Line(class_, title, Kind.CAPACITY, 1, remark, cells, service=True)
+    return Line(class_=class_, title=title, kind=Kind.CAPACITY, benchmarks=1, remark=remark, cells=cells, service=True)
 
 
-def _cell(comparison: Comparison, e: Equivalence | None) -> Cell:
+def _cell(comparison: Comparison, e: EqualService | None) -> Cell:
     if e is None or e.ratio is None:
-        return Cell(why=e.reason if e else "")
+        return Cell(reason=e.reason if e else "")
     r = e.ratio
     servers, ends = "", tuple[str, ...]()
     if comparison.per != "money":
@@ -141,8 +147,8 @@ def _cell(comparison: Comparison, e: Equivalence | None) -> Cell:
         elif e.bound is Bound.MOST:
             servers = message("at least {amount}", amount=servers)
     return Cell(
-        fmt.ratio(r.value),
-        fmt.interval(r.lo, r.hi),
+        ratio=fmt.ratio(r.value),
+        interval=fmt.interval(r.lo, r.hi),
         servers=servers,
         servers_range="–".join(ends) if len(set(ends)) > 1 else "",
         verdict=str(r.verdict),

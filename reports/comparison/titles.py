@@ -83,7 +83,7 @@ def basis_title(bases: Mapping[str, str]) -> str:
     titles = {Basis.TOTALS: message("based on totals"), Basis.STRATA: message("size by size")}
     parts = []
     for basis, title in titles.items():
-        names = [fmt.clean(candidate) for candidate, of in bases.items() if of == basis]
+        names = [fmt.clean(candidate) for candidate, candidate_basis in bases.items() if candidate_basis == basis]
         if names:
             parts.append(title if len(names) == len(bases) else joined([title, f"({joined(names)})"], " "))
     return joined(parts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import Message, message
 from fleetmark.planner.diagnosis.confirm import Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
-from fleetmark.record.commands import on
+from fleetmark.record.commands import command_for
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.reports.diagnosis.sentences import MANY, between
 from fleetmark.reports.kit import format as fmt
@@ -112,4 +112,4 @@ def _named(findings: Sequence[Finding]) -> str:
 
 
 def _command(diagnosis: Diagnosis, *words: str) -> str:
-    return fmt.typed(on(diagnosis.root, *words))
+    return fmt.typed(command_for(diagnosis.root, *words))

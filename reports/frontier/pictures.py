@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fleetmark.base.text import message
-from fleetmark.planner.frontier import Equivalence, Point, equivalence, line, speeds
+from fleetmark.planner.frontier import EqualService, Point, equivalence, line, speeds
 from fleetmark.reports.frontier.section import Block
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
@@ -22,11 +22,11 @@ def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
 def _work(block: Block, _: Language) -> list[Chart]:
     family = block.family
     colours = _colours(block)
-    piece = family.about.piece
+    piece = family.frontier.piece
     lines = [
-        Line(_name(block, side, machine, of), colours[side], n, _line(points))
-        for side, of in family.sides.items()
-        for n, (machine, points) in enumerate(of.items())
+        Line(_name(block, side, machine, machines), colours[side], n, _line(points))
+        for side, machines in family.sides.items()
+        for n, (machine, points) in enumerate(machines.items())
     ]
     across = _(message("{piece}s/s of one user", piece=piece))
     up = _(message("{piece}s/s per {unit}", piece=piece, unit=block.unit))
@@ -40,9 +40,9 @@ def _colours(block: Block) -> dict[str, str]:
     return charts.colour_of(dict.fromkeys((*block.titles, *block.family.sides)))
 
 
-def _name(block: Block, side: str, machine: str, of: Mapping[str, object]) -> str:
+def _name(block: Block, side: str, machine: str, machines: Mapping[str, object]) -> str:
     title = fmt.clean(block.title(side))
-    return title if len(of) == 1 and title else fmt.clean(f"{title} {machine}".strip())
+    return title if len(machines) == 1 and title else fmt.clean(f"{title} {machine}".strip())
 
 
 def _line(points: Sequence[Point]) -> list[charts.Point]:
@@ -50,25 +50,25 @@ def _line(points: Sequence[Point]) -> list[charts.Point]:
 
 
 def _curve(block: Block, _: Language) -> list[Chart]:
-    family, wait = block.family, block.family.about.max_wait or None
+    family, wait = block.family, block.family.frontier.max_wait or None
     if block.baseline not in family.sides:
         return []
     old, lines = family.sides[str(block.baseline)], []
     for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != block.baseline):
-        curve = [e for at in speeds(old, new) if (e := equivalence(old, new, at, wait)).ratio is not None]
+        curve = [e for speed in speeds(old, new) if (e := equivalence(old, new, speed, wait)).ratio is not None]
         if len(curve) > 1:
             colour = _colours(block)[side]
             lines.append(Line(fmt.clean(block.title(side)), colour, n, [_ratio(e) for e in curve]))
     if not lines:
         return []
-    across = _(message("{piece}s/s of one user", piece=family.about.piece))
+    across = _(message("{piece}s/s of one user", piece=family.frontier.piece))
     up = _(message("of the baseline, one replaces"))
     note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
     title = message("Equivalence at equal service")
     return [Chart(title, note, spec=lambda: charts.curve(lines, across, up, Across.SPEED))]
 
 
-def _ratio(e: Equivalence) -> charts.Point:
+def _ratio(e: EqualService) -> charts.Point:
     assert e.ratio is not None
     ends = e.ratio.interval or (math.nan, math.nan)
     return (e.speed, e.ratio.value, *ends)

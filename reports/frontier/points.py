@@ -22,7 +22,7 @@ from fleetmark.workloads.manifest import Frontier
 LEAST = 2  # points of a line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """A family of loads on all machines: the cases that share ``kind``, the common part of their names.
 
@@ -38,7 +38,7 @@ class Family:
     workload: str
     kind: str
     name: str
-    about: Frontier
+    frontier: Frontier
     sides: Mapping[str, Mapping[str, tuple[Point, ...]]]
     per_device: bool
     prices: Mapping[str, tuple[float, str]]
@@ -53,43 +53,43 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
     frame = frame if only is None else frame[frame["workload"].isin(list(only))]
     listed = []
     for workload in sorted(map(str, frame["workload"].unique())):
-        about = declared.frontier(workload)
-        if about is not None:
+        frontier = declared.frontier(workload)
+        if frontier is not None:
             size = declared.devices(workload)
-            rows = _rows(frame[frame["workload"] == workload], about, size)
-            listed += [f for of in _apart(rows, about) if (f := _family(hosts, about, size, of))]
+            rows = _rows(frame[frame["workload"] == workload], frontier, size)
+            listed += [f for part in _apart(rows, frontier) if (f := _family(hosts, frontier, size, part))]
     return listed
 
 
 def metrics_of(workload: str) -> set[str]:
     """The metrics of a workload that its frontier is made of; none where it has none."""
-    about = declared.frontier(workload)
-    if about is None:
+    frontier = declared.frontier(workload)
+    if frontier is None:
         return set()
     size = declared.devices(workload)
-    return {m for m in (about.work, about.speed, about.wait, size, *_powers(about)) if m}
+    return {m for m in (frontier.work, frontier.speed, frontier.wait, size, *_powers(frontier)) if m}
 
 
-def _apart(rows: pd.DataFrame, about: Frontier) -> Iterator[pd.DataFrame]:
+def _apart(rows: pd.DataFrame, frontier: Frontier) -> Iterator[pd.DataFrame]:
     """The rows of each family, with the power of its runs."""
-    drawn = rows["metric"].isin(_powers(about))
+    drawn = rows["metric"].isin(_powers(frontier))
     power = rows[drawn]
-    for (name, _), of in rows[~drawn].groupby(["family", "point_labels"]):
-        yield pd.concat([of, power[power["family"] == name]])
+    for (name, _), part in rows[~drawn].groupby(["family", "point_labels"]):
+        yield pd.concat([part, power[power["family"] == name]])
 
 
-def _powers(about: Frontier) -> list[str]:
-    return [m for m in (about.power, about.devices_power) if m]
+def _powers(frontier: Frontier) -> list[str]:
+    return [m for m in (frontier.power, frontier.devices_power) if m]
 
 
-def _rows(frame: pd.DataFrame, about: Frontier, size: str) -> pd.DataFrame:
+def _rows(frame: pd.DataFrame, frontier: Frontier, size: str) -> pd.DataFrame:
     """The rows of a frontier's metrics and its ``size``, with the family and machine that each is of."""
     metrics = metrics_of(str(frame["workload"].iloc[0])) if len(frame) else set()
-    cases = {c: re.sub(about.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, about)}
+    cases = {c: re.sub(frontier.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, frontier)}
     rows = frame[frame["metric"].isin(list(metrics)) & frame["case"].isin(list(cases))]
     subjects = rows["subject"].astype(str)
     served = subjects.map(lambda subject: subject.partition(">")[2])  # the serving host of a pair, or empty
-    labels, drawn = rows["labels"].astype(str), rows["metric"].isin(_powers(about))
+    labels, drawn = rows["labels"].astype(str), rows["metric"].isin(_powers(frontier))
     return pd.DataFrame(
         {
             "workload": rows["workload"].astype(str),
@@ -105,33 +105,46 @@ def _rows(frame: pd.DataFrame, about: Frontier, size: str) -> pd.DataFrame:
     )
 
 
-def _is_one(case: str, about: Frontier) -> bool:
-    return any(fnmatch.fnmatchcase(case, pattern) for pattern in about.cases)
+def _is_one(case: str, frontier: Frontier) -> bool:
+    return any(fnmatch.fnmatchcase(case, pattern) for pattern in frontier.cases)
 
 
-def _family(hosts: Sequence[HostInfo], about: Frontier, size: str, rows: pd.DataFrame) -> Family | None:
+def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.DataFrame) -> Family | None:
     name, labels = str(rows["family"].iloc[0]), str(rows["point_labels"].iloc[0])
-    drawn = {str(m): _drawn(of, about) for m, of in rows.groupby("machine")}
-    measured = {str(m): list(_points(of, about, size, drawn[str(m)][0])) for m, of in rows.groupby("machine")}
+    drawn = {str(m): _drawn(group, frontier) for m, group in rows.groupby("machine")}
+    measured = {str(m): list(_points(group, frontier, size, drawn[str(m)][0])) for m, group in rows.groupby("machine")}
     generation = {h.name: h.generation or "" for h in hosts}
     labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # of what was imported
-    points = {m: [(point, used or labelled.get(m)) for point, used in of] for m, of in measured.items()}
-    sized = bool(size) and all(devices for of in points.values() for _, devices in of)
+    points = {m: [(point, used or labelled.get(m)) for point, used in group] for m, group in measured.items()}
+    sized = bool(size) and all(devices for group in points.values() for _, devices in group)
     sides: dict[str, dict[str, tuple[Point, ...]]] = {}
-    for machine, of in points.items():
-        if len(of) >= LEAST and machine in generation:
-            per_unit = tuple(_shared(point, devices) if sized else point for point, devices in of)
+    for machine, group in points.items():
+        if len(group) >= LEAST and machine in generation:
+            per_unit = tuple(_shared(point, devices) if sized else point for point, devices in group)
             sides.setdefault(generation[machine], {})[machine] = per_unit
     if not sides:
         return None
-    sizes = {m: max((devices or 1.0 for _, devices in of), default=1.0) for m, of in points.items()} if sized else {}
-    members = {side: [h for h in hosts if h.name in of] for side, of in sides.items()}
-    prices = {side: price for side, of in members.items() if (price := amounts.price(of, sizes)) is not None}
-    provisioned = amounts.provisioned([h for of in members.values() for h in of], sizes)
-    sources = {source for m in drawn if any(m in of for of in sides.values()) for source in drawn[m][1]}
+    sizes = (
+        {m: max((devices or 1.0 for _, devices in group), default=1.0) for m, group in points.items()} if sized else {}
+    )
+    members = {side: [h for h in hosts if h.name in group] for side, group in sides.items()}
+    prices = {side: price for side, group in members.items() if (price := amounts.price(group, sizes)) is not None}
+    provisioned = amounts.provisioned([h for group in members.values() for h in group], sizes)
+    sources = {source for m in drawn if any(m in group for group in sides.values()) for source in drawn[m][1]}
     shown = " ".join([name, *(f"{k}={v}" for k, v in _labels(labels).items())])
     workload = str(rows["workload"].iloc[0])
-    return Family(workload, name, shown, about, sides, sized, prices, provisioned, tuple(sorted(sources)), sizes)
+    return Family(
+        workload=workload,
+        kind=name,
+        name=shown,
+        frontier=frontier,
+        sides=sides,
+        per_device=sized,
+        prices=prices,
+        provisioned=provisioned,
+        sources=tuple(sorted(sources)),
+        sizes=sizes,
+    )
 
 
 def _labels(text: str) -> dict[str, str]:
@@ -142,13 +155,13 @@ def _labels(text: str) -> dict[str, str]:
     return {str(k): str(v) for k, v in doc.items()} if isinstance(doc, dict) else {}
 
 
-def _drawn(rows: pd.DataFrame, about: Frontier) -> tuple[dict[str, float], set[str]]:
+def _drawn(rows: pd.DataFrame, frontier: Frontier) -> tuple[dict[str, float], set[str]]:
     """Case to the W that a machine drew, and what measured that: all of a server, else its processors and devices."""
     watts: dict[str, float] = {}
     sources: set[str] = set()
-    for case, of in rows[rows["metric"].isin(_powers(about))].groupby("case"):
-        parts = {str(metric): part for metric, part in of.groupby("metric")}
-        host = parts.get(about.power)
+    for case, group in rows[rows["metric"].isin(_powers(frontier))].groupby("case"):
+        parts = {str(metric): part for metric, part in group.groupby("metric")}
+        host = parts.get(frontier.power)
         complete = host is not None and has_devices(set(host["source"]))
         counted = [host] if complete else [part for part in parts.values() if part is not None]
         watts[str(case)] = sum(float(part["value"].median()) for part in counted if part is not None)
@@ -157,15 +170,15 @@ def _drawn(rows: pd.DataFrame, about: Frontier) -> tuple[dict[str, float], set[s
 
 
 def _points(
-    rows: pd.DataFrame, about: Frontier, size: str, watts: Mapping[str, float]
+    rows: pd.DataFrame, frontier: Frontier, size: str, watts: Mapping[str, float]
 ) -> Iterator[tuple[Point, float | None]]:
     """A machine's points with the devices that each took; a figure is the median of its repeats."""
-    middle = rows[~rows["metric"].isin(_powers(about))].groupby(["case", "metric"])["value"].median()
+    middle = rows[~rows["metric"].isin(_powers(frontier))].groupby(["case", "metric"])["value"].median()
     for case in sorted(set(middle.index.get_level_values("case"))):
-        of = middle[case].to_dict()
-        work, speed = of.get(about.work), of.get(about.speed)
+        figures = middle[case].to_dict()
+        work, speed = figures.get(frontier.work), figures.get(frontier.speed)
         if work and speed and math.isfinite(work) and math.isfinite(speed):
-            yield Point(str(case), speed, work, of.get(about.wait), watts.get(str(case))), of.get(size)
+            yield Point(str(case), speed, work, figures.get(frontier.wait), watts.get(str(case))), figures.get(size)
 
 
 def _shared(point: Point, used: float | None) -> Point:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import human
-from fleetmark.planner.frontier import Bound, Equivalence, Point, dominated, equivalence
+from fleetmark.planner.frontier import Bound, EqualService, Point, dominated, equivalence
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
@@ -57,8 +57,8 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
         yield message(
             "At equal service: how many {unit}s of the baseline one of the candidate replaces.", unit=unit_of(family)
         )
-        if family.about.max_wait:
-            yield message("The median wait is at most {wait}.", wait=human(family.about.max_wait, "s"))
+        if family.frontier.max_wait:
+            yield message("The median wait is at most {wait}.", wait=human(family.frontier.max_wait, "s"))
     yield message("A dominated load is worse than another one in work, speed and wait.")
     if family.provisioned:
         yield message("MW: of the power that is provisioned for a server.")
@@ -71,7 +71,7 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
 
 def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
     old = family.sides[str(baseline)]
-    wait, piece, unit = family.about.max_wait or None, family.about.piece, unit_of(family)
+    wait, piece, unit = family.frontier.max_wait or None, family.frontier.piece, unit_of(family)
     columns = (
         Column("candidate", message("candidate"), "name"),
         Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
@@ -85,15 +85,15 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
         Column("note", message("note"), "note"),
     )
     rows = [
-        _equal_row(titles.get(side, side), equivalence(old, new, at, wait))
+        _equal_row(titles.get(side, side), equivalence(old, new, speed, wait))
         for side, new in family.sides.items()
         if side != baseline
-        for at in family.about.speeds
+        for speed in family.frontier.speeds
     ]
     return Tabular("equal_service", message("Equivalence at equal service"), columns, tuple(rows))
 
 
-def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
+def _equal_row(candidate: str, e: EqualService) -> tuple[Cell, ...]:
     r = e.ratio
     lo, hi = r.interval if r and r.interval else (None, None)
     return (
@@ -110,7 +110,7 @@ def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
     )
 
 
-def _note(e: Equivalence) -> str:
+def _note(e: EqualService) -> str:
     """Return the reason why there is no figure, or a note on the figure."""
     if e.ratio is None:
         return e.reason
@@ -122,7 +122,7 @@ def _note(e: Equivalence) -> str:
     return "" if e.ratio.interval else message("one host per side: no interval over hosts")
 
 
-def cannot(e: Equivalence, place: int) -> Message | None:
+def cannot(e: EqualService, place: int) -> Message | None:
     """Return ``2 of 4 hosts miss the target`` for the baseline (``place`` 0) or the candidate; these do no work."""
     if not e.missed[place]:
         return None
@@ -136,7 +136,7 @@ def cannot(e: Equivalence, place: int) -> Message | None:
 
 
 def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
-    piece, unit = family.about.piece, unit_of(family)
+    piece, unit = family.frontier.piece, unit_of(family)
     currencies = sorted({currency for _, currency in family.prices.values()})
     cost = (
         message("{currency} per million {piece}s", currency=fmt.clean(currencies[0]), piece=piece)

@@ -174,13 +174,13 @@ def _gpus(gpus: Sequence[Gpu]) -> str:
     )
 
 
-def _torch(of: Torch) -> str:
+def _torch(torch: Torch) -> str:
     """Its version, what it was built for, and what it sees."""
-    if of.version is None:
+    if torch.version is None:
         return ""
-    what = _tally(of.names) or _join(of.device, of.isa)
-    limit = f"ONEDNN_MAX_CPU_ISA={of.onednn_isa}" if of.onednn_isa else None
-    return f"{of.version} ({joined([of.runtime, what, limit])})"
+    devices = _tally(torch.names) or _join(torch.device, torch.isa)
+    limit = f"ONEDNN_MAX_CPU_ISA={torch.onednn_isa}" if torch.onednn_isa else None
+    return f"{torch.version} ({joined([torch.runtime, devices, limit])})"
 
 
 def _slow_links(links: Sequence[PcieLink]) -> str:
@@ -225,10 +225,10 @@ def _itself(text: str | None) -> str | None:
 
 # A row's name, the part of the facts that it shows, and how that part is written.
 ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
-    (message("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
+    (message("Server"), lambda f: (f.vendor, f.product), lambda values: _join(*values)),
     (message("Virtualisation"), lambda f: f.virtualisation, _itself),
     (message("CPU"), lambda f: f.cpu.model, _itself),
-    (message("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda of: _cores(*of)),
+    (message("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda values: _cores(*values)),
     (message("Maximum clock"), lambda f: f.cpu.max_hz, lambda hz: human(hz, "Hz") if hz else None),
     (message("Caches"), lambda f: f.cpu.caches, _caches),
     (message("NUMA"), lambda f: len(f.numa), lambda nodes: count(nodes, "node") if nodes else None),
@@ -237,7 +237,7 @@ ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]]
     (message("Disks"), lambda f: f.disks, _disks),
     (message("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
     (message("GPUs"), lambda f: f.gpus, _gpus),
-    (message("PyTorch"), lambda f: tuple(f.torch.values()), lambda of: _tally(filter(None, map(_torch, of)))),
+    (message("PyTorch"), lambda f: tuple(f.torch.values()), lambda values: _tally(filter(None, map(_torch, values)))),
     (message("PCIe below its best"), lambda f: f.pcie, _slow_links),
     (message("BIOS"), lambda f: f.bios, _itself),
     (message("Microcode"), lambda f: f.cpu.microcode, _itself),

@@ -58,13 +58,13 @@ def by_generation(hosts: Sequence[HostInfo]) -> Generations:
     shown = list(members)[:MOST]
     rows, deviations = [], []
     for i, name in enumerate(row[0] for row in ROWS):
-        usual = {g: Counter(texts[i] for _, texts in of).most_common(1)[0][0] for g, of in members.items()}
+        usual = {g: Counter(texts[i] for _, texts in entries).most_common(1)[0][0] for g, entries in members.items()}
         cells = tuple(usual[g] for g in shown)
         if any(cells):
             rows.append(Fact(name, cells, len(set(cells)) > 1))
-        for generation, of in members.items():
+        for generation, entries in members.items():
             others: dict[str, list[str]] = defaultdict(list)
-            for host_name, texts in of:
+            for host_name, texts in entries:
                 if texts[i] != usual[generation]:
                     others[texts[i]].append(host_name)
             deviations += [Deviation(name, generation, t, usual[generation], tuple(h)) for t, h in others.items()]

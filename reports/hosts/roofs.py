@@ -28,7 +28,7 @@ _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
 _PRECISIONS = {False: ("fp64", "fp32", "bf16"), True: ("bf16", "fp16", "tf32", "fp32", "fp64")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A part of the hosts of a ``kind``: the median ``rate`` of ``hosts`` hosts, the lowest and whose it is, and the
     median ``share`` of the peak. ``balance``: operations a byte from which on computing is the limit, not this part.
@@ -45,10 +45,10 @@ class Line:
 
     @property
     def name(self) -> Message:
-        return part_name(self.roof.of, self.roof.called)
+        return part_name(self.roof.kind, self.roof.called)
 
 
-def part_name(of: str, called: str) -> Message:
+def part_name(component: str, called: str) -> Message:
     """A part in words."""
     names = {
         "memory": message("memory"),
@@ -60,7 +60,7 @@ def part_name(of: str, called: str) -> Message:
         "device_memory": message("memory of a GPU"),
         "device_compute": message("computing of a GPU, {precision}", precision=called),
     }
-    return names[of]
+    return names[component]
 
 
 def rate(value: float, unit: str) -> str:
@@ -70,34 +70,33 @@ def rate(value: float, unit: str) -> str:
 
 def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
     """Every part that was measured, by kind of host (``kinds``: host to kind)."""
-    of: dict[str, dict[Which, list[Roof]]] = {}
+    roofs_by_kind: dict[str, dict[Which, list[Roof]]] = {}
     for roof in roofs:
         if roof.best is not None:
-            of.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.of, roof.called), []).append(roof)
-    return [line for kind, parts in of.items() for line in _of_kind(kind, parts)]
+            roofs_by_kind.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.kind, roof.called), []).append(roof)
+    return [line for kind, parts in roofs_by_kind.items() for line in _of_kind(kind, parts)]
 
 
 def _of_kind(kind: str, parts: Mapping[Which, Sequence[Roof]]) -> Iterator[Line]:
-    medians = {part: statistics.median(r.best or 0.0 for r in own) for part, own in parts.items()}
-    for of, called in sorted(parts, key=lambda part: (KINDS.index(part[0]), part[1])):
-        own = sorted(parts[of, called], key=lambda r: r.best or 0.0)
-        shares = [r.share for r in own if r.share is not None]
-        middle = own[(len(own) - 1) // 2]
-        against = _against(medians, of)
+    medians = {part: statistics.median(r.best or 0.0 for r in roofs) for part, roofs in parts.items()}
+    for component, called in sorted(parts, key=lambda part: (KINDS.index(part[0]), part[1])):
+        roofs = sorted(parts[component, called], key=lambda r: r.best or 0.0)
+        shares = [r.share for r in roofs if r.share is not None]
+        against = _against(medians, component)
         yield Line(
-            kind,
-            middle,
-            len(own),
-            medians[of, called],
-            own[0],
-            statistics.median(shares) if shares else None,
-            against / medians[of, called] if against and "compute" not in of else None,
+            kind=kind,
+            roof=roofs[(len(roofs) - 1) // 2],
+            hosts=len(roofs),
+            rate=medians[component, called],
+            lowest=roofs[0],
+            share=statistics.median(shares) if shares else None,
+            balance=against / medians[component, called] if against and "compute" not in component else None,
         )
 
 
-def _against(medians: Mapping[Which, float], of: str) -> float | None:
+def _against(medians: Mapping[Which, float], component: str) -> float | None:
     """The rate of computing that a bandwidth is held against."""
-    device = of in _OF_DEVICES
+    device = component in _OF_DEVICES
     name = "device_compute" if device else "compute"
     known = [medians[name, p] for p in _PRECISIONS[device] if (name, p) in medians]
     return known[0] if known else None
@@ -121,7 +120,7 @@ def tables(of_parts: Sequence[Line]) -> list[Tabular]:
     of_kind: dict[str, list[Line]] = {}
     for line in of_parts:
         of_kind.setdefault(line.kind, []).append(line)
-    listed = {kind: tuple(map(_row, own)) for kind, own in of_kind.items()}
+    listed = {kind: tuple(map(_row, group)) for kind, group in of_kind.items()}
     return [tabular.compact(Tabular("parts", kind, columns, rows)) for kind, rows in listed.items()]
 
 
@@ -160,7 +159,7 @@ def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
         best, top = roof.best, roof.peak
         measured = Cell() if best is None else Cell(rate(best, roof.unit), best, roof.unit)
         peak = Cell(rate(top.rate, roof.unit), top.rate, roof.unit) if top else Cell()
-        names = (Cell(roof.host), Cell(part_name(roof.of, roof.called)))
+        names = (Cell(roof.host), Cell(part_name(roof.kind, roof.called)))
         sources = (Cell(roof.benchmark), Cell(top.basis if top else ""), Cell(top.source if top else ""))
         rows.append((*names, measured, peak, tabular.share(roof.share), *sources))
     return Tabular(key, title, columns, rows)
@@ -193,17 +192,17 @@ def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
     drawn = []
     for kind in dict.fromkeys(line.kind for line in of_parts):
         for device in (False, True):
-            own = [line for line in of_parts if line.kind == kind and (line.roof.of in _OF_DEVICES) is device]
-            ceilings = [c for line in own for c in _ceilings(line, _)]
-            if any(line.balance for line in own):
-                drawn.append((kind, device, own, ceilings))
-    return [_picture(kind, device, own, ceilings, _) for kind, device, own, ceilings in drawn[:MOST_PICTURES]]
+            group = [line for line in of_parts if line.kind == kind and (line.roof.kind in _OF_DEVICES) is device]
+            ceilings = [c for line in group for c in _ceilings(line, _)]
+            if any(line.balance for line in group):
+                drawn.append((kind, device, group, ceilings))
+    return [_picture(kind, device, group, ceilings, _) for kind, device, group, ceilings in drawn[:MOST_PICTURES]]
 
 
-def _picture(kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ceiling], _: Language) -> Chart:
+def _picture(kind: str, device: bool, group: Sequence[Line], ceilings: Sequence[Ceiling], _: Language) -> Chart:
     titles = _(message("operations a byte")), _(message("operations a second"))
     title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
-    hosts = count(max(line.hosts for line in own), "host")
+    hosts = count(max(line.hosts for line in group), "host")
     note = message(
         "The roofs that {hosts} measured: what rises is moving data, what is level is computing; a load lies below the "
         "lowest of those that it uses. Dashed: the theoretical peak.",
@@ -214,7 +213,7 @@ def _picture(kind: str, device: bool, own: Sequence[Line], ceilings: Sequence[Ce
 
 def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:
     name, top = f"{_(line.name)} {rate(line.rate, line.roof.unit)}", line.roof.peak
-    if "compute" in line.roof.of:
+    if "compute" in line.roof.kind:
         yield Ceiling(name, level=line.rate)
         if top:
             yield Ceiling(name, level=top.rate, theory=True)
@@ -229,8 +228,8 @@ def as_json(roofs: Sequence[Roof]) -> list[dict[str, Any]]:
     return [
         {
             "host": r.host,
-            "part": part_name(r.of, r.called),
-            "of": r.of,
+            "part": part_name(r.kind, r.called),
+            "of": r.kind,
             "called": r.called or None,
             "best": r.best,
             "benchmark": r.benchmark or None,

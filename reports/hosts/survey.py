@@ -53,7 +53,7 @@ def document(entries: Sequence[Entry]) -> Document:
     silent = [e for e in entries if not e.facts]
     answering = tuple(_row(e.host, e.facts) for e in entries if e.facts)
     keys = [e.unknown_key for e in silent if e.unknown_key]
-    skipped = _by_text((joined([name, why], " "), e) for e in entries for name, why in e.skipped.items())
+    skipped = _by_text((joined([name, reason], " "), e) for e in entries for name, reason in e.skipped.items())
     refused = [Note(text, is_unbroken=True) for e in entries for text in e.refused]
     notes = _by_text((note, e) for e in entries if e.facts for note in e.facts.notes)
     sections = (

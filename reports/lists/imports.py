@@ -32,13 +32,13 @@ def document(imports: Sequence[Import]) -> Document:
 
 
 def _row(one: Import) -> tuple[Cell, ...]:
-    document = one.about
+    document = one.metadata
     counts = (len(document["machines"]), document["figures"], document["rows"])
     return (Cell(one.campaign), Cell(document["source"]), Cell(document["created"]), *map(number, counts))
 
 
 def _finding(one: Import) -> Finding:
-    document = one.about
+    document = one.metadata
     if not one.new:
         text = message(
             "{source} is there already, imported {created} as {campaign}; to import it again, delete:",
@@ -58,9 +58,9 @@ def _finding(one: Import) -> Finding:
 
 
 def _details(one: Import) -> Iterator[str]:
-    for reason, times in one.about["left_out"].items():
+    for reason, times in one.metadata["left_out"].items():
         yield message("left out: {number}: {why}", number=times, why=reason)
-    notes = one.about["notes"]
+    notes = one.metadata["notes"]
     yield from (message("note: {note}", note=note) for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
         file = str(one.path / "import.json")

@@ -49,7 +49,7 @@ def watch(agent: ModuleType, least: int = 3, root: str = "", between: Callable[[
     seen = sampler.stop()
     if seen is None:
         return None
-    return replies.read(replies.Telemetry, json.dumps({"gpus": seen}, allow_nan=False)).gpus
+    return replies.read(replies.StepTelemetry, json.dumps({"gpus": seen}, allow_nan=False)).gpus
 
 
 def on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, standin: str) -> None:

@@ -41,7 +41,7 @@ def recorded(name: str) -> dict[str, int]:
 
 def events(grown: dict[str, Any]) -> dict[str, float]:
     """The figures of a step's telemetry, checked by the model of the archive as a host's answer is."""
-    telemetry = replies.read(replies.Telemetry, json.dumps({"counters": grown}))
+    telemetry = replies.read(replies.StepTelemetry, json.dumps({"counters": grown}))
     return {m.metric: m.value for m in counted(telemetry)}
 
 
@@ -101,7 +101,7 @@ def test_irdma_and_bnxt_re_have_names_of_their_own() -> None:
 
 
 def test_no_counter_is_no_figure_and_a_device_that_comes_later_is_none(agent: ModuleType, tmp_path: Path) -> None:
-    assert counted(None) == counted(replies.Telemetry()) == []
+    assert counted(None) == counted(replies.StepTelemetry()) == []
     put_port(tmp_path, "mlx5_0", {"np_cnp_sent": 5, "lifespan": 10})
     assert agent.counters(str(tmp_path)) == {"rdma:mlx5_0/1": {"np_cnp_sent": 5}}
     assert agent.grown({}, agent.counters(str(tmp_path))) == {}

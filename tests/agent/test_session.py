@@ -154,7 +154,7 @@ def test_a_session_that_cannot_be_sent_the_agent_leaves_the_job_to_another_proce
 
     monkeypatch.setattr(one.channel, "write", stalls_at_the_agent)
     assert facts_of(one)["schema"] == 1
-    run = Run("h", reach, sys.executable, False, str(job.folder), {}, session=one)
+    run = Run(host="h", reach=reach, python=sys.executable, sudo=False, folder=str(job.folder), steps={}, session=one)
     assert start(run, job.doc)["state"] == "started"
     with contextlib.closing(_opened(run)) as run.channel:
         run.channel.write(order(order="have", steps=[]))
@@ -228,7 +228,7 @@ def test_one_that_started_no_job_ends_where_another_process_follows(tmp_path: Pa
     facts_of(one)
     process = Path("/proc", pid.read_text().strip())
     assert process.exists()
-    run = Run("h", reach, sys.executable, False, str(tmp_path), {}, session=one)
+    run = Run(host="h", reach=reach, python=sys.executable, sudo=False, folder=str(tmp_path), steps={}, session=one)
     _opened(run).close()
     until = time.monotonic() + 60
     while process.exists() and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":

@@ -102,9 +102,9 @@ def test_what_one_side_lacks_is_listed_and_takes_nothing_away() -> None:
 def test_no_overlap_says_what_would_be_one() -> None:
     result = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, names="xy", first=3))
     assert result.ratio is None
-    assert result.why == "no benchmark on both sides: run a on the candidate, or x on the baseline"
+    assert result.reason == "no benchmark on both sides: run a on the candidate, or x on the baseline"
     nothing = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, first=3) * np.nan)
-    assert nothing.why == "nothing of it is measured on the candidate: run a, b there"
+    assert nothing.reason == "nothing of it is measured on the candidate: run a, b there"
 
 
 def test_a_panel_is_what_the_headline_is_over() -> None:
@@ -113,15 +113,15 @@ def test_a_panel_is_what_the_headline_is_over() -> None:
     assert result.ratio and result.ratio.value == pytest.approx(math.sqrt(8))
     assert set(result.each) == {"a", "b", "c"} and set(result.weights) == {"a", "c"}
     lacking = compare(a, b.drop(columns="c"), panel=["a", "c"])
-    assert lacking.ratio is None and lacking.why.startswith("the panel names c, not measured on both sides: measure")
-    assert "add one of a, b, c" in compare(a, b, panel=[]).why
+    assert lacking.ratio is None and lacking.reason.startswith("the panel names c, not measured on both sides: measure")
+    assert "add one of a, b, c" in compare(a, b, panel=[]).reason
 
 
 def test_a_mix_of_what_one_side_lacks_has_no_headline() -> None:
     """The user says how much of the work it is: leaving it out would be another mix."""
     a, b = side([[1, 1, 1]] * 3), side([[2, 3, 4]] * 3, first=4)
     result = compare(a, b.drop(columns="c"), mix={"a": 0.5, "b": 0.4, "c": 0.1})
-    assert result.headline is None and result.why.startswith("the mix names c, not measured on both sides")
+    assert result.headline is None and result.reason.startswith("the mix names c, not measured on both sides")
     assert result.weights == {"a": 0.5, "b": 0.4, "c": 0.1}
 
 
@@ -153,8 +153,8 @@ def test_too_few_figures_say_how_many_more() -> None:
     b.iloc[0, 1:] = b.iloc[1, [0, 2]] = b.iloc[2, :2] = np.nan  # a host for each benchmark
     result = compare(a, b)
     assert result.ratio is None and len(result.each) == 3
-    assert result.why.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not tell")
-    assert "measure 2 more of what they lack" in result.why
+    assert result.reason.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not tell")
+    assert "measure 2 more of what they lack" in result.reason
 
 
 def test_the_workload_lies_where_the_benchmarks_do() -> None:

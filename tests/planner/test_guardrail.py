@@ -86,4 +86,4 @@ def test_similar_hosts_count_as_their_batches() -> None:
     guard = guardrail(a, b, Better.LOWER, None, Pairing.APART, (groups, groups))
     assert guard.held is Held.CANNOT_TELL and guard.change is not None
     assert guard.change.p == pytest.approx(2 * stats.t.sf(4 / math.sqrt(2 * 20 / 3 / 4), 6), rel=1e-6)
-    assert guard.why == "no limit: compared with the baseline; similar hosts count as 4 batches, 4 batches"
+    assert guard.reason == "no limit: compared with the baseline; similar hosts count as 4 batches, 4 batches"

@@ -148,10 +148,10 @@ def test_a_guardrail_is_compared_size_by_size() -> None:
     guard = joined["loss"]
     assert guard.held is Held.BROKEN and guard.change and math.log(guard.change.value) == pytest.approx(-0.5)
     assert (guard.a, guard.b) == (pytest.approx(3.4), pytest.approx(5.1))
-    assert guard.why == "no limit: compared with the baseline size by size" and joined["limited"] == limited
+    assert guard.reason == "no limit: compared with the baseline size by size" and joined["limited"] == limited
     alone = joined_parts(Candidate("new", {}, {}, {}, {"loss": pooled}), [parts[0], Part("large", 0.8, None)])
     assert alone.guardrails["loss"].held is None
-    assert alone.guardrails["loss"].why == "not measured on both sides in large"
+    assert alone.guardrails["loss"].reason == "not measured on both sides in large"
 
 
 def test_sizes_that_do_not_match_leave_guardrails_open() -> None:
@@ -159,4 +159,4 @@ def test_sizes_that_do_not_match_leave_guardrails_open() -> None:
     limited = replace(worse, limit=1.2, change=None)
     assert worse.held is Held.BROKEN
     guards = refused(Candidate("new", {}, {}, {}, {"loss": worse, "limited": limited}), message("no")).guardrails
-    assert guards["loss"].held is Held.CANNOT_TELL and guards["loss"].why == "no" and guards["limited"] == limited
+    assert guards["loss"].held is Held.CANNOT_TELL and guards["loss"].reason == "no" and guards["limited"] == limited

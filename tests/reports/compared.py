@@ -89,7 +89,9 @@ def compared(
 ) -> Compared:
     """Return a comparison of what lies under ``root`` with its evidence. ``values``: for a workbook."""
     answer = comparing.compare(
-        comparing.Question(root, baseline, list(candidates), **options), turn=True, values=values
+        comparing.Question(root=root, baseline=baseline, candidates=list(candidates), **options),
+        turn=True,
+        values=values,
     )
     command = ["fleetmark", "compare", "--baseline", str(baseline)]
     command += [word for candidate in candidates for word in ("--candidate", candidate)]

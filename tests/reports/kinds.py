@@ -65,9 +65,34 @@ DAY = "2026-11-22T10:00:00Z"
 def _campaigns(root: Path) -> Document:
     return campaigns.document(
         [
-            Summary("20261122T100000-quick-0001", root, DAY, "quick", 1200, {"passed": 9000, "failed": 2}, True),
-            Summary("=2+3", root, DAY, "standard", 3, {"passed": 3}, False),
-            Summary("c3", root, "", "", None, {}, False, f"{root}/campaign.json: not JSON"),
+            Summary(
+                campaign="20261122T100000-quick-0001",
+                path=root,
+                created=DAY,
+                suite="quick",
+                hosts=1200,
+                statuses={"passed": 9000, "failed": 2},
+                finished=True,
+            ),
+            Summary(
+                campaign="=2+3",
+                path=root,
+                created=DAY,
+                suite="standard",
+                hosts=3,
+                statuses={"passed": 3},
+                finished=False,
+            ),
+            Summary(
+                campaign="c3",
+                path=root,
+                created="",
+                suite="",
+                hosts=None,
+                statuses={},
+                finished=False,
+                damaged=f"{root}/campaign.json: not JSON",
+            ),
         ],
         str(root),
     )

@@ -220,9 +220,18 @@ def _campaign(
         notes=() if len(hosts) == 1 else ("The clock of ice-b is 41 s ahead of the controller's.",),
     )
     about = tuple(
-        HostInfo(h, generations[h], {"rack": f"r{i // 20 + 1}"}, None, False, reason)
+        HostInfo(
+            name=h,
+            generation=generations[h],
+            labels={"rack": f"r{i // 20 + 1}"},
+            facts=None,
+            reachable=False,
+            reason=reason,
+        )
         if h == dead
-        else HostInfo(h, generations[h], {"rack": f"r{i // 20 + 1}"}, facts(h, kinds[h], i))
+        else HostInfo(
+            name=h, generation=generations[h], labels={"rack": f"r{i // 20 + 1}"}, facts=facts(h, kinds[h], i)
+        )
         for i, h in enumerate(hosts)
     )
     return Results(
@@ -442,11 +451,19 @@ def tiny(
     ]
     names = list(dict.fromkeys([*values, *(host for host, _, _ in ended or [])]))
     info = CampaignInfo(
-        "c1", "2026-03-04T09:12:00Z", "quick", 7, ["fleetmark", "run"], "0.1.0", Path("results/c1"), finished, 9.0
+        id="c1",
+        created="2026-03-04T09:12:00Z",
+        suite="quick",
+        seed=7,
+        command=["fleetmark", "run"],
+        fleetmark_version="0.1.0",
+        path=Path("results/c1"),
+        finished=finished,
+        wall_s=9.0,
     )
     return Results(
         info,
-        tuple(HostInfo(n, (generations or {}).get(n)) for n in names),
+        tuple(HostInfo(name=n, generation=(generations or {}).get(n)) for n in names),
         pd.DataFrame(columns),
         Values(schema.frame(rows)),
     )

@@ -36,8 +36,10 @@ def side(title: str, speeds: Sequence[float], benchmarks: int, class_: str = "cp
 
 def compared(baseline: Side, *candidates: Side) -> tuple[Comparison, Around]:
     sides = [baseline, *candidates]
-    hosts = [HostInfo(str(h), s.title) for s in sides for h in s.means.index]
-    return compare_sides(baseline, list(candidates)), Around(hosts, [o for s in sides for o in outliers(s)])
+    hosts = [HostInfo(name=str(h), generation=s.title) for s in sides for h in s.means.index]
+    return compare_sides(baseline, list(candidates)), Around(
+        hosts=hosts, outliers=[o for s in sides for o in outliers(s)]
+    )
 
 
 def printed(comparison: Comparison, around: Around, width: int) -> list[str]:

@@ -32,20 +32,20 @@ def test_an_axis_has_1_and_a_few_round_ticks(rows: list[tuple[float, float | Non
     axis = forest.axis_of(Estimate(*row) for row in rows)
     position_of = ticks(axis)
     assert 1.0 in position_of and 1 <= len(position_of) <= 8
-    assert position_of == {r: pytest.approx(axis.at(r), abs=0.06) for r in position_of}
+    assert position_of == {r: pytest.approx(axis.position(r), abs=0.06) for r in position_of}
     positions = list(position_of.values())
     assert positions == sorted(positions) and all(0 < x < forest.WIDTH for x in positions)
 
 
 def test_equal_factors_are_equal_distances() -> None:
     axis = forest.Axis(0.5, 8.0)
-    assert axis.at(2) - axis.at(1) == pytest.approx(axis.at(4) - axis.at(2))
-    assert axis.at(2) - axis.at(1) == pytest.approx(axis.at(1) - axis.at(0.5))
+    assert axis.position(2) - axis.position(1) == pytest.approx(axis.position(4) - axis.position(2))
+    assert axis.position(2) - axis.position(1) == pytest.approx(axis.position(1) - axis.position(0.5))
 
 
 def test_noise_does_not_fill_the_axis() -> None:
     axis = forest.axis_of([Estimate(1.001, 1.0, 1.002)])
-    assert axis.at(1.002) - axis.at(1.0) < forest.WIDTH / 20
+    assert axis.position(1.002) - axis.position(1.0) < forest.WIDTH / 20
 
 
 def test_an_interval_that_goes_further_has_an_arrow() -> None:
@@ -54,7 +54,7 @@ def test_an_interval_that_goes_further_has_an_arrow() -> None:
     assert forest.plot(axis, narrow, "#0072B2", 0).count("l5 -4") == 0
     wild = forest.plot(axis, wide, "#0072B2", 0)
     assert "l5 -4m-5 4l5 4" in wild and "l-5 -4m5 4l-5 4" in wild
-    assert axis.at(1.3) - axis.at(1.1) > 10  # the others stay readable
+    assert axis.position(1.3) - axis.position(1.1) > 10  # the others stay readable
 
 
 def test_marks_differ_without_colour() -> None:

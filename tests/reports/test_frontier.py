@@ -164,7 +164,7 @@ def test_a_baseline_that_misses_the_service_gives_a_lower_bound(tmp_path: Path) 
 def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path: Path) -> None:
     two(tmp_path)
     question = comparing.Question(
-        tmp_path, "gen=old", ["gen=new"], prices=["old=8 USD/hour", "gen=new=1,461 EUR/month"]
+        root=tmp_path, baseline="gen=old", candidates=["gen=new"], prices=["old=8 USD/hour", "gen=new=1,461 EUR/month"]
     )
     answer = comparing.compare(question)
     (block,) = with_evidence(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
@@ -181,7 +181,7 @@ def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path:
 def test_what_is_no_price_is_refused(tmp_path: Path, price: str, words: str) -> None:
     two(tmp_path)
     with pytest.raises(FleetmarkError, match=words):
-        comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new"], prices=[price]))
+        comparing.compare(comparing.Question(root=tmp_path, baseline="gen=old", candidates=["gen=new"], prices=[price]))
 
 
 def test_a_comparisons_documents_show_it(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_comparisons_documents_show_it(tmp_path: Path) -> None:
 def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Check that the data read for the terminal and for JSON equals that of a document."""
     parts = [block.part for block in two(tmp_path).frontiers]
-    question = comparing.Question(tmp_path, "gen=old", ["gen=new"])
+    question = comparing.Question(root=tmp_path, baseline="gen=old", candidates=["gen=new"])
     reporting.comparison(question, "json", Console(file=io.StringIO()), Documents())
     doc = json.loads(capsys.readouterr().out)
     assert doc["frontiers"] == json.loads(json.dumps(documents(parts)))["frontiers"]
@@ -280,7 +280,7 @@ def test_a_price_is_for_a_time(term: str, hours: float | None) -> None:
 
 def test_a_side_has_a_price_where_every_host_has_one_in_one_currency() -> None:
     def host(name: str, **labels: str) -> HostInfo:
-        return HostInfo(name, "x", labels)
+        return HostInfo(name=name, generation="x", labels=labels)
 
     bought = host("a", price="87660", currency="EUR", term="5 years")
     rented = host("b", price="4", currency="EUR", term="hour")

@@ -86,7 +86,7 @@ def test_no_figures_at_all(ended: list[tuple[str, Status, str]]) -> None:
 
 def test_unreachable_host_without_any_run_is_told() -> None:
     results = sample.tiny({"h1": [1.0]})
-    gone = HostInfo("h2", reachable=False, reason="No route to host")
+    gone = HostInfo(name="h2", reachable=False, reason="No route to host")
     words = " ".join(Page(render(replace(results, hosts=(*results.hosts, gone)))).words.split())
     assert "unreachable: No route to host" in words and "ssh h2 true" in words
     gone = replace(gone, ssh=("-p", "2222", "-l", "ops", "10.0.0.2"))

@@ -58,7 +58,7 @@ def compared(root: Path, noun: str = "{side}{n}", spoken: Language = Language())
     }
     measured |= {(names["old", n], MCF): [4.0] for n in range(3)} | {(names["new", n], IOPS): [1e5] for n in range(3)}
     record(root, "20261101T000000-a", {name: {"gen": s} for (s, _), name in names.items()}, measured)
-    answer = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
+    answer = comparing.compare(comparing.Question(root=root, baseline="gen=old", candidates=["gen=new"]))
     command = ["fleetmark", "compare", "-b", "gen=old", "-c", "gen=new"]
     together, parts = evidence.gather(root, answer, command, "2026-11-21T00:00:00Z")
     return marks_format.render(comparison_document(with_evidence(answer, together, parts), spoken), spoken)

@@ -67,10 +67,10 @@ def test_the_section_in_chinese(tmp_path: Path) -> None:
 
 def test_report_and_diagnosis_have_the_same_figures(tmp_path: Path) -> None:
     archive = sick(tmp_path)
-    shown = {(line.roof.of, line.roof.called): line for line in of_campaign(view(load_results(archive)))}
+    shown = {(line.roof.kind, line.roof.called): line for line in of_campaign(view(load_results(archive)))}
     kinds = dict.fromkeys(HOSTS, next(iter(shown.values())).kind)
     for line in under_roofs.lines(roofs_of(archive), kinds):
-        own = shown.pop((line.roof.of, line.roof.called))
+        own = shown.pop((line.roof.kind, line.roof.called))
         assert (own.rate, own.share, own.balance) == pytest.approx((line.rate, line.share, line.balance), nan_ok=True)
         assert (own.hosts, own.lowest.host, own.kind) == (line.hosts, line.lowest.host, line.kind)
     assert not shown
@@ -79,7 +79,7 @@ def test_report_and_diagnosis_have_the_same_figures(tmp_path: Path) -> None:
 def test_what_several_hosts_ran_together_is_no_hosts_rate(tmp_path: Path) -> None:
     together = replace(HPL, members=("n00", "n01"))
     archive = campaign(tmp_path, usual() | {(h, L3): [2e12] for h in HOSTS} | {("n00", together): [9e12]})
-    assert {roof.of for roof in roofs_of(archive)} == {"memory", "cache"}
+    assert {roof.kind for roof in roofs_of(archive)} == {"memory", "cache"}
     assert of_campaign(view(load_results(archive))) == []  # without compute nothing stands beside anything
 
 
@@ -91,7 +91,7 @@ def test_no_section_where_nothing_stands_beside_anything(tmp_path: Path) -> None
 
 def test_roofs_of_a_campaign_by_hand(tmp_path: Path) -> None:
     sick(tmp_path)
-    roofs = {(r.host, r.of, r.called): r for r in roofs_of(Archive(tmp_path / "20260101T000000-x"))}
+    roofs = {(r.host, r.kind, r.called): r for r in roofs_of(Archive(tmp_path / "20260101T000000-x"))}
     assert {(of, called) for _, of, called in roofs} == {
         ("compute", "fp64"), ("cache", "l3"), ("memory", ""), ("link", "")
     }  # fmt: skip
@@ -99,7 +99,7 @@ def test_roofs_of_a_campaign_by_hand(tmp_path: Path) -> None:
     assert memory.best == pytest.approx(281e9 * 1.3333, rel=0.03) and memory.peak is None
     network = roofs["n05", "link", ""]
     assert network.best == pytest.approx(0.8e9, rel=0.03) and network.share == pytest.approx(0.32, rel=0.03)
-    lines = {line.roof.of: line for line in under_roofs.lines(list(roofs.values()), dict.fromkeys(HOSTS, "k"))}
+    lines = {line.roof.kind: line for line in under_roofs.lines(list(roofs.values()), dict.fromkeys(HOSTS, "k"))}
     assert lines["link"].lowest.host == "n05" and lines["link"].hosts == 16 and lines["compute"].balance is None
     assert lines["cache"].balance == pytest.approx(0.8) and lines["link"].balance == pytest.approx(1600, rel=0.03)
     notes = [str(note) for note in under_roofs.notes(list(lines.values()))]
@@ -117,10 +117,12 @@ def test_a_roofline_has_its_lines_where_arithmetic_puts_them() -> None:
 
 def test_kinds_have_pictures_of_their_own_and_none_without_computing() -> None:
     top = Peak(4e9, message("x"), "y")
-    memory = [Roof(h, "memory", "", 1e9, top, "B/s", "b") for h in ("a", "b", "c")]
+    memory = [
+        Roof(host=h, kind="memory", called="", best=1e9, peak=top, unit="B/s", benchmark="b") for h in ("a", "b", "c")
+    ]
     compute = [
-        Roof("a", "compute", "fp64", 1e12, None, "FLOP/s", "b"),
-        Roof("b", "compute", "fp64", 2e12, None, "FLOP/s"),
+        Roof(host="a", kind="compute", called="fp64", best=1e12, peak=None, unit="FLOP/s", benchmark="b"),
+        Roof(host="b", kind="compute", called="fp64", best=2e12, peak=None, unit="FLOP/s"),
     ]
     lines = under_roofs.lines([*memory, *compute], {"a": "k", "b": "l", "c": "m"})
     pictures = under_roofs.pictures(lines, Language())

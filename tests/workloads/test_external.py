@@ -59,7 +59,19 @@ def campaign(root: Path, *outputs: bytes) -> tuple[Archive, list[Path]]:
     archive = Archive.create(root, "c1", document).writable()
     folders = []
     for repeat, output in enumerate(outputs):
-        step = asdict(Step(f"{repeat:05}", "acme_bench", "default", repeat, ("sh",), {}, 1.0, 5.0, output="stdout"))
+        step = asdict(
+            Step(
+                id=f"{repeat:05}",
+                workload="acme_bench",
+                case="default",
+                repeat=repeat,
+                argv=("sh",),
+                env={},
+                expect_s=1.0,
+                timeout_s=5.0,
+                output="stdout",
+            )
+        )
         files = {"result.json": json.dumps(RESULT).encode(), "stdout": output}
         folders.append(save_step(archive, "h1", {**step, "headline": ["rate"]}, files))
     return archive, folders

@@ -25,7 +25,7 @@ def set_aside_lost(archive: Archive) -> None:
                 continue
         except FleetmarkError as error:  # the result is damaged
             if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
-                lost = fields_of(Outcome(Status.LOST, str(error)))
+                lost = fields_of(Outcome(status=Status.LOST, reason=str(error)))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
         archive.set_aside(folder)
 
@@ -35,7 +35,7 @@ def set_aside_failed(archive: Archive) -> int:
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     failed = {key for key, status in last.items() if status in (Status.FAILED, Status.INVALID)}
     for key in failed:
-        lost = fields_of(Outcome(Status.LOST, "set aside to run again (--retry-failed)"))
+        lost = fields_of(Outcome(status=Status.LOST, reason="set aside to run again (--retry-failed)"))
         archive.note("outcome", **dict(zip(KEY, key, strict=True)), **lost)
     for folder, step in list(archive.steps()):
         if key_of(step) in failed and not step["serves"]:
@@ -80,9 +80,9 @@ def owed_steps(
     return owed
 
 
-def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
+def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], reason: str) -> None:
     """Journal the owed steps of an unreachable host as lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
-            lost = fields_of(Outcome(Status.LOST, why))
+            lost = fields_of(Outcome(status=Status.LOST, reason=reason))
             archive.note("outcome", host=job["host"], **identity(Step.from_json(step)), **lost)

@@ -94,10 +94,10 @@ def _request(archive: Archive, document: Mapping[str, Any]) -> Request:
         return Request.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:80]
+        location = ".".join(map(str, first["loc"]))[:80]
         raise FleetmarkError(
-            f"{archive.path / 'campaign.json'}: damaged ({where}: {first['msg'][:160]}), so the campaign cannot go on; "
-            "restore it; what was measured is read by `fleetmark report`"
+            f"{archive.path / 'campaign.json'}: damaged ({location}: {first['msg'][:160]}), so the campaign cannot go "
+            "on; restore it; what was measured is read by `fleetmark report`"
         ) from error
 
 
@@ -254,8 +254,8 @@ def host_entry(host: Host) -> dict[str, Any]:
 
 
 def _first(archive: Archive, broken: Mapping[str, str]) -> str:
-    name, how = next(iter(broken.items()))
-    return f"{archive.path / 'jobs' / safe_name(name)}.json {how}"
+    name, fault = next(iter(broken.items()))
+    return f"{archive.path / 'jobs' / safe_name(name)}.json {fault}"
 
 
 def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError:
@@ -346,9 +346,9 @@ def join(
 def _schedule_of(job: Mapping[str, Any]) -> HostSchedule:
     """Return a host's schedule, read from its job."""
     return HostSchedule(
-        job["host"],
-        [Step.from_json(step) for step in job["steps"]],
-        [Deployment(**d) for d in job["deploy"]],
-        dict(job["skipped"]),
-        [Refusal(**no) for no in job.get("refused", ())],
+        host=job["host"],
+        steps=[Step.from_json(step) for step in job["steps"]],
+        deploy=[Deployment(**d) for d in job["deploy"]],
+        skipped=dict(job["skipped"]),
+        refused=[Refusal(**no) for no in job.get("refused", ())],
     )

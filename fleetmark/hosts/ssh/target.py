@@ -44,10 +44,10 @@ class Target:
 
 
 class UnknownKey(ReachError):
-    """Report a host whose key is not in any known_hosts file. ``why`` is the reason without the host and the remedy."""
+    """Report a host whose key is not in any known_hosts file. ``reason``: without the host and the remedy."""
 
     def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
-        self.why = reason
+        self.reason = reason
         # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")

@@ -26,7 +26,7 @@ from fleetmark.record.documents import (
     event_of,
     fault,
 )
-from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
+from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, StepTelemetry, read
 
 SCHEMA = 1
 
@@ -267,8 +267,8 @@ class StoredCampaign:
         serves = leaf.endswith(" server")
         repeat, _, subject = leaf.removesuffix(" server").partition(" ")
         number = int(repeat) if repeat.isascii() and repeat.isdigit() and len(repeat) < 9 else 0
-        where = {"repeat": number, "subject": subject or "host", "serves": serves}
-        return {"host": host, "workload": workload, "case": case, **where}
+        step = {"workload": workload, "case": case, "repeat": number, "subject": subject or "host"}
+        return {"host": host, **step, "serves": serves}
 
     def step(self, folder: Path) -> dict[str, Any]:
         """Return the step in ``folder``. Raise FleetmarkError with the reason if step.json is damaged."""
@@ -285,7 +285,7 @@ class StoredCampaign:
         """
         return self._typed(Result, folder / "result.json")
 
-    def telemetry(self, folder: Path) -> Telemetry | None:
+    def telemetry(self, folder: Path) -> StepTelemetry | None:
         """Return the telemetry of a step, or None if it has none. Raise FleetmarkError like ``result``."""
         return self._typed(TelemetryPart, folder / "result.json").telemetry
 

@@ -99,7 +99,7 @@ def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures
     hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
     which = figures.EVERYTHING if everything else figures.HEADLINES
     listed = numbered((archive.id, host) for host in hosts)
-    return figures.read({archive.id: file}, listed, which=which, spread=True), hosts
+    return figures.read({archive.id: file}, listed, condition=which, spread=True), hosts
 
 
 def _why_nothing(archive: Archive) -> str:

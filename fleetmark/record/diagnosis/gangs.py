@@ -43,7 +43,7 @@ def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
     For a case that always failed, return a headline of its workload. Raise FleetmarkError if no group measured it.
     """
     where = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
-    names = read_values(archive).distinct("metric", "headline", where=where)
+    names = read_values(archive).distinct("metric", "headline", condition=where)
     ranked = names.sort_values("headline", ascending=False, kind="stable")["metric"]
     measured = list(dict.fromkeys(map(str, ranked))) or [n for n, m in load(workload).metrics.items() if m.headline]
     if not metric and measured:
@@ -81,7 +81,7 @@ def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, 
 
 def _rows(archive: Archive, workload: str, case: str, metric: str) -> pd.DataFrame:
     where = f"{_is_of(workload, case)} and metric = {literal(metric)} and {PASSED} and value > 0"
-    rows = read_values(archive).where(where)
+    rows = read_values(archive).select(where)
     sign = np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0)
     return rows.assign(log=np.log(rows["value"].to_numpy(float)) * sign, members=rows["members"].astype(str))
 

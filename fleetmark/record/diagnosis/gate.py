@@ -171,7 +171,7 @@ def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[g
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
     hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.BROKEN}
     runs_by_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
-    passed = values.where(f"{PASSED} and {one_of('host', sorted(hosts))}") if hosts else schema.frame()
+    passed = values.select(f"{PASSED} and {one_of('host', sorted(hosts))}") if hosts else schema.frame()
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
         benchmark = title({name: str(row[name]) for name in METRIC})
         runs = runs_by_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])

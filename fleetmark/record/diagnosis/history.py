@@ -117,7 +117,7 @@ def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, eve
     chosen = set(limited(every, limit) if limit else every)
     machines = [(a.id, host) for a in archives for host in names_of[a.id] if host in chosen]
     places = [f"{campaign}/{host}" for campaign, host in machines]
-    table = Table(figures.read(files, numbered(machines), which=which, spread=True), places)
+    table = Table(figures.read(files, numbered(machines), condition=which, spread=True), places)
     moment = {a.id: str(a.campaign().get("created", "")) for a in archives}
     order = sorted(range(len(machines)), key=lambda i: (machines[i][1], moment[machines[i][0]], machines[i][0]))
     errors = table.errors(np.arange(len(machines)))
@@ -153,8 +153,8 @@ def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, eve
             unknown = np.full(len(together), np.nan)
             drafts.append((series, _Judged(together, unknown, float(table.deficit[row]), Noise())))
     short = sum(len(series.values) < LEAST_SERIES for series, _ in drafts if series.host)
-    limit = DISCOVERY / max(1, len(drafts) - short)  # Bonferroni: one false alarm in 100 calls
-    result = [_with(series, judged.result(limit)) for series, judged in drafts]
+    bound = DISCOVERY / max(1, len(drafts) - short)  # Bonferroni: one false alarm in 100 calls
+    result = [_with(series, judged.result(bound)) for series, judged in drafts]
     result = _explained(result, {a.id: a for a in archives}, names_by_campaign=names_of)
     if not result:
         raise FleetmarkError(f"{root}: no benchmark fits {', '.join(metrics)}; a pattern is workload/case/metric")

@@ -41,4 +41,13 @@ def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
 
 def _rate(host: str, benchmark: dict[str, str], value: float) -> Rate:
     workload, case, metric = benchmark["workload"], benchmark["case"], benchmark["metric"]
-    return Rate(host, workload, case, metric, benchmark["class"], benchmark["unit"], value, title(benchmark))
+    return Rate(
+        host=host,
+        workload=workload,
+        case=case,
+        metric=metric,
+        class_=benchmark["class"],
+        unit=benchmark["unit"],
+        value=value,
+        title=title(benchmark),
+    )

@@ -181,7 +181,7 @@ def _highest(before: float | None, now: float | None) -> float | None:
     return max((v for v in (before, now) if v is not None), default=None)
 
 
-def _telemetry(archive: Archive) -> Iterator[tuple[str, replies.Telemetry]]:
+def _telemetry(archive: Archive) -> Iterator[tuple[str, replies.StepTelemetry]]:
     """Yield the host and telemetry of at most MOST_RUNS evenly spread runs. Skip damaged files."""
     if not (archive.path / "raw").is_dir():
         return

@@ -166,8 +166,8 @@ def of_trial(archive: Archive) -> Tried:
             wrong.add(_run(step))
             continue
         planned = sides[step["repeat"]] if 0 <= step["repeat"] < len(sides) else None
-        if result.setting is not None and result.setting.on is planned:
-            values[result.setting.on] |= set(result.setting.values)
+        if result.setting is not None and result.setting.is_new is planned:
+            values[result.setting.is_new] |= set(result.setting.values)
             continue
         wrong.add(_run(step))
         if (result.reason or "").startswith("nothing was changed: "):
@@ -202,7 +202,7 @@ def _run(step: Mapping[str, Any]) -> str:
 
 def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[TrialChange]:
     mine = f"(host = {literal(host)} or contains(subject, '>'))"
-    rows = read_values(archive).where(f"headline and {PASSED} and better <> '{Better.NONE}' and {mine}")
+    rows = read_values(archive).select(f"headline and {PASSED} and better <> '{Better.NONE}' and {mine}")
     changes = []
     for _, runs in rows.groupby(_KEY, sort=False, observed=True):
         first = runs.iloc[0]

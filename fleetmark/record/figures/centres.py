@@ -36,7 +36,7 @@ def of_metrics(*names: str) -> str:
 POWER = of_metrics("power", DEVICES_POWER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """Store figures by host and benchmark. ``record`` and ``key`` are positions in ``hosts`` and ``keys``.
 
@@ -45,7 +45,7 @@ class Figures:
     ``key``, the number ``n`` of values, and ``log``, the natural logarithm of their centre. With the spread, also
     ``log_sd``, the standard deviation of the values' logarithms, and ``error``, the standard error of the centre
     (NaN for one value). ``left_out``: ``record``, ``key``, ``why``, and the number ``n`` of values that are not scored.
-    ``files``: the Parquet file of each campaign. ``which``: the SQL condition that selected the rows.
+    ``files``: the Parquet file of each campaign. ``condition``: the SQL condition that selected the rows.
     """
 
     hosts: Sequence[Host]
@@ -53,24 +53,24 @@ class Figures:
     rows: pd.DataFrame
     left_out: pd.DataFrame
     files: Mapping[str, Path]
-    which: str
+    condition: str
 
 
 def read(
     files: Mapping[str, Path],
     hosts: Sequence[Host],
     *,
-    which: str = HEADLINES,
+    condition: str = HEADLINES,
     spread: bool = False,
     describing: bool = False,
 ) -> Figures:
-    """Return the figures of ``hosts`` from the rows that meet the condition ``which``.
+    """Return the figures of ``hosts`` from the rows that meet the SQL ``condition``.
 
     ``files``: the file of each campaign. ``spread``: add the standard deviation and error. ``describing``: include
     metrics that have no better direction. Raise DamagedFileError if a file is not a complete Parquet file or lacks a
     required column.
     """
-    with _opened(engine, files, hosts, which, describing) as (con, keys, number):
+    with _opened(engine, files, hosts, condition, describing) as (con, keys, number):
         zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
         rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
         # Process one rule and one range of hosts at a time to save memory.
@@ -78,12 +78,12 @@ def read(
         rows = _joined([_centres(con, rule, spread, zeros, part) for part in parts for rule in rules])
         left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
         if rows["unscored"].any():
-            why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
-            columns = f"host_id as record, metric_id as key, {why}, count(*)::int as n"
+            reason = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
+            columns = f"host_id as record, metric_id as key, {reason}, count(*)::int as n"
             left_out = con.execute(f"select {columns} from value where not scored group by all").df()
     del rows["unscored"]
     rows = rows if (rows["n"] > 0).all() else rows[rows["n"] > 0]
-    return Figures(hosts, keys, rows, left_out, files, which)
+    return Figures(hosts=hosts, keys=keys, rows=rows, left_out=left_out, files=files, condition=condition)
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
@@ -91,7 +91,7 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
 
     The columns are ``record``, ``key``, ``value``, ``repeat``, ``time``, ``tool_version`` and ``raw`` (a path).
     """
-    with _opened(duckdb, figures.files, figures.hosts, figures.which) as (con, _keys, _number):
+    with _opened(duckdb, figures.files, figures.hosts, figures.condition) as (con, _keys, _number):
         con.register("parts", parts[["record", "key"]])  # the same rows give the same keys again
         frame: pd.DataFrame = con.execute(
             "select host_id as record, metric_id as key, value, repeat, time, tool_version, raw from value "
@@ -105,7 +105,7 @@ def _opened(
     opener: Callable[[], AbstractContextManager[Engine]],
     files: Mapping[str, Path],
     hosts: Sequence[Host],
-    which: str,
+    condition: str,
     describing: bool = False,
 ) -> Iterator[tuple[Engine, pd.DataFrame, int]]:
     """Open the tables of ``hosts``; yield their database, the keys, and the number of values in ``files``."""
@@ -113,8 +113,8 @@ def _opened(
     place = {campaign: n for n, campaign in enumerate(files)}
     listed = [(place[host.campaign], host.name, host.id) for host in hosts if host.campaign in place]
     with opener() as con, values.opened_in(con):
-        metrics, keys = _numbered(described(con, which), describing)
-        create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, which)
+        metrics, keys = _numbered(described(con, condition), describing)
+        create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, condition)
         yield con, keys, len(values)
 
 

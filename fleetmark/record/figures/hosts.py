@@ -57,7 +57,7 @@ class HostFigures:
         """Return all rows with the metric's columns and the host's name as categories. Iterate over many rows."""
         return self._named(self.rows)
 
-    def where(self, names: Sequence[str], keys: Container[tuple[Any, ...]]) -> pd.DataFrame:
+    def select(self, names: Sequence[str], keys: Container[tuple[Any, ...]]) -> pd.DataFrame:
         """Return the rows of the metrics whose columns ``names`` are among ``keys``."""
         chosen = [key in keys for key in self.metrics[[*names]].itertuples(index=False, name=None)]
         return self._named(self.rows[np.array(chosen, bool)[self.rows["metric"].to_numpy()]])
@@ -202,11 +202,11 @@ def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank
     return HostFigures(metrics.iloc[order].reset_index(drop=True), figures.hosts, _sorted(parts, len(figures.hosts)))
 
 
-def _regrouped(frame: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Group ``frame`` (columns ``by``, ``rule`` and ``value``) and return the figures with their spread."""
+def _regrouped(frame: pd.DataFrame, columns: str) -> pd.DataFrame:
+    """Group ``frame`` (``columns``, ``rule`` and ``value``) and return the figures with their spread."""
     with connect(len(frame)) as con:
         con.register("frame", frame)
-        return _with_spread(in_memory(con), [groups("select * from frame", by, rule) for rule in RULES])
+        return _with_spread(in_memory(con), [groups("select * from frame", columns, rule) for rule in RULES])
 
 
 def per_generation(figures: HostFigures, generation: Mapping[str, str | None], rank: Rank = alphabet) -> pd.DataFrame:

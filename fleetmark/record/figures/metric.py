@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """Identify a metric of a subject by the key columns of a measurement (see ``base.schema``)."""
 
     workload: str
@@ -16,8 +15,3 @@ class Metric:
     labels: str
     standing: str
     unit: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the values of the key columns, in the order of the columns."""
-        return astuple(self)

@@ -26,10 +26,10 @@ def lowest(kind: str) -> float:
     return {"": -math.inf, Kind.GUARDRAIL.value: 0.0}.get(kind, math.ulp(0.0))
 
 
-def groups(rows: str, by: str, rule: Centre) -> str:
+def groups(rows: str, columns: str, rule: Centre) -> str:
     """Return a SELECT with a row per group of those ``rows`` whose rule is ``rule``.
 
-    ``rows`` have the columns ``by``, ``rule`` and ``value`` (NULL if it is not scored). The result has the number ``n``
+    ``rows`` have the ``columns``, ``rule`` and ``value`` (NULL if it is not scored). The result has the number ``n``
     of scored values and the number ``unscored``; ``value``, their centre, and its natural logarithm ``log``; ``mean``,
     ``sd``, ``log_sd`` (of logarithms), ``low``, ``high``, and ``ordered``, the values of a median.
 
@@ -44,11 +44,11 @@ def groups(rows: str, by: str, rule: Centre) -> str:
         value = f"case when count(value) = 1 then min(value) when min(value) <= 0 then avg(value) else exp({log}) end"
         resolved = f"case when min(value) <= 0 then '{Centre.MEAN}' else '{rule}' end"
     return f"""
-        select {by}, count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
+        select {columns}, count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
             {log} as log, {resolved} as rule, avg(value) as mean, stddev_samp(value) as sd,
             stddev_samp(ln(value)) filter (where value > 0) as log_sd, min(value) as low, max(value) as high,
             {ordered} as ordered
-        from ({rows}) where rule = '{rule}' group by {by}"""
+        from ({rows}) where rule = '{rule}' group by {columns}"""
 
 
 def spread(table: str, columns: str) -> str:

@@ -89,8 +89,8 @@ class Shelf:
             model.model_validate(doc)
             return build(doc)
         except json.JSONDecodeError as error:
-            where = f"line {error.lineno} column {error.colno}"
-            raise FleetmarkError(f"{path}: damaged (no JSON from {where} on); {self.damaged}") from error
+            location = f"line {error.lineno} column {error.colno}"
+            raise FleetmarkError(f"{path}: damaged (no JSON from {location} on); {self.damaged}") from error
         except KeyError as error:
             raise FleetmarkError(f"{path}: damaged (lacks {error.args[0]}); {self.damaged}") from error
         except ValidationError as error:

@@ -68,7 +68,7 @@ class ReferenceText(PinnedText):
     hosts: int = Field(ge=0)
     benchmarks: list[BenchmarkText] = Field(min_length=1)
     names: list[str] = []
-    by: str = "host"
+    host_label: str = Field("host", alias="by")
     records: list[RecordText] = []
     traits: dict[str, list[str]] = {}
     measured: RunsText | None = None

@@ -39,11 +39,11 @@ def side(
     chosen: Sequence[Machine],
     *,
     only: Sequence[str] = (),
-    by: str = "host",
+    host_label: str = "host",
     names: Mapping[tuple[str, str], str] | None = None,
 ) -> Side:
     """Return one side. The parameters are those of ``sides``."""
-    return sides(root, {title: chosen}, only=only, by=by, names=names)[title]
+    return sides(root, {title: chosen}, only=only, host_label=host_label, names=names)[title]
 
 
 def sides(
@@ -52,7 +52,7 @@ def sides(
     *,
     only: Sequence[str] = (),
     per: str = "server",
-    by: str | Mapping[str, str] = "host",
+    host_label: str | Mapping[str, str] = "host",
     best: bool = False,
     names: Mapping[tuple[str, str], str] | None = None,
     values: bool = False,
@@ -60,9 +60,9 @@ def sides(
     """Return a side for each title in ``chosen``. The record is read once for all sides.
 
     ``only``: shell-style patterns for ``workload/case/metric`` over all metrics; by default, only headlines count.
-    ``by``: machines with the same value of this label count as one host (for all sides, or by title). ``best``: reduce
-    a side to one host with the best figure of each benchmark. ``names``: host names over all sides, from
-    ``distinct_names``. ``values``: add single values to a side if there are at most MOST_VALUES.
+    ``host_label``: machines with the same value of this label count as one host (for all sides, or by title).
+    ``best``: reduce a side to one host with the best figure of each benchmark. ``names``: host names over all sides,
+    from ``distinct_names``. ``values``: add single values to a side if there are at most MOST_VALUES.
 
     A machine in several campaigns counts once, with its mean over them. Raise FleetmarkError if nothing is measured, if
     ``only`` matches nothing, or if no machine has a known amount of the unit ``per`` that divides capacity.
@@ -73,7 +73,7 @@ def sides(
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` continues one")
     names = names or distinct_names([m for machines in chosen.values() for m in machines])
-    label = {title: by if isinstance(by, str) else by[title] for title in chosen}
+    label = {title: host_label if isinstance(host_label, str) else host_label[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
     lone = [] if best else [title for title, names_of_side in hosts.items() if len(set(names_of_side)) == 1]
     spread = bool(lone) or (len(every) <= MOST_SPREAD and not best)
@@ -131,9 +131,9 @@ def _side(
             case=case,
             values=count(int(number), "value"),
             metric=metric,
-            why=word(why),
+            why=word(reason),
         )
-        for (workload, case, metric, why), number in without.items()
+        for (workload, case, metric, reason), number in without.items()
     ]
     if rows.empty:
         raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
@@ -152,7 +152,7 @@ def _side(
         means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # unlike the other side's
     shared = under.means(under.rows["log"] - under.rows["per"]) if per != "server" else None
     measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
-    failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
+    failed = {(w, c): reason for w, c, _, reason in without.index if (w, c) not in measured}
     count_of = int(under.rows["n"].sum())
     open_keys = np.flatnonzero(record.keys["inferred"])
     compared = (
@@ -167,7 +167,7 @@ def _side(
         shared,
         traits,
         [*notes, *under.notes],
-        failed={f"{w} {c}": why for (w, c), why in failed.items()},
+        failed={f"{w} {c}": reason for (w, c), reason in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
         inferred=bool(np.isin(open_keys, compared).any()),
@@ -249,11 +249,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], hosts: Sequence[Host], which: str, spread: bool) -> figures.Figures:
+def _read(files: dict[str, Path], hosts: Sequence[Host], condition: str, spread: bool) -> figures.Figures:
     """Return the figures of ``hosts`` in ``files``. Damaged files are skipped and removed from ``files``."""
     while True:
         try:
-            return figures.read(files, hosts, which=which, spread=spread)
+            return figures.read(files, hosts, condition=condition, spread=spread)
         except DamagedFileError as error:
             if len(files) == 1:
                 raise
@@ -267,25 +267,25 @@ def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
         raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
 
 
-def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[str, str], str]) -> list[str]:
+def _hosts(title: str, chosen: Sequence[Machine], host_label: str, names: Mapping[tuple[str, str], str]) -> list[str]:
     """Return the host name that each machine of a side counts as."""
-    if by == "host":
+    if host_label == "host":
         return [names[m.campaign, m.host] for m in chosen]
-    if by == imports.BY_TABLE:
-        labels = [by if by in m.labels else imports.published_by(m) for m in chosen]
+    if host_label == imports.BY_TABLE:
+        labels = [host_label if host_label in m.labels else imports.published_by(m) for m in chosen]
         return [
             f"{_host(m, label)} of {title}" if label else names[m.campaign, m.host]
             for m, label in zip(chosen, labels, strict=True)
         ]
-    return [f"{_host(m, by)} of {title}" for m in chosen]  # so that it differs from the name on the other side
+    return [f"{_host(m, host_label)} of {title}" for m in chosen]  # so that it differs from the name on the other side
 
 
-def _host(machine: Machine, by: str) -> str:
-    values = machine.values(by)
+def _host(machine: Machine, host_label: str) -> str:
+    values = machine.values(host_label)
     if len(values) != 1:
         says = f"has {', '.join(values)}" if values else "does not say"
         raise FleetmarkError(
-            f"--by {by}: {machine.host} ({machine.campaign}) {says}; it needs one value for each machine"
+            f"--by {host_label}: {machine.host} ({machine.campaign}) {says}; it needs one value for each machine"
         )
     return values[0]
 

@@ -95,8 +95,8 @@ def _used(
     if not on_devices.any():
         return pd.Series(np.nan, rows.index)
     hosts = numbered((m.campaign, m.host) for m in chosen)
-    which = figures.of_metrics(*sorted(set(told_by.values())))
-    side = figures.of_side(figures.read(files, hosts, which=which, describing=True))
+    condition = figures.of_metrics(*sorted(set(told_by.values())))
+    side = figures.of_side(figures.read(files, hosts, condition=condition, describing=True))
     counts = side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True)
     counts = counts[counts["metric"] == counts["workload"].map(told_by)]
     place = ["record", "workload", "case"]
@@ -132,7 +132,7 @@ def _power(
     """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
     case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
     hosts = numbered((m.campaign, m.host) for m in chosen)
-    side = figures.of_side(figures.read(files, hosts, which=figures.POWER))
+    side = figures.of_side(figures.read(files, hosts, condition=figures.POWER))
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)

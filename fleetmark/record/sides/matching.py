@@ -25,18 +25,19 @@ Drop = Mapping[str, Collection[str]]  # side title -> names of excluded machines
 Build = Callable[[Mapping[str, Sequence[Machine]], Mapping[str, str]], Mapping[str, Side]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
     """Compare sides, within strata if they differ in size.
 
-    ``pooled``: compares sides without strata; ``build``: reads sides of selected machines, with the label (``by``) that
-    identifies a host; ``chosen`` and ``names``: the machines of each side and their names; ``sizes``: None if sides are
-    not matched by size; ``effects``: filled with how far each sentence's subject moves the result, as a logarithm.
+    ``pooled``: compares sides without strata; ``build``: reads sides of selected machines; ``host_labels``: the label
+    that identifies a host, by side; ``chosen`` and ``names``: the machines of each side and their names; ``sizes``:
+    None if sides are not matched by size; ``effects``: filled with how far each sentence's subject moves the result, as
+    a logarithm.
     """
 
     pooled: Callable[[Side, Sequence[Side]], Comparison]
     build: Build
-    by: Mapping[str, str]
+    host_labels: Mapping[str, str]
     chosen: Mapping[str, Sequence[Machine]]
     names: Mapping[tuple[str, str], str]
     sizes: Sizes | None
@@ -76,10 +77,10 @@ class Matching:
             return side
         chosen = self.chosen[side.title]
         places = [n for n, m in enumerate(chosen) if self.names[m.campaign, m.host] not in out]
-        if self.by.get(side.title) == "host":
+        if self.host_labels.get(side.title) == "host":
             left = None if side.machines is None else side.machines[side.machines["record"].isin(places)]
             return replace(without(side, out), machines=left)
-        built = self.build({side.title: [chosen[n] for n in places]}, self.by)[side.title]
+        built = self.build({side.title: [chosen[n] for n in places]}, self.host_labels)[side.title]
         positions = None if built.machines is None else built.machines["record"].map(dict(enumerate(places)))
         return built if built.machines is None else replace(built, machines=built.machines.assign(record=positions))
 
@@ -114,13 +115,13 @@ class Matching:
 
     def _stratified(self, strata: Strata, base: Side, other: Side, drop: Drop) -> list[Part]:
         halves: dict[str, Sequence[Machine]] = {}
-        by = {}
+        host_labels = {}
         for n, stratum in enumerate(strata.keys.values()):
             for half, side, machines in (("a", base, stratum.baseline), ("b", other, stratum.candidate)):
                 out = set(drop.get(side.title, ()))
                 halves[f"{n}{half}"] = [m for m in machines if self.names[m.campaign, m.host] not in out]
-                by[f"{n}{half}"] = self.by[side.title]
-        built = self._built({key: machines for key, machines in halves.items() if machines}, by)
+                host_labels[f"{n}{half}"] = self.host_labels[side.title]
+        built = self._built({key: machines for key, machines in halves.items() if machines}, host_labels)
         parts = []
         for n, (name, stratum) in enumerate(strata.keys.items()):
             one, two = built.get(f"{n}a"), built.get(f"{n}b")
@@ -135,14 +136,14 @@ class Matching:
             parts.append(Part(name, stratum.share, candidate, (hosts[0], hosts[1])))
         return parts
 
-    def _built(self, halves: Mapping[str, Sequence[Machine]], by: Mapping[str, str]) -> Mapping[str, Side]:
+    def _built(self, halves: Mapping[str, Sequence[Machine]], host_labels: Mapping[str, str]) -> Mapping[str, Side]:
         """Return the halves of strata that can be built. This fails, for example, if no machine has an amount."""
         with contextlib.suppress(FleetmarkError):
-            return self.build(halves, by)
+            return self.build(halves, host_labels)
         built: dict[str, Side] = {}
         for key, machines in halves.items():
             with contextlib.suppress(FleetmarkError):
-                built |= self.build({key: machines}, {key: by[key]})
+                built |= self.build({key: machines}, {key: host_labels[key]})
         return built
 
 

@@ -170,9 +170,9 @@ def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
 
 
 def _title(benchmark: Mapping[Any, Any]) -> str:
-    where = "" if benchmark["subject"] in ("host", "lo") else f" ({benchmark['subject']})"
+    subject = "" if benchmark["subject"] in ("host", "lo") else f" ({benchmark['subject']})"
     labels = "".join(f" {k}={v}" for k, v in json.loads(benchmark["labels"]).items())
-    return f"{benchmark['workload']} {benchmark['case']} {benchmark['metric']}{where}{labels}"
+    return f"{benchmark['workload']} {benchmark['case']} {benchmark['metric']}{subject}{labels}"
 
 
 def _units(benchmarks: Sequence[Mapping[Any, str]]) -> str:

@@ -59,10 +59,10 @@ def copy_of(url: str) -> StoreCopy:
     copy = StoreCopy(root, objects)
     for other in place.others(objects) if is_new else ():
         if kept := StoreCopy(other, objects).unstored():
-            why = (
+            reason = (
                 f"of other credentials or another address, and stored nowhere; what belongs to {url}: move it to {root}"
             )
-            leave_out(f"{', '.join(kept[:4])}{' and others' if kept[4:] else ''} in {other}", FleetmarkError(why))
+            leave_out(f"{', '.join(kept[:4])}{' and others' if kept[4:] else ''} in {other}", FleetmarkError(reason))
     return copy
 
 

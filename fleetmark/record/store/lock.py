@@ -47,9 +47,11 @@ def _take(objects: Objects, campaign: str) -> None:
     if here and not _lives(other.get("pid")):  # killed before it could remove it
         objects.write(name, json.dumps(mine).encode())
         return
-    who = f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
+    holder = (
+        f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
+    )
     raise FleetmarkError(
-        f"campaign {campaign} is being driven by another fleetmark ({who}); where that one is dead: "
+        f"campaign {campaign} is being driven by another fleetmark ({holder}); where that one is dead: "
         f"{shlex.join(['aws', 's3', 'rm', f'{objects.url}/{name}'])}"
     )
 

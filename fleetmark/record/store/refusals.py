@@ -23,8 +23,8 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
     if "NoSuchBucket" in codes:
         return f"{bucket}: there is no such bucket; check its name, or make it: aws s3 mb {bucket}"
-    if why := _of_credentials(codes, kinds, reason):
-        return f"{bucket}: {why}"
+    if problem := _of_credentials(codes, kinds, reason):
+        return f"{bucket}: {problem}"
     if any(code in _DENIED for code in codes) or any(isinstance(e, PermissionError) for e in chain):
         return f"{url}: no right to {doing} it; ask its owner for {_RIGHTS[doing]} there, or choose another --results"
     if isinstance(error, ValueError) or any(kind in _ADDRESS for kind in kinds):

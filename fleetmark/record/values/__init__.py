@@ -209,13 +209,13 @@ def _pair(subject: str, names: Mapping[str, str]) -> str:
 _EMPTY: Mapping[str, str | int | bool] = {"varchar": "", "bigint": 0, "double": 0, "boolean": False}
 
 
-def described(engine: Engine, where: str) -> pd.DataFrame:
-    """Return the distinct METRIC columns of the values that meet the SQL condition ``where``."""
-    frame: pd.DataFrame = engine.execute(f"select distinct {quoted(METRIC)} from every where {where}").df()
+def described(engine: Engine, condition: str) -> pd.DataFrame:
+    """Return the distinct METRIC columns of the values that meet the SQL ``condition``."""
+    frame: pd.DataFrame = engine.execute(f"select distinct {quoted(METRIC)} from every where {condition}").df()
     return frame
 
 
-def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, where: str) -> None:
+def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, condition: str) -> None:
     """Create ``host``, ``metric`` and ``value`` from ``every``.
 
     ``hosts``: a row per ``file`` and ``host`` with its ``id``, and optional columns of text; other hosts are not read.
@@ -242,7 +242,7 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, wh
         "create or replace temp view value as "
         f"select h.id as host_id, m.id as metric_id, m.rule, v.on_record, v.status, {scored} as scored, "
         f"case when {scored} then v.value end as value, v.repeat, v.time, v.tool_version, v.raw "
-        f"from (select * from every where {where}) v join metric m on {same} "
+        f"from (select * from every where {condition}) v join metric m on {same} "
         "join host h on v.file = h.file and v.host = h.host"
     )
 
@@ -296,7 +296,7 @@ class Values:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """Return all values as a frame with the types of ``base.schema``. The frame is cached."""
-        return self.where("true").astype(schema.PANDAS)
+        return self.select("true").astype(schema.PANDAS)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -353,24 +353,24 @@ class Values:
                 return each.damaged(first)
         return FleetmarkError(f"the record cannot be read: {_first_line(error)}")
 
-    def distinct(self, *names: str, where: str = "true") -> pd.DataFrame:
+    def distinct(self, *names: str, condition: str = "true") -> pd.DataFrame:
         """Return the distinct combinations of the columns ``names``, in the order of the values."""
-        if (*names, where) not in self._distinct:  # several parts of a report request the same
+        if (*names, condition) not in self._distinct:  # several parts of a report request the same
             columns = quoted(names)
             with self.opened() as database:
-                distinct = f"select {columns} from every where {where} group by {columns} order by min(row)"
+                distinct = f"select {columns} from every where {condition} group by {columns} order by min(row)"
                 rows = database.execute(distinct).fetchall()
             columns_of = zip(names, zip(*rows, strict=True) if rows else repeat((), len(names)), strict=True)
             frame = {name: pd.Series(column, dtype=schema.PANDAS[name]) for name, column in columns_of}
-            self._distinct[*names, where] = pd.DataFrame(frame)
-        return self._distinct[*names, where]
+            self._distinct[*names, condition] = pd.DataFrame(frame)
+        return self._distinct[*names, condition]
 
     def hosts_on_record(self) -> list[str]:
         """Return the names that the hosts have in their files."""
         with self.opened() as database:
             return [str(name) for (name,) in database.execute("select distinct on_record from every").fetchall()]
 
-    def where(self, condition: str) -> pd.DataFrame:
+    def select(self, condition: str) -> pd.DataFrame:
         """Return the values that meet an SQL ``condition``, in order, with text as categories."""
         return _coded_frame(self.table(condition))
 
@@ -390,7 +390,7 @@ class Values:
             for workload, names in metrics.items()
         ]
         for part in ranges(len(self), self.hosts_on_record()):
-            yield self.where(f"({' or '.join(conditions)}) and {part}")
+            yield self.select(f"({' or '.join(conditions)}) and {part}")
 
     def parts(self) -> Iterator[pd.DataFrame]:
         """Yield all values in order, in batches, with text as plain strings."""
@@ -401,8 +401,8 @@ class Values:
             for batch in con.sql(f"select {quoted(schema.NAMES)} from every{order}").to_arrow_reader(_PART):
                 yield batch.to_pandas()
 
-    def host_by_host(self, hosts: Sequence[str], keys: pd.DataFrame, where: str) -> Iterator[pd.DataFrame]:
-        """Yield the values that meet the SQL condition ``where``, in parts that contain all values of some ``hosts``.
+    def host_by_host(self, hosts: Sequence[str], keys: pd.DataFrame, condition: str) -> Iterator[pd.DataFrame]:
+        """Yield the values that meet the SQL ``condition``, in parts that contain all values of some ``hosts``.
 
         The columns are ``host`` and ``key`` (positions in ``hosts`` and ``keys``), ``repeat`` and ``value``.
         """
@@ -412,7 +412,7 @@ class Values:
             for first in range(0, len(hosts), at_once):
                 mine = pd.DataFrame({"host": hosts[first : first + at_once]}).reset_index(names="place")
                 database.register("some_hosts", mine.assign(place=mine["place"] + first))
-                rows = f"select * from every where {one_of('host', mine['host'])} and {where}"
+                rows = f"select * from every where {one_of('host', mine['host'])} and {condition}"
                 keyed = f"join some_hosts h on v.host = h.host join some_keys k using ({quoted(list(keys.columns))})"
                 yield database.execute(
                     f"select h.place as host, k.key, v.repeat, v.value from ({rows}) v {keyed} order by row"

@@ -131,7 +131,9 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
     facts = comparison.benchmarks.loc[title]
     each = {t: ratio for e in candidate.classes.values() for t, ratio in e.each.items()}
     is_stratum = any(e.basis is Basis.STRATA and title in e.each for e in candidate.classes.values())
-    reasons = {t: why for e in candidate.classes.values() for t, why in e.left_out.items()} | dict(candidate.excluded)
+    reasons = {t: reason for e in candidate.classes.values() for t, reason in e.left_out.items()} | dict(
+        candidate.excluded
+    )
     row = {
         "candidate": Cell(candidate.title),
         "class": Cell(str(facts["class"])),
@@ -230,7 +232,7 @@ def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell
     values = (ratio.value, ratio.lo, ratio.hi) if ratio else (None, None, None)
 
     def copied(key: str) -> str:
-        return f'=IF({line.at(key)}="","",{line.at(key)})'
+        return f'=IF({line.cell(key)}="","",{line.cell(key)})'
 
     shown = [figure(value, copied(key)) for key, value in zip(("ratio", "lo", "hi"), values, strict=True)]
     verdict = ratios.shown_verdict(ratio if line.is_judged else None)
@@ -238,8 +240,8 @@ def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell
     if is_replaced and kind == Kind.CAPACITY:
         for key, end in zip(("ratio", "hi", "lo"), (values[0], values[2], values[1]), strict=True):
             needed = None if end is None else math.ceil(100 / end - ROUNDING)
-            own = f"{{{key}_{k}}}"
-            row.append(figure(needed, f'=IF({own}="","",ROUNDUP({_SERVERS}/{own}-{ROUNDING:.6f},0))'))
+            reference = f"{{{key}_{k}}}"
+            row.append(figure(needed, f'=IF({reference}="","",ROUNDUP({_SERVERS}/{reference}-{ROUNDING:.6f},0))'))
     elif is_replaced:
         row += [Cell()] * 3
     return [*row, *(figure(value, copied(key)) for key, value in classes.yours(line))]
@@ -274,23 +276,25 @@ def _answer(face: Face, line: ClassRow, say: Say) -> Cell:
     mean, yours = f"{say(message('mean'))} ", f"; {say(message('your workload'))} "
     lo, hi = (value for _, value in classes.yours(line))
     if ratio is None:
-        text = begin + say(classes.why(line))
+        text = begin + say(line.equivalence.reason)
     else:
         apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
         interval = f" ({ratio.lo:,.2f} – {ratio.hi:,.2f})" if ratio.interval else ""
         text = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.2f}{end}{interval}"
         text += f", {say(word(ratio.verdict))}" + (f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi else "")
-    least, most = line.at("lowest"), line.at("highest")
-    ends = f'" ("&FIXED({line.at("lo")},2)&" – "&FIXED({line.at("hi")},2)&")"'
-    live = f'FIXED({line.at("ratio")},2)&{quoted(end)}&IF({line.at("lo")}="","",{ends})&", "&{line.at("verdict")}'
+    lowest, highest = line.cell("lowest"), line.cell("highest")
+    ends = f'" ("&FIXED({line.cell("lo")},2)&" – "&FIXED({line.cell("hi")},2)&")"'
+    live = f'FIXED({line.cell("ratio")},2)&{quoted(end)}&IF({line.cell("lo")}="","",{ends})&", "&{line.cell("verdict")}'
     if not line.equal_work:
-        both = f"AND({least}<1-{ratios.SAME_NAME},{most}>1+{ratios.SAME_NAME})"
-        lowest, highest = line.at("lowest_title"), line.at("highest_title")
-        named = f'FIXED({least},2)&" ("&{lowest}&") – "&FIXED({most},2)&" ("&{highest}&"); "&{quoted(mean)}'
-        live = f'IF(OR({both},{most}>{DISAGREE!r}*{least}),{named},"")&{live}'
-    workload = f'FIXED({line.at("workload_lo")},2)&" – "&FIXED({line.at("workload_hi")},2)'
-    live += f'&IF({line.at("workload_lo")}="","",{quoted(yours)}&{workload})'
-    return Cell(text, formula=f'={quoted(begin)}&IF({line.at("ratio")}="",{line.at("note")},{live})')
+        both = f"AND({lowest}<1-{ratios.SAME_NAME},{highest}>1+{ratios.SAME_NAME})"
+        lowest_title, highest_title = line.cell("lowest_title"), line.cell("highest_title")
+        named = (
+            f'FIXED({lowest},2)&" ("&{lowest_title}&") – "&FIXED({highest},2)&" ("&{highest_title}&"); "&{quoted(mean)}'
+        )
+        live = f'IF(OR({both},{highest}>{DISAGREE!r}*{lowest}),{named},"")&{live}'
+    workload = f'FIXED({line.cell("workload_lo")},2)&" – "&FIXED({line.cell("workload_hi")},2)'
+    live += f'&IF({line.cell("workload_lo")}="","",{quoted(yours)}&{workload})'
+    return Cell(text, formula=f'={quoted(begin)}&IF({line.cell("ratio")}="",{line.cell("note")},{live})')
 
 
 _HOW = (

@@ -36,7 +36,7 @@ _KEYS = (
 _PLACES = {key: place for place, key in enumerate(_KEYS)}  # columns of the tab Classes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRow:
     """A row of the tab Classes: a class of one candidate, or its headline for equal work.
 
@@ -53,7 +53,7 @@ class ClassRow:
     first: int
     score: int
 
-    def at(self, key: str) -> str:
+    def cell(self, key: str) -> str:
         """Return the cell of a column of the tab Classes."""
         return cells(HEADLINES, (self.row, _PLACES[key]))
 
@@ -102,7 +102,18 @@ def lines(grid: Grid) -> list[ClassRow]:
         for name, equivalence in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
             kind = grid.comparison.kind(name)
             for equal_work in (True, False) if name == WORK_MIX else (False,):
-                rows.append(ClassRow(candidate, name, kind, equivalence, equal_work, 0, first, score))
+                rows.append(
+                    ClassRow(
+                        candidate=candidate,
+                        class_=name,
+                        kind=kind,
+                        equivalence=equivalence,
+                        equal_work=equal_work,
+                        row=0,
+                        first=first,
+                        score=score,
+                    )
+                )
                 score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
             first += len(grid.members(name))
     rows.sort(key=lambda line: (line.ratio is None, line.kind != Kind.CAPACITY))
@@ -139,8 +150,8 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
     scored = {line.score: _scored(grid, line) for line in rows}
     in_order = sorted(rows, key=lambda line: line.score)
     has_hours = any(line.equal_work for line in rows)
-    own = [line for line in in_order if not line.equal_work]
-    weights = [row for line in own for row in _weights(grid, line, scored[line.score], has_hours)]
+    weighted = [line for line in in_order if not line.equal_work]
+    weights = [row for line in weighted for row in _weights(grid, line, scored[line.score], has_hours)]
     scores = [row for line in in_order for row in _scores(grid, line, scored[line.score])]
     headlines = [_class(grid, line, scored[line.score], say) for line in rows]
     return (
@@ -226,8 +237,8 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, has_hours: bool) -> Iterato
     for n, name in enumerate(members):
         comparable = name in line.equivalence.each
         names = (Cell(line.candidate.title), Cell(word(line.class_)), Cell(name))
-        why = Cell(line.candidate.excluded.get(name) or line.equivalence.left_out.get(name, ""))
-        own = line.equivalence.each.get(name) if v.share[n] > 0 else None
+        reason = Cell(line.candidate.excluded.get(name) or line.equivalence.left_out.get(name, ""))
+        measured = line.equivalence.each.get(name) if v.share[n] > 0 else None
         hint = message("a weight is 0 or more; weights need not sum to 1")
         if is_live:
             limits = (0.0, 1e6)
@@ -236,7 +247,9 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, has_hours: bool) -> Iterato
             if comparable:
                 yes_or_no = message("1 yes, 0 no")
                 counted = Cell("1", 1.0, is_input=True, limits=(0.0, 1.0), hint=yes_or_no)
-            share = figure(float(v.share[n]), f"=IF(AND({{counted}}=1,{{weight}}>0),{{weight}}/{line.at('inside')},0)")
+            share = figure(
+                float(v.share[n]), f"=IF(AND({{counted}}=1,{{weight}}>0),{{weight}}/{line.cell('inside')},0)"
+            )
             row = grid.titles.index(name)
             a, b = (grid.hosts(LOGS, row, side) for side in sides)
             n_a, n_b, mean = _mean_over(grid.comparison.pairing, a, b, *scores)
@@ -244,8 +257,11 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, has_hours: bool) -> Iterato
             ratio = figure(_none(math.exp(v.delta[n])), '=IF({delta}="","",EXP({delta}))')
         else:
             weight, counted, share = figure(weights[n]), figure(float(comparable)), figure(float(v.share[n]))
-            delta, ratio = figure(math.log(own.value) if own else None), figure(own.value if own else None)
-        row_cells = (*names, weight, counted, share, delta, ratio, why)
+            delta, ratio = (
+                figure(math.log(measured.value) if measured else None),
+                figure(measured.value if measured else None),
+            )
+        row_cells = (*names, weight, counted, share, delta, ratio, reason)
         if is_mixed:
             part = v.hours[n] / total if v.hours.any() else 0.0
             spent = '=IF({delta}="",0,{share}*EXP(-{delta}))' if is_live else ""
@@ -360,13 +376,15 @@ def _fixed(line: ClassRow) -> dict[str, Cell]:
     """Return a headline that formulas cannot give as values, or the reason why there is none."""
     e, ratio = line.equivalence, line.ratio
     if ratio is None:
-        return {"note": Cell(why(line))}
-    reasons = {Basis.TOTALS: _TOTALS, Basis.STRATA: _STRATA, Basis.MEAN: _value(ratio)}
+        return {"note": Cell(line.equivalence.reason)}
+    of_mean = _REPEATS if ratio.of_repeats else _CLUSTERS if ratio.clusters else _GAPS
+    reasons = {Basis.TOTALS: _TOTALS, Basis.STRATA: _STRATA, Basis.MEAN: of_mean}
+    mix = _MIX if line.equal_work and line.equivalence.mix_sensitive else None
     lo, hi = ratio.interval or (ratio.value, ratio.value)
     return {
         **ratios.fixed(ratio, is_judged=line.is_judged),
         **{name: figure(value) for name, value in yours(line)},
-        "note": Cell(joined([reasons[line.basis], _mix(line)], "; ")),
+        "note": Cell(joined([reasons[line.basis], mix], "; ")),
         "lowest": figure(e.lowest),
         "lowest_title": Cell(e.lowest_title),
         "highest": figure(e.highest),
@@ -383,22 +401,6 @@ _STRATA = message("a value, not a formula: compared size by size, weighted by th
 _REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
 _CLUSTERS = message("a value, not a formula: the interval counts clusters of similar hosts")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
-
-
-def _value(ratio: Ratio) -> Message:
-    """Return the reason why a headline is a value and not a formula."""
-    if ratio.of_repeats:
-        return _REPEATS
-    return _CLUSTERS if ratio.clusters else _GAPS
-
-
-def _mix(line: ClassRow) -> Message | None:
-    return _MIX if line.equal_work and line.equivalence.mix_sensitive else None
-
-
-def why(line: ClassRow) -> str:
-    """Return why a row has no ratio."""
-    return line.equivalence.why
 
 
 def _note(line: ClassRow, say: Say) -> Cell:

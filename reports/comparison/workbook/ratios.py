@@ -29,7 +29,7 @@ _SCIENCE = "0.00E+00"
 _Logs = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Formulas:
     """Formulas for the parts of a ratio (without the leading =): hosts counted, the log of the ratio, the
     variances of both means (of the mean difference, in ``var_b``, where there is but one), and the ratio where it is
@@ -46,7 +46,7 @@ class Formulas:
     only_if: str = "TRUE"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
     """The same as Python computes it; None is an empty cell."""
 
@@ -98,12 +98,12 @@ def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
         both = f"ISNUMBER({a})*ISNUMBER({b})"
         n = f"SUMPRODUCT({both})"
         return Formulas(
-            pairing,
-            n,
-            n,
-            f"SUMPRODUCT({both}*({b}-{a}))/{{n_b}}",
-            "",
-            f"SUMPRODUCT({both}*({b}-{a}-{{delta}})^2)/({{n_b}}-1)/{{n_b}}",
+            pairing=pairing,
+            n_a=n,
+            n_b=n,
+            delta=f"SUMPRODUCT({both}*({b}-{a}))/{{n_b}}",
+            var_a="",
+            var_b=f"SUMPRODUCT({both}*({b}-{a}-{{delta}})^2)/({{n_b}}-1)/{{n_b}}",
         )
     return _means(a, b, pairing)
 
@@ -112,14 +112,39 @@ def of_scores(a: str, b: str, differences: str, pairing: Pairing, only_if: str, 
     """Over scores, which are a number or an empty text; ``differences``: those of pairs, of the same hosts."""
     if pairing is Pairing.SAME_HOSTS:
         n, mean = f"COUNT({differences})", f"AVERAGE({differences})"
-        return Formulas(pairing, n, n, mean, "", f"VAR({differences})/{{n_b}}", ratio, only_if)
+        return Formulas(
+            pairing=pairing,
+            n_a=n,
+            n_b=n,
+            delta=mean,
+            var_a="",
+            var_b=f"VAR({differences})/{{n_b}}",
+            ratio=ratio,
+            only_if=only_if,
+        )
     means = _means(a, b, pairing)
-    return Formulas(pairing, means.n_a, means.n_b, means.delta, means.var_a, means.var_b, ratio, only_if)
+    return Formulas(
+        pairing=pairing,
+        n_a=means.n_a,
+        n_b=means.n_b,
+        delta=means.delta,
+        var_a=means.var_a,
+        var_b=means.var_b,
+        ratio=ratio,
+        only_if=only_if,
+    )
 
 
 def _means(a: str, b: str, pairing: Pairing) -> Formulas:
     var_a = "" if pairing is Pairing.PINNED else f"VAR({a})/{{n_a}}"
-    return Formulas(pairing, f"COUNT({a})", f"COUNT({b})", f"AVERAGE({b})-AVERAGE({a})", var_a, f"VAR({b})/{{n_b}}")
+    return Formulas(
+        pairing=pairing,
+        n_a=f"COUNT({a})",
+        n_b=f"COUNT({b})",
+        delta=f"AVERAGE({b})-AVERAGE({a})",
+        var_a=var_a,
+        var_b=f"VAR({b})/{{n_b}}",
+    )
 
 
 def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Values:
@@ -137,7 +162,7 @@ def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Val
     variances = [v for v in (var_a, var_b) if v is not None]
     enough = ratio is not None and len(variances) == (2 if pairing is Pairing.APART else 1)
     se = math.sqrt(sum(variances)) if enough else None
-    return Values(n_a, n_b, delta if ratio else None, var_a, var_b, se, ratio)
+    return Values(n_a=n_a, n_b=n_b, delta=delta if ratio else None, var_a=var_a, var_b=var_b, se=se, ratio=ratio)
 
 
 def _variance(logs: _Logs) -> float | None:
