@@ -165,6 +165,21 @@ def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_
     assert owed.owed_steps(archive, {"h1": {"steps": [step()]}}, ()) == {"h1": {"00000"}}
 
 
+def test_an_output_that_no_longer_parses_is_owed_again(tmp_path: Path) -> None:
+    uptime = {**step("selftest", "stdout"), "case": "uptime-1"}
+    archive, _ = recorded(tmp_path)
+    files = {"result.json": json.dumps(RESULT).encode(), "stdout": b"41369.83 80000.00\n"}
+    folder = save_step(archive, "h1", uptime, files)
+    passed = judge(archive, folder)
+    assert passed.status is Status.PASSED, passed.reason
+    archive.note("outcome", host="h1", **{k: uptime[k] for k in owed.KEY if k != "host"}, status="passed", reason="")
+    (folder / "stdout").write_bytes(b"41369.83 1")
+    owed.set_aside_lost(archive)
+    (*_, last) = [e for e in archive.journal() if e["e"] == "outcome"]
+    assert last["status"] == "lost" and last["reason"].startswith("damaged after it passed: ")
+    assert owed.owed_steps(archive, {"h1": {"steps": [uptime]}}, ()) == {"h1": {"00000"}}
+
+
 def test_of_a_step_whose_own_file_is_damaged_the_job_tells_the_rest(tmp_path: Path) -> None:
     long = "x" * 300  # of which the folder's name has a part only
     archive, folder = recorded(tmp_path, case=long, subject="h1>h2")

@@ -330,7 +330,7 @@ class Record:
         if not candidates:
             raise FleetmarkError("compare: needs a candidate; write compare('gen=icelake', 'gen=genoa')")
         question = Question(
-            self.path,
+            root=self.path,
             baseline=baseline,
             candidates=candidates,
             reference=reference,

@@ -8,6 +8,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.drive import fields_of, identity
+from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.record.archive import Archive
@@ -16,18 +17,27 @@ from fleetmark.record.steps import Exchange, Step
 
 
 def set_aside_lost(archive: Archive) -> None:
-    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed."""
+    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed.
+
+    A step that passed is damaged if its files no longer give a passed outcome.
+    """
     journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
-    for folder, step in list(archive.steps()):
-        try:
-            archive.step(folder)
-            if archive.result(folder).ended != "lost":
+    with Judged(archive) as judged:
+        for folder, step in list(archive.steps()):
+            status = Status.LOST if step["serves"] else journaled.get(key_of(step), Status.LOST)
+            try:
+                archive.step(folder)
+                damage = archive.result(folder).ended == "lost" and "its result is lost"
+                if status == Status.PASSED and not damage and (again := judged.outcome(folder)).status != status:
+                    damage = again.reason or "its files changed"
+            except FleetmarkError as error:
+                damage = str(error)
+            if not damage:
                 continue
-        except FleetmarkError as error:  # the result is damaged
-            if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
-                lost = fields_of(Outcome(status=Status.LOST, reason=str(error)))
+            if status != Status.LOST:
+                lost = fields_of(Outcome(status=Status.LOST, reason=f"damaged after it passed: {damage}"))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
-        archive.set_aside(folder)
+            archive.set_aside(folder)
 
 
 def set_aside_failed(archive: Archive) -> int:
