@@ -36,7 +36,7 @@ _TURNS = 50
 _SAME = 1e-6  # log errors that differ by less are treated as equal, and the simplest p is used
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Hold a workload's demand vector.
 
@@ -175,19 +175,19 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     condition = _condition(_design(x, y, p))
     refused = _refusals(resources, condition, estimates)
     return Profile(
-        machines,
-        resources,
-        r,
-        t,
-        dict(zip(resources, (demand * scale * unit).tolist(), strict=True)),
-        p,
-        errors,
-        dict(zip(resources, estimates, strict=True)),
-        condition,
-        refused,
-        _throttle(resources, demand, x, y, p) if refused else None,
-        [(q, (d * scale * unit).tolist()) for q, d in drawn],
-        _alike(missed, p),
+        machines=machines,
+        resources=resources,
+        rates=r,
+        times=t,
+        demand=dict(zip(resources, (demand * scale * unit).tolist(), strict=True)),
+        p=p,
+        errors=errors,
+        shares=dict(zip(resources, estimates, strict=True)),
+        condition=condition,
+        refused=refused,
+        throttle=_throttle(resources, demand, x, y, p) if refused else None,
+        drawn=[(q, (d * scale * unit).tolist()) for q, d in drawn],
+        alike=_alike(missed, p),
     )
 
 

@@ -78,7 +78,7 @@ class Side:
     machines: pd.DataFrame | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """Hold the comparison of one candidate with the baseline.
 
@@ -246,7 +246,14 @@ def _candidate(
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     guards = _guardrails(benchmarks, means_a, means_b, pairing, groups)
     raw = {} if pairing is not Pairing.APART else _arithmetic(classes, benchmarks, means_a, means_b)
-    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()}, guards, raw)
+    return Candidate(
+        title=b.title,
+        classes=explained,
+        excluded=excluded,
+        standing={str(t): str(s) for t, s in standing.items()},
+        guardrails=guards,
+        arithmetic=raw,
+    )
 
 
 def _arithmetic(

@@ -49,7 +49,7 @@ class Basis(StrEnum):
     STRATA = "strata"  # ratios within strata, weighted by the baseline's shares
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence:
     """Hold the comparison of one candidate with the baseline for one class of work.
 
@@ -155,7 +155,17 @@ def compare(
 
     def refused(reason: Message) -> Equivalence:
         each = _each(sides, both, pairing)
-        return Equivalence(None, reason, None, each, dict(mix or {}), None, None, left_out, hosts_out)
+        return Equivalence(
+            ratio=None,
+            reason=reason,
+            work=None,
+            each=each,
+            weights=dict(mix or {}),
+            lowest=None,
+            highest=None,
+            left_out=left_out,
+            hosts_out=hosts_out,
+        )
 
     if reason := _refusal(names, both, mix, panel, a, b):
         return refused(reason)
@@ -183,25 +193,25 @@ def compare(
         families = [[chosen.index(n) for n in group] for group in merged(weighted, family or {})]
         workload, workload_why = another_workload(contrast, w, families)
     return Equivalence(
-        contrast.ratio(w),
-        "",
-        equal_work(contrast, w) if mix is not None else None,
-        each,
-        {n: share[n] for n in chosen},
-        each[ends[0]].value,
-        each[ends[-1]].value,
-        left_out,
-        hosts_out,
-        contrast.resampled(w),
-        workload,
-        ends[0],
-        ends[-1],
-        contrast.gaps,
-        workload_why or "",
-        each[ends[0]].selected(ENDS, len(chosen)),
-        each[ends[-1]].selected(ENDS, len(chosen)),
-        alike,
-        (_halves(a[chosen]), _halves(b[chosen])),
+        ratio=contrast.ratio(w),
+        reason="",
+        work=equal_work(contrast, w) if mix is not None else None,
+        each=each,
+        weights={n: share[n] for n in chosen},
+        lowest=each[ends[0]].value,
+        highest=each[ends[-1]].value,
+        left_out=left_out,
+        hosts_out=hosts_out,
+        resampled=contrast.resampled(w),
+        workload=workload,
+        lowest_title=ends[0],
+        highest_title=ends[-1],
+        gaps=contrast.gaps,
+        workload_why=workload_why or "",
+        lowest_interval=each[ends[0]].selected(ENDS, len(chosen)),
+        highest_interval=each[ends[-1]].selected(ENDS, len(chosen)),
+        clusters=alike,
+        halves=(_halves(a[chosen]), _halves(b[chosen])),
     )
 
 

@@ -31,7 +31,7 @@ class Held(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guardrail:
     """Hold the result of one guardrail.
 
@@ -86,16 +86,18 @@ def guardrail(
         reason = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
         if over["a"] and not reason:
             reason = message("the baseline breaks it")
-        return Guardrail(first, second, limit, Held.BROKEN if over["b"] else Held.KEPT, reason, n)
+        return Guardrail(
+            a=first, b=second, limit=limit, held=Held.BROKEN if over["b"] else Held.KEPT, reason=reason, n=n
+        )
     if not len(x) or not len(y):
         reason = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
-        return Guardrail(first, second, limit, None, reason, n)
+        return Guardrail(a=first, b=second, limit=limit, held=None, reason=reason, n=n)
     change, clusters = _change(x, y, sign, pairing, groups)
     reason = message("no limit: compared with the baseline")
     if clusters:
         counted = joined(numbered(of_side)[0] for of_side in clusters)
         reason = message("no limit: compared with the baseline; similar hosts count as {clusters}", clusters=counted)
-    return Guardrail(first, second, None, held_by(change), reason, n, change)
+    return Guardrail(a=first, b=second, limit=None, held=held_by(change), reason=reason, n=n, change=change)
 
 
 def held_by(change: Ratio | None) -> Held:

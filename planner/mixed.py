@@ -45,7 +45,7 @@ class TooFewError(ValueError):
     """Report that the figures do not determine a mean and its error."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """Hold the fitted model of one side.
 
@@ -134,7 +134,18 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     """
     if len(y) > 1 and y.shape[1] and not np.isnan(y).any():
         centre, nothing = y.mean(axis=0), np.zeros(0)
-        return Fit(centre, len(y), y - centre, np.ones_like(y), nothing, nothing, 0.0, True, 1.0, _several(clusters))
+        return Fit(
+            means=centre,
+            hosts=len(y),
+            _errors=y - centre,
+            _seen=np.ones_like(y),
+            _shrink=nothing,
+            _inverse=nothing,
+            _residual=0.0,
+            _complete=True,
+            _widening=1.0,
+            clusters=_several(clusters),
+        )
     present = ~np.isnan(y).all(axis=1)
     widening = 2 - float(present.mean()) if len(y) else 1.0
     y, clusters = y[present], _several(clusters, present)
@@ -147,7 +158,18 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     centre = np.nanmean(y, axis=0)
     z = np.where(seen > 0, y - centre, 0.0)  # centred, so that sums of squares keep their precision
     if complete:
-        return Fit(centre, hosts, z, seen, np.zeros(0), np.zeros(0), 0.0, True, 1.0, clusters)
+        return Fit(
+            means=centre,
+            hosts=hosts,
+            _errors=z,
+            _seen=seen,
+            _shrink=np.zeros(0),
+            _inverse=np.zeros(0),
+            _residual=0.0,
+            _complete=True,
+            _widening=1.0,
+            clusters=clusters,
+        )
     sums = _Sums.from_arrays(z, seen)
     ratio = _most_likely(sums)
     normal, right, _ = sums.equations(np.array([ratio]))
@@ -158,7 +180,18 @@ def fit(y: Floats, clusters: Codes | None = None) -> Fit:
     error = np.where(seen > 0, z - shift, 0.0)
     left = float((error**2).sum() - (shrink * error.sum(axis=1) ** 2).sum())
     residual = max(left, 0.0) / (cells - benchmarks)
-    return Fit(centre + shift, hosts, error, seen, shrink, inverse, residual, False, widening, clusters)
+    return Fit(
+        means=centre + shift,
+        hosts=hosts,
+        _errors=error,
+        _seen=seen,
+        _shrink=shrink,
+        _inverse=inverse,
+        _residual=residual,
+        _complete=False,
+        _widening=widening,
+        clusters=clusters,
+    )
 
 
 def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None:

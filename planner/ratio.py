@@ -162,14 +162,6 @@ def welch(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> 
     return between(Mean.from_logs(x), Mean.from_logs(y), (len(x), len(y)), level)
 
 
-def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
-    """Return the ratio of the same hosts before (``a``) and after (``b``), in the same order, by Student's paired t
-    test.
-    """
-    differences = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
-    return between(Mean.exact(0.0), Mean.from_logs(differences), (len(differences), len(differences)), level)
-
-
 def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
     """Return the ratio of hosts ``b`` to the pinned figure of a single host, with Student's t interval for their mean.
 

@@ -129,7 +129,7 @@ def planned(tmp_path: Path, text: str, past: Past | None = None, hosts: int = 1,
     chosen = Options(suite=suite(tmp_path, text), **options)
     named = [Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}") for n in range(1, hosts + 1)]
     host_facts = facts(nics=(Nic(name="eth0", speed=1.25e9),))
-    asked = [Checked(host, None, host_facts, {}) for host in named]
+    asked = [Checked(host=host, reach=None, facts=host_facts, raw={}) for host in named]
     schedule = make_schedule(
         [(h, host_facts) for h in named],
         load_suite(chosen.suite),
@@ -221,8 +221,8 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
     text = suite(tmp_path, "  stream:\n")
     host_facts = [facts(), facts(product="another"), facts()]
     named = [Host(f"h{n}", f"h{n}", f"h{n}") for n in range(3)]
-    asked = [Checked(h, None, f, {}) for h, f in zip(named, host_facts, strict=True)]
-    gone = Checked(Host("gone", "gone", "gone"), None, None, None, "no route")
+    asked = [Checked(host=h, reach=None, facts=f, raw={}) for h, f in zip(named, host_facts, strict=True)]
+    gone = Checked(host=Host("gone", "gone", "gone"), reach=None, facts=None, raw=None, reason="no route")
     schedule = make_schedule(
         list(zip(named, host_facts, strict=True)), load_suite(text), {}, campaign="x", seed=1, repeats=None
     )

@@ -53,8 +53,6 @@ fleetmark/base/measurement.py Measurement
 fleetmark/base/measurement.py Parsed
 fleetmark/demand/columns.py Rule
 fleetmark/hosts/inventory.py Host
-fleetmark/hosts/preflight.py Checked
-fleetmark/hosts/slurm/cluster.py Node
 parsers/lmbench/summary.py _Column
 parsers/lmbench/words.py Table
 parsers/mlperf_training/lines.py Record
@@ -63,7 +61,6 @@ parsers/published/__init__.py Row
 parsers/published/clients.py Client
 parsers/published/sparecores.py _Column
 parsers/spec_cpu/model.py Run
-planner/bottleneck.py Profile
 planner/capacity/answer.py Answer
 planner/capacity/question.py Binding
 planner/capacity/question.py Plan
@@ -75,7 +72,6 @@ planner/capacity/question.py Worth
 planner/capacity/tornado.py Effect
 planner/capacity/tornado.py _Input
 planner/capacity/uncertainty.py Futures
-planner/comparison.py Candidate
 planner/comparison.py Side
 planner/diagnosis/finding.py Finding
 planner/diagnosis/gate.py Result
@@ -83,11 +79,7 @@ planner/diagnosis/gate.py Value
 planner/diagnosis/partners.py Suspicion
 planner/diagnosis/tuning/rule.py Rule
 planner/diagnosis/tuning/rule.py Subject
-planner/equivalence.py Equivalence
 planner/estimate.py Estimate
-planner/guardrail.py Guardrail
-planner/mixed.py Fit
-planner/predict/transfer.py Prediction
 planner/ratio.py Ratio
 planner/scores.py Rule
 playbooks/roles/mlperf_inference/files/networks.py Network

@@ -32,9 +32,9 @@ class Hosts:
         if host.name in self.slow:
             assert self.go.wait(PATIENCE_S)
         if host.name in self.dead:
-            return Checked(host, reason="no route to host")
+            return Checked(host=host, reason="no route to host")
         reach: Any = type("Reach", (), {"close": lambda _: self.closed.append(host.name)})()
-        return Checked(host, reach, facts(hostname=host.name), {})
+        return Checked(host=host, reach=reach, facts=facts(hostname=host.name), raw={})
 
     def ask(self, hosts: Sequence[Host], leave_late: bool = True) -> list[Checked]:
         return check_hosts(hosts, [], leave_late=leave_late)

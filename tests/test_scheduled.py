@@ -60,9 +60,9 @@ class Fleet:
     def check(self, hosts: Sequence[Host], *_: Any, **__: Any) -> list[Checked]:
         self.checked += [h.name for h in hosts]
         return [
-            Checked(h, reason="no route to host")
+            Checked(host=h, reason="no route to host")
             if h.name in self.away
-            else Checked(h, None, facts(hostname=h.name), {})
+            else Checked(host=h, reach=None, facts=facts(hostname=h.name), raw={})
             for h in hosts
         ]
 
@@ -102,11 +102,13 @@ def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatc
 
     def check(hosts: Sequence[Host], *_: Any, **more: Any) -> list[Checked]:
         assert more["leave_late"], "nothing in this suite keeps a host from joining later"
-        return [*fleet.check(hosts[:3]), Checked(host, reason="sent no facts within 5 s", late=late)]
+        return [*fleet.check(hosts[:3]), Checked(host=host, reason="sent no facts within 5 s", late=late)]
 
     def drive(archive: Archive, _options: Any, _console: Any, checked: Sequence[Checked], _credentials: Any) -> bool:
         if not driven:
-            late.set_result(Checked(host, None, facts(hostname="h4"), {}))  # while the other hosts measure
+            late.set_result(
+                Checked(host=host, reach=None, facts=facts(hostname="h4"), raw={})
+            )  # while the other hosts measure
         driven.append([c.host.name for c in checked if c.facts])
         return False
 
@@ -125,11 +127,14 @@ def test_a_host_that_answers_late_joins_in_the_same_run(fleet: Fleet, monkeypatc
 def test_a_host_that_never_answers_stays_lost_with_its_reason(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     late: Future[Checked] = Future()
     host = Host("h4", "10.0.0.4", "10.1.0.4", labels={"gen": "x"})
-    late.set_result(Checked(host, reason="sent no facts within 60 s"))
+    late.set_result(Checked(host=host, reason="sent no facts within 60 s"))
     monkeypatch.setattr(
         prepare,
         "check_hosts",
-        lambda hosts, *_, **__: [*fleet.check(hosts[:3]), Checked(host, reason="sent no facts within 5 s", late=late)],
+        lambda hosts, *_, **__: [
+            *fleet.check(hosts[:3]),
+            Checked(host=host, reason="sent no facts within 5 s", late=late),
+        ],
     )
     monkeypatch.setattr(campaign, "_drive", lambda *_: False)
     archive = fleet.run()

@@ -233,7 +233,16 @@ def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeyp
 
 
 PARTITION = [
-    Node(f"n{n}", "all", state, 2, 1 << 30, features, "", f"n{n}")
+    Node(
+        name=f"n{n}",
+        partition="all",
+        state=state,
+        cpus=2,
+        memory_b=1 << 30,
+        features=features,
+        gres="",
+        address=f"n{n}",
+    )
     for n, state, features in (
         (1, "idle", ("old", "ib")),
         (2, "idle", ("new", "ib")),

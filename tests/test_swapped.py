@@ -66,7 +66,10 @@ class Fleet:
         asked = {name: more[name] for name in ("pythons", "containers", "work_dir")}
         for host in hosts:
             self.act("check", host.name, host.address, host.become, probes, asked)
-        return [Checked(h, Says(h.name, b""), facts(hostname=h.name, governor="powersave"), {}) for h in hosts]
+        return [
+            Checked(host=h, reach=Says(h.name, b""), facts=facts(hostname=h.name, governor="powersave"), raw={})
+            for h in hosts
+        ]
 
     def start(self, run: Any, job: Mapping[str, Any]) -> dict[str, Any]:
         self.act("start", run.host, run.python, run.sudo, dict(sorted(job.items())))

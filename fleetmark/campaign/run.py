@@ -231,7 +231,9 @@ def _resume_lent(
     if job.is_over:
         console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting the steps that its nodes finished")
         reached = [
-            Checked(host, SlurmReach(host, job), scheduled.facts_of(archive, request, host.name), {})
+            Checked(
+                host=host, reach=SlurmReach(host, job), facts=scheduled.facts_of(archive, request, host.name), raw={}
+            )
             for host in hosts
             if owed.get(host.name)
         ]

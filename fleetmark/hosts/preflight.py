@@ -35,7 +35,7 @@ WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID in it; unlike /tmp, it sur
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """A host after the preflight, with its facts or the reason why it has none.
 
@@ -101,7 +101,7 @@ def check_hosts(
         late = _late(answers, here, began) if leave_late else set()
         waited = time.monotonic() - began
         checked = [
-            Checked(host, reason=f"sent no facts within {waited:.0f} s", late=answer)
+            Checked(host=host, reason=f"sent no facts within {waited:.0f} s", late=answer)
             if answer in late
             else answer.result()
             for answer, host in zip(answers, hosts, strict=True)
@@ -157,11 +157,13 @@ def _check(
                 raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
         facts = normalise(doc, skew=doc["time"] - now, root=doc["euid"] == 0, work_dir=doc["work"])
     except FleetmarkError as error:
-        Checked(host, reach, session=session).close()
+        Checked(host=host, reach=reach, session=session).close()
         unknown = error if isinstance(error, UnknownKey) else None
-        return Checked(host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "), unknown_key=unknown)
+        return Checked(
+            host=host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "), unknown_key=unknown
+        )
     if stay:
         session.send_agent()
     else:
         session.close()
-    return Checked(host, reach, facts, doc, session=session if stay else None)
+    return Checked(host=host, reach=reach, facts=facts, raw=doc, session=session if stay else None)

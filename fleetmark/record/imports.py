@@ -72,7 +72,7 @@ _KINDS: Mapping[str, _Importer] = {
     "table": table,
     "inferencex": inferencex,
     **{
-        tool: Client(tool)
+        tool: Client(tool=tool)
         for tool in ("vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "llama_bench")
     },
 }

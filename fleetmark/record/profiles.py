@@ -233,22 +233,22 @@ def load(root: Path, name: str) -> Profiled:
 def _profiled(doc: Mapping[str, Any]) -> Profiled:
     machines, throttle = doc["machines"], doc["throttle"]
     profile = Profile(
-        [m["name"] for m in machines],
-        list(doc["resources"]),
-        np.array([m["rates"] for m in machines], dtype=float),
-        np.array([m["time"] for m in machines], dtype=float),
-        {n: float(v) for n, v in doc["demand"].items()},
-        float(doc["p"]),
-        {float(q): float(e) for q, e in doc["errors"]},
-        {
+        machines=[m["name"] for m in machines],
+        resources=list(doc["resources"]),
+        rates=np.array([m["rates"] for m in machines], dtype=float),
+        times=np.array([m["time"] for m in machines], dtype=float),
+        demand={n: float(v) for n, v in doc["demand"].items()},
+        p=float(doc["p"]),
+        errors={float(q): float(e) for q, e in doc["errors"]},
+        shares={
             n: Estimate(float(doc["shares"][n]), float(a), float(b), n=(len(machines),))
             for n, (a, b) in doc["intervals"].items()
         },
-        float(doc["condition"]),
-        doc["refused"],
-        None if throttle is None else (str(throttle[0]), float(throttle[1])),
-        [(float(q), [float(v) for v in d]) for q, d in doc["drawn"]],
-        [float(q) for q in doc["alike"]],
+        condition=float(doc["condition"]),
+        refused=doc["refused"],
+        throttle=None if throttle is None else (str(throttle[0]), float(throttle[1])),
+        drawn=[(float(q), [float(v) for v in d]) for q, d in doc["drawn"]],
+        alike=[float(q) for q in doc["alike"]],
     )
     return Profiled(
         target=doc["target"],

@@ -64,7 +64,7 @@ def predict(
         baseline="baseline" if base else None,
         level=level,
     )
-    predictions |= {t: Prediction(t, None, level, clashes[t]) for t in titles if t in clashes}
+    predictions |= {t: Prediction(target=t, log=None, level=level, reason=clashes[t]) for t in titles if t in clashes}
     return [BenchmarkPrediction(predictions[t], *descriptions[t]) for t in titles]
 
 

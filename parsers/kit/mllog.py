@@ -9,7 +9,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 MARK = b":::MLLOG"
@@ -33,19 +33,12 @@ class DamagedError(Exception):
     """Report compressed input that cannot be unpacked; the message says why."""
 
 
-def entries(lines: Iterable[bytes], keys: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the records of a log with their line numbers (from 1); other text around them is skipped.
+def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the records on one line of a log; other text around them is skipped, and so are damaged records.
 
     ``keys`` avoids decoding most records: records whose first member is a ``key`` that it does not match (from the
-    start) are skipped. Truncated and damaged records are skipped too. A line may contain several records.
+    start) are skipped.
     """
-    for n, line in enumerate(lines, 1):
-        if MARK in line:
-            yield from ((n, record) for record in records(line, keys))
-
-
-def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the records on one line, as ``entries`` reads them."""
     retries = 20
     position = line.find(MARK)
     while position >= 0:

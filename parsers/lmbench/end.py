@@ -15,7 +15,6 @@ _SWITCH = re.compile(r"\[BENCHMARK_(HARDWARE|OS): (YES|NO)\]")
 _STRIDE = re.compile(r'"?stride=([0-9]{1,12})"?')
 _SIZE = re.compile(r'"?size=([0-9]{1,9})k? ovr=')
 _PAIR = re.compile(r"([0-9.]{1,20}) [0-9.]{1,20}")
-_FILES = re.compile(r"([0-9]{1,9}k)\s+-?[0-9]")
 _LAST_SIZE = "64"  # of lat_ctx in a whole run's operating system part
 # What some programs print first, and last.
 _FIRST_AND_LAST = (

@@ -133,9 +133,6 @@ def switches(kilobytes: int) -> Table:
     return Table("lat_ctx", "context_switch", "processes", None, 1e-6, "s", labels)
 
 
-MMAP_LATENCY = Table("lat_mmap", "mmap", factor=1e-6, unit="s")
-LOAD_PARALLELISM = Table("par_mem", "load_parallelism", factor=1.0, unit="1")
-TCP_BANDWIDTH = Table("bw_tcp", "tcp_bandwidth")
 # The meaning of rows without a title, by program and the argument after the size.
 BY_ARGUMENT: Mapping[str, Mapping[str, Table]] = {
     "bw_mem": {

@@ -29,7 +29,7 @@ BEYOND = 2.0  # maximum factor between a usable figure and the range on record
 TOGETHER = "all together"  # the vote of all known figures together
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """Hold the prediction of ``target`` for the new machine.
 
@@ -128,7 +128,7 @@ def _predict(
     level: float,
 ) -> Prediction:
     def cannot(reason: str, ignored: Mapping[str, str] | None = None) -> Prediction:
-        return Prediction(target, None, level, reason, ignored=ignored or {})
+        return Prediction(target=target, log=None, level=level, reason=reason, ignored=ignored or {})
 
     if target not in record.columns:
         return cannot(f"no machine on record has {target}")
@@ -196,11 +196,11 @@ def _prediction(
             ratio = Ratio(value, lo, hi, level, n=(1, 1))
     machines = [record.machines[i] for i in rows[judged]]
     return Prediction(
-        target,
-        Estimate(joined.value, joined.value - half, joined.value + half, level, n=(len(machines),)),
-        level,
-        reason,
-        ratio,
+        target=target,
+        log=Estimate(joined.value, joined.value - half, joined.value + half, level, n=(len(machines),)),
+        level=level,
+        reason=reason,
+        ratio=ratio,
         machines=machines,
         families=len(np.unique(family[judged])),
         votes={n: float(s) for n, s in zip(names, joined.shares, strict=True)},

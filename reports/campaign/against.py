@@ -77,7 +77,6 @@ class Against:
 
 
 NONE = Beside()
-NOTHING = Against()
 
 
 def against(view: View, comparison: Comparison | None = None) -> Against:

@@ -22,7 +22,6 @@ CAUSES = 50
 CAUSES_IN_TERMINAL = 6
 RUNS = 400  # runs that did not pass and are listed one by one
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "lost": "bad", "invalid": "unsure", "skipped": "strong"}
-_ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 
 
 def tiles(results: Results) -> Iterator[Tile]:

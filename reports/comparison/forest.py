@@ -60,14 +60,6 @@ def scale(axis: Axis) -> str:
     return _svg("".join(parts))
 
 
-def plot(axis: Axis, ratio: Estimate | None, colour: str, shape: int, *, headline: bool = False) -> str:
-    """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``.
-
-    Without an interval the mark is hollow; where the interval leaves the axis, an arrow says so.
-    """
-    return plots(axis, [(ratio, colour, shape)], headline=headline)
-
-
 def plots(
     axis: Axis, lanes: Sequence[tuple[Estimate | None, str, int]], *, headline: bool = False, apart: bool = True
 ) -> str:

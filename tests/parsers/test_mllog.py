@@ -11,7 +11,7 @@ import pytest
 
 from fleetmark import parsers
 from fleetmark.base.errors import ParseError
-from fleetmark.parsers.kit.mllog import LONGEST, MllogLines, entries
+from fleetmark.parsers.kit.mllog import LONGEST, MllogLines, records
 from fleetmark.parsers.mlperf_inference import parse, parse_stream
 from tests.parsers.reading import FIXTURES, value
 
@@ -89,14 +89,14 @@ def test_records_are_read_whatever_stands_around_them() -> None:
         b':::MLLOG\n:::MLLOG {"value": 1, "key": "d"}\n:::MLLOG {"key": "e", "val'
     )
     lines = MllogLines(io.BytesIO(text))
-    assert list(entries(lines)) == [
+    assert [(n, record) for n, line in enumerate(lines, 1) for record in records(line)] == [
         (1, {"key": "a", "value": None}),
         (2, {"key": "b", "value": 1}),
         (2, {"key": "c", "value": "has :::MLLOG in it"}),
         (4, {"value": 1, "key": "d"}),
     ]
     assert lines.open_end
-    keys = [record["key"] for _, record in entries(MllogLines(io.BytesIO(text)), re.compile(rb"b"))]
+    keys = [record["key"] for line in MllogLines(io.BytesIO(text)) for record in records(line, re.compile(rb"b"))]
     assert keys == ["b", "d"]  # a record whose key is not first has to be decoded
     assert [len(line) for line in MllogLines(io.BytesIO(b"x" * (LONGEST + 5) + b"\ny"))] == [LONGEST, 1]
 

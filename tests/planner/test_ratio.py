@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fleetmark.planner.ratio import Ratio, Verdict, adjusted, paired, welch
+from fleetmark.planner.ratio import Ratio, Verdict, adjusted, welch
 
 LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
 
@@ -102,16 +102,6 @@ def test_hosts_that_differ_wildly_have_ends_that_a_sheet_can_hold() -> None:
 def test_hosts_that_agree_exactly() -> None:
     assert welch([0.0, 0.0], [1.0, 1.0]).lo == pytest.approx(math.e)
     assert welch([0.0, 0.0], [0.0, 0.0]).p == 1.0
-    assert paired([0.0, 1.0], [0.5, 1.5]).hi == pytest.approx(math.exp(0.5))
-
-
-def test_paired_differences_forget_what_hosts_differ_in() -> None:
-    before = [0.0, 1.0, 2.0, 3.0]
-    after = [0.11, 1.09, 2.10, 3.10]
-    apart, together = welch(before, after), paired(before, after)
-    assert apart.verdict is Verdict.CANNOT_TELL
-    assert together.verdict is Verdict.BETTER
-    assert together.value == pytest.approx(math.exp(0.1))
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,23 @@ def class_of(each: dict[str, Ratio], head: Ratio | None, **values: Any) -> Equiv
     """Return a class whose benchmarks have equal weights, in order of their ratios."""
     names = list(each)
     low, high = each[names[0]], each[names[-1]]
-    e = Equivalence(head, "", None, each, dict.fromkeys(names, 1 / len(names)), low.value, high.value, {}, {})
+    e = Equivalence(
+        ratio=head,
+        reason="",
+        work=None,
+        each=each,
+        weights=dict.fromkeys(names, 1 / len(names)),
+        lowest=low.value,
+        highest=high.value,
+        left_out={},
+        hosts_out={},
+    )
     intervals = {"lowest_interval": low.interval, "highest_interval": high.interval}
     return replace(e, lowest_title=names[0], highest_title=names[-1], **{**intervals, **values})
 
 
 def candidate(e: Equivalence) -> Candidate:
-    return Candidate("new", {"cpu-int": e}, {}, {})
+    return Candidate(title="new", classes={"cpu-int": e}, excluded={}, standing={})
 
 
 def within(pooled: Equivalence, *parts: Equivalence | None) -> Equivalence:
@@ -138,18 +148,44 @@ def test_a_guardrail_is_compared_size_by_size() -> None:
     small = [0.99, 1.0, 1.01]
     large = [3.96, 4.0, 4.04]
     parts = [
-        Part("small", 0.2, Candidate("new", {}, {}, {}, {"loss": losing(small, [1.5 * x for x in small])})),
-        Part("large", 0.8, Candidate("new", {}, {}, {}, {"loss": losing(large, [1.5 * x for x in large])})),
+        Part(
+            "small",
+            0.2,
+            Candidate(
+                title="new",
+                classes={},
+                excluded={},
+                standing={},
+                guardrails={"loss": losing(small, [1.5 * x for x in small])},
+            ),
+        ),
+        Part(
+            "large",
+            0.8,
+            Candidate(
+                title="new",
+                classes={},
+                excluded={},
+                standing={},
+                guardrails={"loss": losing(large, [1.5 * x for x in large])},
+            ),
+        ),
     ]
     pooled = losing([*small[:2], *large, *large, *large[:2]], [*small, *small, *small[:2], *large[:2]])
     assert pooled.held is Held.KEPT or pooled.held is Held.CANNOT_TELL
     limited = replace(pooled, limit=5.0, change=None)
-    joined = joined_parts(Candidate("new", {}, {}, {}, {"loss": pooled, "limited": limited}), parts).guardrails
+    joined = joined_parts(
+        Candidate(title="new", classes={}, excluded={}, standing={}, guardrails={"loss": pooled, "limited": limited}),
+        parts,
+    ).guardrails
     guard = joined["loss"]
     assert guard.held is Held.BROKEN and guard.change and math.log(guard.change.value) == pytest.approx(-0.5)
     assert (guard.a, guard.b) == (pytest.approx(3.4), pytest.approx(5.1))
     assert guard.reason == "no limit: compared with the baseline size by size" and joined["limited"] == limited
-    alone = joined_parts(Candidate("new", {}, {}, {}, {"loss": pooled}), [parts[0], Part("large", 0.8, None)])
+    alone = joined_parts(
+        Candidate(title="new", classes={}, excluded={}, standing={}, guardrails={"loss": pooled}),
+        [parts[0], Part("large", 0.8, None)],
+    )
     assert alone.guardrails["loss"].held is None
     assert alone.guardrails["loss"].reason == "not measured on both sides in large"
 
@@ -158,5 +194,8 @@ def test_sizes_that_do_not_match_leave_guardrails_open() -> None:
     worse = losing([0.99, 1.0, 1.01], [1.5, 1.51, 1.52])
     limited = replace(worse, limit=1.2, change=None)
     assert worse.held is Held.BROKEN
-    guards = refused(Candidate("new", {}, {}, {}, {"loss": worse, "limited": limited}), message("no")).guardrails
+    guards = refused(
+        Candidate(title="new", classes={}, excluded={}, standing={}, guardrails={"loss": worse, "limited": limited}),
+        message("no"),
+    ).guardrails
     assert guards["loss"].held is Held.CANNOT_TELL and guards["loss"].reason == "no" and guards["limited"] == limited

@@ -105,7 +105,20 @@ def _references(root: Path) -> Document:
 
 
 def _nodes(_: Path) -> Document:
-    return nodes.document([Node("n1", "gpu", "idle", 192, 1536 << 30, ("gen=genoa",), "gpu:h100:8", "n1")])
+    return nodes.document(
+        [
+            Node(
+                name="n1",
+                partition="gpu",
+                state="idle",
+                cpus=192,
+                memory_b=1536 << 30,
+                features=("gen=genoa",),
+                gres="gpu:h100:8",
+                address="n1",
+            )
+        ]
+    )
 
 
 def _measurements(_: Path) -> Document:
@@ -119,8 +132,10 @@ def _measurements(_: Path) -> Document:
 
 def _predictions(_: Path) -> Document:
     log = Estimate(3.0, 2.9, 3.1)
-    known = Prediction("stream triad", log, 0.9, ratio=Ratio(1.5, 1.4, 1.6), machines=("a", "b"), families=2)
-    silent = Prediction("fio iops", None, 0.9, "too few machines")
+    known = Prediction(
+        target="stream triad", log=log, level=0.9, ratio=Ratio(1.5, 1.4, 1.6), machines=("a", "b"), families=2
+    )
+    silent = Prediction(target="fio iops", log=None, level=0.9, reason="too few machines")
     listed = [BenchmarkPrediction(p, unit, "higher") for p, unit in ((known, "B/s"), (silent, "1/s"))]
     return predictions.document(listed)
 
@@ -138,7 +153,7 @@ def _testplan(root: Path) -> Document:
     (root / "mine.yml").write_text("description: x\nworkloads:\n  stream:\n  fio:\n  mlc:\n")
     suite, name = load_suite(str(root / "mine.yml")), str(root / "mine.yml")
     hosts = [(Host(f"h{n}", f"h{n}", f"h{n}"), facts(product=f"p{n}")) for n in range(2)]
-    checked = [Checked(host, None, known, {}) for host, known in hosts]
+    checked = [Checked(host=host, reach=None, facts=known, raw={}) for host, known in hosts]
     schedule = make_schedule(hosts, suite, {}, campaign="x", seed=1, repeats=None)
     return testplan.document(plan(Options(suite=name), suite, checked, schedule, Past(), 1), DAY)
 

@@ -12,7 +12,7 @@ import pytest
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
 from fleetmark.record.results import Results
 from fleetmark.record.values import Values
-from fleetmark.reports.campaign.against import NOTHING, Against, Machines, against
+from fleetmark.reports.campaign.against import Against, Machines, against
 from fleetmark.reports.campaign.document import document
 from fleetmark.reports.campaign.view import view
 from fleetmark.reports.formats import html, markdown
@@ -65,9 +65,9 @@ def test_a_share_of_the_memorys_peak_by_hand() -> None:
 
 
 def test_other_cases_and_hosts_without_facts_have_no_peak() -> None:
-    assert held(known(sample.tiny({"h1": [57.6e9]}), dimms=modules(2))) == NOTHING  # 2 threads
+    assert held(known(sample.tiny({"h1": [57.6e9]}), dimms=modules(2))) == Against()  # 2 threads
     unknown = all_cores(sample.tiny({"h1": [57.6e9]}))
-    assert held(unknown) == NOTHING
+    assert held(unknown) == Against()
     assert not any("What it means" in text or "of peak" in text for text in everywhere(unknown))
     no_root = known(all_cores(sample.tiny({"h1": [57.6e9]})), root=False)
     assert held(no_root).means == ("the memory's peak is not known: only root may read the modules (--become)",)
@@ -100,7 +100,7 @@ def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
     seen = held(pair)
     assert [row.share.text for row in seen.rows.values()] == ["90%"] and seen.means == ("peak: a link of 100 Gbit/s",)
     lone = replace(sample.tiny({"h1": [1.0]}), values=Values(rows.assign(subject="lo")))
-    assert held(known(lone, nics=pair.hosts[0].facts.nics if pair.hosts[0].facts else ())) == NOTHING
+    assert held(known(lone, nics=pair.hosts[0].facts.nics if pair.hosts[0].facts else ())) == Against()
     mixed = tuple(
         replace(
             h, generation=h.name, facts=Facts(**FACTS, work_dir="/w", nics=(Nic(name="e", speed=speed, state="up"),))

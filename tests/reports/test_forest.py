@@ -51,8 +51,8 @@ def test_noise_does_not_fill_the_axis() -> None:
 def test_an_interval_that_goes_further_has_an_arrow() -> None:
     narrow, wide = Estimate(1.2, 1.1, 1.3), Estimate(1.5, 1e-6, 1e6)
     axis = forest.axis_of([narrow, wide])
-    assert forest.plot(axis, narrow, "#0072B2", 0).count("l5 -4") == 0
-    wild = forest.plot(axis, wide, "#0072B2", 0)
+    assert forest.plots(axis, [(narrow, "#0072B2", 0)]).count("l5 -4") == 0
+    wild = forest.plots(axis, [(wide, "#0072B2", 0)])
     assert "l5 -4m-5 4l5 4" in wild and "l-5 -4m5 4l-5 4" in wild
     assert axis.position(1.3) - axis.position(1.1) > 10  # the others stay readable
 
@@ -60,10 +60,10 @@ def test_an_interval_that_goes_further_has_an_arrow() -> None:
 def test_marks_differ_without_colour() -> None:
     axis = forest.Axis(0.5, 2.0)
     ratio = Estimate(1.2, 1.1, 1.3)
-    plots = [forest.plot(axis, ratio, "#000", shape) for shape in range(5)]
+    plots = [forest.plots(axis, [(ratio, "#000", shape)]) for shape in range(5)]
     assert len(set(plots)) == 5
-    assert forest.plot(axis, ratio, "#000", 0, headline=True) not in plots
+    assert forest.plots(axis, [(ratio, "#000", 0)], headline=True) not in plots
     both = forest.plots(axis, [(ratio, "#000", 0), (ratio, "#111", 1)])
     assert len(set(re.findall(r"cy=\"([\d.]+)\"|L[\d.]+ ([\d.]+)", both))) > 1  # each on its own height
-    assert 'fill="none"' in forest.plot(axis, Estimate(1.2), "#000", 0)
-    assert "<g" not in forest.plot(axis, None, "#000", 0)
+    assert 'fill="none"' in forest.plots(axis, [(Estimate(1.2), "#000", 0)])
+    assert "<g" not in forest.plots(axis, [(None, "#000", 0)])

@@ -87,7 +87,7 @@ def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: P
         assert f"| {quantity} |" in md, (metric, number)
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (metric, number)
         assert number in paper, (metric, number)
-        point = (*metric.columns[:4], fmt.labels(metric.labels), metric.standing)
+        point = (*metric[:4], fmt.labels(metric.labels), metric.standing)
         written, variation = in_book[point, str(seen.title_of(side)) if side else ""]
         assert written == pytest.approx(values[metric, side], rel=1e-12), (metric, side)
         if cv and side:

@@ -30,7 +30,7 @@ _USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
 _DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powering_down", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """Describe a node of a partition, as reported by Slurm. ``memory_b`` is in bytes."""
 
