@@ -136,6 +136,10 @@ def save(
         str | None, typer.Option(help="Save the machines of this pinned reference (NAME, or NAME@2) instead.")
     ] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
+    as_specification: Annotated[
+        Path | None,
+        typer.Option("--as-specification", metavar="FILE", help="Also write what the best hosts have as a rule file."),
+    ] = None,
     root: Root = ROOT,
 ) -> None:
     """Save the results of a campaign's hosts under a name. Saving again adds a version.
@@ -146,6 +150,8 @@ def save(
 
     with results(root, writes=True) as here:
         typer.echo(baseline.save(here, name, campaign, everything, reference))
+        if as_specification is not None:
+            typer.echo(baseline.save_specification(here, campaign, as_specification))
 
 
 @app.command("list")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.planner.diagnosis.cohorts import kind_of
+from fleetmark.planner.diagnosis.specification import FACTS, RATE, Scalar, learned
 from fleetmark.record import figures, references
 from fleetmark.record.campaigns import find
 from fleetmark.record.commands import command
@@ -37,6 +40,45 @@ def save(root: Path, name: str, campaign: str, everything: bool, reference: str 
     sizes = f"{len(saved.hosts)} hosts, {len(saved.benchmarks)} benchmarks of {source}"
     against = fmt.typed(command(root, "diagnose", "--against", saved.name))
     return f"saved {saved.name}@{saved.version}: {sizes}; `{against}` compares with it"
+
+
+def save_specification(root: Path, campaign: str, file: Path) -> str:
+    """Write what the best hosts of a campaign have as a rule file, and return a line to print.
+
+    Raise FleetmarkError if its hosts are of several kinds or report nothing, or if the file exists.
+    """
+    archive = find(root, campaign)
+    facts = archive.facts()
+    kinds = sorted({kind_of(f)[0] for f in facts.values()})
+    if len(kinds) > 1:
+        raise FleetmarkError(f"{archive.id}: its hosts are of {len(kinds)} kinds ({'; '.join(kinds)}); use one of each")
+    machine = learned(list(facts.values()))
+    if not machine:
+        raise FleetmarkError(f"{archive.id}: its hosts report nothing that a specification could be learned from")
+    text = yaml.safe_dump(
+        {
+            "description": f"What the best of {len(facts)} hosts of {archive.id} have ({kinds[0]}). Check it by hand.",
+            "machine": {name: _amount(name, value) for name, value in machine.items()},
+        },
+        sort_keys=False,
+        allow_unicode=True,
+    )
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise FleetmarkError(f"{file}: {error.strerror}; give another file") from error
+    return f"wrote {file}: {len(machine)} facts; `fleetmark gate {file}` checks hosts against it"
+
+
+def _amount(name: str, value: Scalar) -> str | int | float:
+    """Return a fact's value as a rule file writes it."""
+    if isinstance(value, str):
+        return value
+    if FACTS[name][0] == RATE:
+        return f"{value * 8 / 1e9:g} Gbit/s"
+    number = int(value) if value == int(value) else value
+    return f"{number} B" if FACTS[name][0] == "B" else number
 
 
 def _of_reference(root: Path, pinned: Reference, everything: bool) -> tuple[figures.Figures, list[str]]:
