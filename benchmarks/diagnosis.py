@@ -4,6 +4,7 @@
 recall and false positives with the seed. Then it runs ``fleetmark diagnose --everything`` on a large record, and reads
 the same file once for comparison. It prints how many of the PLANTED hosts are named. Finally it measures ``fleetmark
 reference save`` of 1,000 hosts x 200 metrics x 5 repeats. With sizes as arguments, only the last two parts run.
+``python -m benchmarks.diagnosis groups`` runs ``benchmarks/groups.py`` instead.
 
 docs/reference/performance.md has the times of SuperBench's ``result diagnosis``.
 """
@@ -21,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks import groups
 from benchmarks.comparison import READ
 from benchmarks.measuring import FLEETMARK, compile_modules, measured
 from benchmarks.reports import campaign
@@ -193,6 +195,9 @@ def speed(hosts: int, metrics: int) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["groups"]:
+        groups.main()
+        return
     sizes = [int(a) for a in sys.argv[1:]]
     compile_modules()
     if not sizes:

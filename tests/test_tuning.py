@@ -71,7 +71,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (
         3,
         {"dimms": tuple(d.model_copy(update={"configured_mts": 4000}) for d in FULL)},
-        "memory runs at 4000 MT/s, rated for 4800",
+        "memory runs at 4000 MT/s, rated for 4800; the processor supports 4800",
     ),
     (4, {"governor": "powersave"}, "CPU frequency governor is powersave"),
     (5, {"boost": False}, "CPU boost is off"),
@@ -80,6 +80,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (10, {"clocksource": "hpet"}, "clocksource is hpet"),
     (11, {"mitigations": {"a": "Mitigation: x", "b": "Not affected"}}, "active mitigations: 1"),
     (14, {"edac_corrected": 7}, "memory errors since boot: 7 corrected, 0 uncorrected"),
+    (14, {"edac_corrected": 7, "edac_uncorrected": 1}, "memory errors since boot: 7 corrected, 1 uncorrected"),
     (
         15,
         {"pcie": (PcieLink(address="1", name="ConnectX-7", kind="Ethernet controller", **SLOW),)},
@@ -199,12 +200,12 @@ def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | No
 
 def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None:
     document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
-    assert set(document) == {"processors", "devices"}
+    assert set(document) == {"processors", "devices", "memory_speeds", "power_limits"}
     for row in (row for rows in document.values() for row in rows):
         assert row["model"] and row["source"] and row["checked"], row
         assert set(row) <= {
             *("model", "channels", "memory", "nvlinks", "nvlink", "pair_link", "source", "checked"),
-            *("dense16", "tf32", "fp8", "fp4", "int8", "fp64"),
+            *("dense16", "tf32", "fp8", "fp4", "int8", "fp64", "mts", "watts"),
         }
 
 
@@ -343,7 +344,57 @@ MEASURED: list[tuple[int, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("number", "measured", "evidence"), MEASURED)
 def test_rules_on_what_was_measured(number: int, measured: dict[str, Any], evidence: str) -> None:
-    assert said_by(Subject(sound(idle_states=(C6,)), **measured)) == {number: evidence}
+    capped = tuple(GPU.model_copy(update={"name": SXM.name, "power_limit": 500.0}) for _ in range(2))
+    assert said_by(Subject(sound(idle_states=(C6,), gpus=capped), **measured)) == {number: evidence}
+
+
+SAPPHIRE = Cpu(model="Intel(R) Xeon(R) Platinum 8480+", sockets=2, cores=112, threads=224, arch="x86_64")
+FAST_MODULES = {"size": 32 << 30, "type": "DDR5", "rated_mts": 5600}
+SILENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "5600 modules on a processor that supports 4800",
+        {"cpu": SAPPHIRE, "dimms": tuple(Dimm(slot=str(n), configured_mts=4800, **FAST_MODULES) for n in range(16))},
+        {},
+    ),
+    (
+        "two modules in each channel",
+        {"cpu": SAPPHIRE, "dimms": tuple(Dimm(slot=str(n), configured_mts=4400, **FAST_MODULES) for n in range(32))},
+        {},
+    ),
+    (
+        "a processor that the table lacks",
+        {
+            "cpu": Cpu(model="x", sockets=2),
+            "dimms": tuple(Dimm(slot=str(n), configured_mts=4000, **FAST_MODULES) for n in range(2)),
+        },
+        {},
+    ),
+    (
+        "a power cap at the maker's limit",
+        {"gpus": (SXM.model_copy(update={"power_limit": 700.0}),)},
+        {"slowed": {"power_cap": 0.9}},
+    ),
+    ("a power cap at an unknown limit", {}, {"slowed": {"power_cap": 0.9}}),
+    (
+        "an interface whose ring is small and drops nothing",
+        {"nics": (PORT.model_copy(update={"missed": 0, "ring": 512, "ring_max": 8192}),)},
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts_of_host", "measured"), [case[1:] for case in SILENT], ids=[case[0] for case in SILENT])
+def test_no_rule_speaks_of_a_sound_machine(facts_of_host: dict[str, Any], measured: dict[str, Any]) -> None:
+    assert said_by(Subject(sound(**facts_of_host), **measured)) == {}
+
+
+def test_advice_that_could_do_harm_says_so() -> None:
+    rules = {rule.name: rule for rule in RULES}
+    assert "drain" in str(rules["memory-uncorrected"].suggestion)
+    wrong = Subject(sound(edac_corrected=7, edac_uncorrected=1))
+    assert rules["memory-uncorrected"].evidence(wrong) and not rules["memory-errors"].evidence(wrong)
+    assert "the link may reset" in str(rules["nic-rings"].suggestion)
+    assert all(rule.source for rule in RULES)
 
 
 def test_what_is_within_bounds_is_no_evidence() -> None:
@@ -425,11 +476,13 @@ def test_what_runs_showed_of_clocks_and_of_what_held_devices_back(tmp_path: Path
     for host, busy, power in (("a", 0.97, 0.3), ("b", 0.4, 0.05)):
         ends = {"cpu_busy": busy, "clock_hz_mean": 2.6e9, "cpu_steal": 0.03}
         summary = {name: {"min": v, "mean": v, "max": v} for name, v in ends.items()}
-        devices = [{"index": 0, "name": "H100", "slowed": {"power_cap": power}}]
+        devices = [{"index": 0, "name": SXM.name, "slowed": {"power_cap": power}}]
         telemetry = {"samples": {}, "summary": summary, "gpus": {"source": "nvml", "devices": devices}}
         step = {"workload": "stream", "case": "all-cores", "repeat": 0, "subject": "host"}
         save_step(archive, host, step, {"result.json": json.dumps({"telemetry": telemetry}).encode()})
-        archive.save_facts(host, sound(governor="powersave", cpu=GENOA.model_copy(update={"max_hz": 3.7e9})), {})
+        limited = (SXM.model_copy(update={"power_limit": 500.0}),)
+        fast = GENOA.model_copy(update={"max_hz": 3.7e9})
+        archive.save_facts(host, sound(governor="powersave", cpu=fast, gpus=limited), {})
     advice = {
         (a["name"], h): a["evidence"]
         for a in json.loads(run(tmp_path, "tune", "--format", "json"))["advice"]

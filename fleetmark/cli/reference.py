@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,10 @@ def save(
     everything: Annotated[
         bool, typer.Option("--everything", help="For `diagnose --everything`: all metrics, not only headlines.")
     ] = False,
+    as_specification: Annotated[
+        Path | None,
+        typer.Option("--as-specification", metavar="FILE", help="Also write what the best hosts have as a rule file."),
+    ] = None,
     root: Root = ROOT,
 ) -> None:
     """Save the results of machines and the benchmark weights under a name. Saving again adds a version.
@@ -39,6 +44,8 @@ def save(
 
     with results(root, writes=True) as here:
         lines, mixed = reference.pin(here, name, source, tuple(only or ()), everything=everything)
+        if as_specification is not None:
+            lines.append(reference.save_specification(here, source, as_specification))
     for line in lines:
         typer.echo(line)
     for sentence in mixed:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count
+from fleetmark.planner.diagnosis.cohorts import kind_of
+from fleetmark.planner.diagnosis.specification import FACTS, RATE, Scalar, learned
 from fleetmark.record import figures, imports, references
 from fleetmark.record.campaigns import find
 from fleetmark.record.commands import command
@@ -63,6 +67,45 @@ def _measured(root: Path, chosen: Sequence[Machine], everything: bool) -> dict[s
     selection = figures.EVERYTHING if everything else figures.HEADLINES
     table = figures.read(files, numbered(hosts), condition=selection, spread=True)
     return baselines.as_text(table, [host for _, host in hosts])
+
+
+def save_specification(root: Path, campaign: str, file: Path) -> str:
+    """Write what the best hosts of a campaign have as a rule file, and return a line to print.
+
+    Raise FleetmarkError if its hosts are of several kinds or report nothing, or if the file exists.
+    """
+    archive = find(root, campaign)
+    facts = archive.facts()
+    kinds = sorted({kind_of(f)[0] for f in facts.values()})
+    if len(kinds) > 1:
+        raise FleetmarkError(f"{archive.id}: its hosts are of {len(kinds)} kinds ({'; '.join(kinds)}); use one of each")
+    machine = learned(list(facts.values()))
+    if not machine:
+        raise FleetmarkError(f"{archive.id}: its hosts report nothing that a specification could be learned from")
+    text = yaml.safe_dump(
+        {
+            "description": f"What the best of {len(facts)} hosts of {archive.id} have ({kinds[0]}). Check it by hand.",
+            "machine": {name: _amount(name, value) for name, value in machine.items()},
+        },
+        sort_keys=False,
+        allow_unicode=True,
+    )
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise FleetmarkError(f"{file}: {error.strerror}; give another file") from error
+    return f"wrote {file}: {len(machine)} facts; `fleetmark gate {file}` checks hosts against it"
+
+
+def _amount(name: str, value: Scalar) -> str | int | float:
+    """Return a fact's value as a rule file writes it."""
+    if isinstance(value, str):
+        return value
+    if FACTS[name][0] == RATE:
+        return f"{value * 8 / 1e9:g} Gbit/s"
+    number = int(value) if value == int(value) else value
+    return f"{number} B" if FACTS[name][0] == "B" else number
 
 
 def show(root: Path, form: str, console: Console, files: Documents) -> None:

@@ -58,7 +58,7 @@ class Value:
 class Result:
     """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS).
     ``evidence``: the raw file of what is broken, relative to the campaign. ``near``: a benchmark that was measured, and
-    that the rule may mean."""
+    that the rule may mean. ``texts``: of a rule on a text, what the host has and what is allowed."""
 
     rule: str
     severity: Severity
@@ -75,10 +75,11 @@ class Result:
     bits: bool = False
     percent: bool = False
     near: str = ""
+    texts: tuple[str, str] = ("", "")
 
 
-NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK = "not measured", "repeats", "peers", "unit", "peak"
-REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK)
+NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "peers", "unit", "peak", "fact"
+REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT)
 
 
 @dataclass(frozen=True, slots=True)

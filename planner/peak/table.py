@@ -29,6 +29,16 @@ def channels(model: str) -> Entry | None:
     return _entry("processors", model, "channels")
 
 
+def memory_mts(model: str) -> Entry | None:
+    """The speed of memory in MT/s that a processor supports with one module in each channel; a lower bound of a row."""
+    return _entry("memory_speeds", model, "mts")
+
+
+def watts(model: str) -> Entry | None:
+    """The power limit in W that the maker ships an accelerator with."""
+    return _entry("power_limits", model, "watts")
+
+
 def nvlinks(model: str) -> Entry | None:
     """The NVLinks of an accelerator."""
     return _entry("devices", model, "nvlinks")

@@ -10,7 +10,7 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.base.words import word
-from fleetmark.planner.diagnosis.gate import NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
+from fleetmark.planner.diagnosis.gate import FACT, NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
 from fleetmark.record.diagnosis.gate import Acceptance
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import PAGES, Document, Section
@@ -23,6 +23,11 @@ def verdict_text(result: Result) -> Message:
     """Return the result of one check as a sentence."""
     if result.verdict is CheckVerdict.MISSING:
         return _missing(result)
+    if result.texts[1]:
+        has, allowed = map(fmt.clean, result.texts)
+        if result.verdict is CheckVerdict.KEPT:
+            return message("{value} is allowed", value=has)
+        return message("{value} is not {limit}", value=has, limit=allowed)
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
@@ -43,8 +48,12 @@ def _missing(result: Result) -> Message:
         return message("{have} of {need} repeats passed", have=have, need=need)
     if result.reason == PEERS:
         return message("{have} of {need} peers needed were measured", have=have, need=need)
-    if result.reason == PEAK:
-        return message("no peak of this machine is known for it")
+    if result.reason in (FACT, PEAK):
+        return (
+            message("the host does not report it")
+            if result.reason == FACT
+            else message("no peak of this machine is known for it")
+        )
     return message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
 
 

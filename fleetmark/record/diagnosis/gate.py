@@ -23,8 +23,10 @@ from fleetmark.planner import peak
 from fleetmark.planner.diagnosis import gate
 from fleetmark.planner.diagnosis.cohorts import cohorts
 from fleetmark.planner.diagnosis.outliers import LEAST
+from fleetmark.planner.diagnosis.specification import FACTS, Scalar, Specification, memory_rate
 from fleetmark.record.archive import Archive
-from fleetmark.record.diagnosis import kind_at
+from fleetmark.record.diagnosis import facts_gate, kind_at
+from fleetmark.record.diagnosis.facts_gate import check_fact, scalar
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.select import Machine, choose, within
@@ -44,13 +46,17 @@ def shipped() -> list[str]:
 
 
 class RuleText(BaseModel, defer_build=True):
-    """Validate one rule. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
+    """Validate one rule. ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact;
+    ``hosts``: a selector; ``one_of``: the allowed values of a fact.
+    """
 
     RENAMED: ClassVar = {"of": "reference"}
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    metric: str
+    metric: str = ""
+    fact: str | None = None
+    one_of: tuple[Amount, ...] = Field(default=(), max_length=100)
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
@@ -59,7 +65,7 @@ class RuleText(BaseModel, defer_build=True):
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
 
-    @field_validator("name", "metric")
+    @field_validator("name")
     @classmethod
     def _named(cls, text: str) -> str:
         if not text.strip():
@@ -74,7 +80,13 @@ class Rules(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    rules: tuple[RuleText, ...] = Field(min_length=1, max_length=1_000)
+    machine: dict[str, Amount] = Field(default={}, max_length=100)  # facts that every host should have at least
+    rules: tuple[RuleText, ...] = Field(default=(), max_length=1_000)
+
+    @property
+    def specification(self) -> dict[str, Scalar]:
+        """Return what a machine should have, in base units. Raise FleetmarkError for an unknown fact or unit."""
+        return {name: scalar(name, amount) for name, amount in self.machine.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +109,42 @@ def read_rules(path: Path) -> Rules:
     Raise FleetmarkError with the file, the rule and the problem if a rule is invalid.
     """
     rules = read_model(SHIPPED / f"{path}.yml" if str(path) in shipped() else path, Rules)
+    if not rules.rules and not rules.machine:
+        raise FleetmarkError(f"{path}: rules: is empty; add at least one, or machine:")
+    try:
+        _ = rules.specification
+    except FleetmarkError as error:
+        raise FleetmarkError(f"{path}: machine: {error}") from error
     names = [r.name for r in rules.rules]
     for rule in rules.rules:
         if names.count(rule.name) > 1:
             raise FleetmarkError(f"{path}: two rules are named {rule.name!r}; rename one of them")
         try:
-            _bounds(rule, higher=True)
+            _check(rule)
         except FleetmarkError as error:
             raise FleetmarkError(f"{path}: rule {rule.name!r}: {error}") from error
     return rules
+
+
+def _check(rule: RuleText) -> None:
+    """Raise FleetmarkError if a rule is on nothing, on a metric and a fact, or has no bound."""
+    if bool(rule.metric.strip()) == bool(rule.fact):
+        raise FleetmarkError("names a metric or a fact, and not both")
+    if rule.fact is None:
+        if rule.one_of:
+            raise FleetmarkError("one_of: is for a fact")
+        _bounds(rule, higher=True)
+        return
+    for amount in (rule.at_least, rule.at_most, *rule.one_of):
+        if amount is not None:
+            scalar(rule.fact, amount)
+    check_fact(rule.fact)
+    if not FACTS[rule.fact][0] and (rule.at_least is not None or rule.at_most is not None):
+        raise FleetmarkError(f"fact {rule.fact}: is a text; use one_of")
+    if rule.within is not None or rule.reference is not None:
+        raise FleetmarkError("within and reference: are for a metric")
+    if rule.at_least is None and rule.at_most is None and not rule.one_of:
+        raise FleetmarkError("needs a bound: at_least, at_most or one_of")
 
 
 def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
@@ -157,14 +196,49 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, listed)
     facts = {m.host: m.facts for m in machines}
-    results: list[gate.Result] = []
+    specification = rules.specification
+    results: list[gate.Result] = _machine(specification, [m.host for m in machines], facts)
     for rule in rules.rules:
         try:
             chosen = choose(machines, rule.hosts) if rule.hosts else machines
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
-        results += _held(rule, [m.host for m in chosen], by_host, peers, facts)
+        if rule.fact is not None:
+            results += _fact(rule, rule.fact, [m.host for m in chosen], facts)
+        else:
+            results += _held(rule, [m.host for m in chosen], by_host, peers, facts, specification)
     return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
+
+
+def _machine(
+    specification: Specification, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
+) -> list[gate.Result]:
+    """Return whether each host has what its specification says: numbers at least, texts exactly."""
+    results: list[gate.Result] = []
+    for name, value in specification.items():
+        if name == "memory.channels":  # of the processor: it serves the peak
+            continue
+        title = f"machine: {name}"
+        if isinstance(value, str):
+            results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, one_of=(value,))
+        else:
+            results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, at_least=value)
+    return results
+
+
+def _fact(
+    rule: RuleText, name: str, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
+) -> list[gate.Result]:
+    return facts_gate.held(
+        rule.name,
+        name,
+        rule.severity,
+        hosts,
+        facts,
+        at_least=None if rule.at_least is None else scalar(name, rule.at_least),
+        at_most=None if rule.at_most is None else scalar(name, rule.at_most),
+        one_of=[scalar(name, amount) for amount in rule.one_of],
+    )
 
 
 def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[gate.Result]:
@@ -203,6 +277,7 @@ def _held(
     by_host: Mapping[str, pd.DataFrame],
     peers: Mapping[str, tuple[str, ...]],
     facts: Mapping[str, Callable[[], Facts | None]],
+    machine: Specification,
 ) -> list[gate.Result]:
     """Apply a rule to ``hosts``. A host fails if it lacks a workload, case and metric that another one measured."""
     named = {host: _named(rule.metric, rows) for host, rows in by_host.items()}
@@ -229,7 +304,7 @@ def _held(
                 int(row["n"]),
                 higher,
                 others,
-                _peak(row, host, facts) if rule.reference == "peak" else None,
+                _peak(row, host, facts, machine) if rule.reference == "peak" else None,
                 bits=bool(row["bits"]),
                 percent=bool(row["percent"]),
             )
@@ -249,13 +324,23 @@ def _near(pattern: str, by_host: Mapping[str, pd.DataFrame]) -> str:
     return next(iter(difflib.get_close_matches(pattern, sorted(names), 1)), "")
 
 
-def _peak(row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Facts | None]]) -> float | None:
-    """Return the theoretical peak of the machine, or of a pair's link, for a metric. Return None if it is unknown."""
+def _peak(
+    row: Mapping[Any, Any], host: str, facts: Mapping[str, Callable[[], Facts | None]], machine: Specification
+) -> float | None:
+    """Return the theoretical peak of the full ``machine``, or of a pair's link, for a metric; None if it is unknown.
+
+    Memory counts with a module in every channel, and a link with the rate that a port should have.
+    """
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:
         return None
     ends = str(row["subject"]).split(">") if held.part == "link" else [host]
+    if held.part == "link" and "port.rate" in machine:
+        return float(machine["port.rate"]) / held.traffic
     known = [facts_of_end for end in ends if end in facts and (facts_of_end := facts[end]()) is not None]
+    if held.part == "memory":
+        rate = memory_rate(known[0], machine) if known else None
+        return rate / held.traffic if rate else None
     if held.part != "link":
         labels = json.loads(str(row["labels"])) if held.part == "ends" else {}
         component = peak.between(labels.get("from", ""), labels.get("to", "")) if held.part == "ends" else held.part

@@ -16,12 +16,23 @@ _COLLECTIVES_AGAIN = message("the collective suite again")
 
 
 def _gpu_throttle(s: Subject) -> Message | None:
-    during = {reason: share for reason, share in s.slowed.items() if share > (CAPPED if reason == _CAP else 0.0)}
+    capped = _capped_below_maker(s)
+    during = {
+        reason: share
+        for reason, share in s.slowed.items()
+        if (share > 0.0 if reason != _CAP else capped and share > CAPPED)
+    }
     if during:
         shares = ", ".join(f"{reason} {share:.0%}" for reason, share in sorted(during.items()))
         return message("GPUs were slowed down while they worked, in so many samples of a run: {shares}", shares=shares)
     reasons = sorted({r for g in s.facts.gpus for r in g.slowdown})
     return message("GPUs are slowed down: {reasons}", reasons=", ".join(reasons)) if reasons else None
+
+
+def _capped_below_maker(s: Subject) -> bool:
+    """Return whether an accelerator's power limit is below the maker's. At the maker's limit a power cap is normal."""
+    limits = [(g.power_limit, table.watts(g.name)) for g in s.facts.gpus]
+    return any(limit is not None and maker is not None and limit < maker.value for limit, maker in limits)
 
 
 def _persistence(s: Subject) -> Message | None:
@@ -97,7 +108,7 @@ RULES = (
         _gpu_throttle,
         message("look at cooling and power supply"),
         message("the facts again under load"),
-        "nvidia-smi manual, clocks_event_reasons",
+        "nvidia-smi manual, clocks_event_reasons; power limits of makers: planner/peak/peaks.yml",
     ),
     Rule(
         19,

@@ -8,6 +8,7 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.planner import peak
 from fleetmark.planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN, OF_MEMORY, Rule, Subject
 from fleetmark.planner.diagnosis.tuning.setting import Setting, file
+from fleetmark.planner.peak import table
 
 ENOUGH = 0.75  # of the theoretical memory bandwidth
 WRITE_ALLOCATE = 4 / 3  # bytes moved per byte counted, where stores read the line first
@@ -43,13 +44,22 @@ def _modules(s: Subject) -> Message | None:
 
 
 def _memory_speed(s: Subject) -> Message | None:
-    slower = [d for d in s.facts.dimms if d.rated_mts and d.configured_mts and d.configured_mts < d.rated_mts]
+    """Modules that run below their rating and below what the processor supports.
+
+    Two modules in a channel rightly run slower. For a processor that the table lacks, nothing is said.
+    """
+    supported, channels = table.memory_mts(s.facts.cpu.model or ""), peak.channels(s.facts)
+    modules = [d for d in s.facts.dimms if d.size]
+    if supported is None or (channels and len(modules) > channels):
+        return None
+    slower = [d for d in modules if 0 < (d.configured_mts or 0) < min(d.rated_mts or 0, supported.value)]
     if not slower:
         return None
     return message(
-        "memory runs at {configured} MT/s, rated for {rated}",
+        "memory runs at {configured} MT/s, rated for {rated}; the processor supports {supported}",
         configured=min(d.configured_mts or 0 for d in slower),
         rated=max(d.rated_mts or 0 for d in slower),
+        supported=f"{supported.value:.0f}",
     )
 
 
@@ -79,7 +89,14 @@ def _hugepages(s: Subject) -> Message | None:
 
 def _corrected(s: Subject) -> Message | None:
     wrong, fixed = s.facts.edac_uncorrected or 0, s.facts.edac_corrected or 0
-    if wrong or fixed:
+    if fixed and not wrong:
+        return message("memory errors since boot: {fixed} corrected, {wrong} uncorrected", fixed=fixed, wrong=wrong)
+    return None
+
+
+def _uncorrected(s: Subject) -> Message | None:
+    wrong, fixed = s.facts.edac_uncorrected or 0, s.facts.edac_corrected or 0
+    if wrong:
         return message("memory errors since boot: {fixed} corrected, {wrong} uncorrected", fixed=fixed, wrong=wrong)
     return None
 
@@ -120,11 +137,11 @@ RULES = (
     Rule(
         3,
         "memory-speed",
-        "rated and configured speed of modules",
+        "rated and configured speed of modules, processor",
         _memory_speed,
-        message("one module per channel, or the speed setting of the BIOS"),
+        message("the speed setting of the BIOS"),
         MEMORY_AGAIN,
-        "SMBIOS specification, type 17, DSP0134",
+        "SMBIOS specification, type 17, DSP0134; speeds of processors: planner/peak/peaks.yml",
     ),
     Rule(
         7,
@@ -164,5 +181,14 @@ RULES = (
         message("find the module by EDAC; replace it if the count rises"),
         message("the facts again after a day of load"),
         "https://docs.kernel.org/driver-api/edac.html",
+    ),
+    Rule(
+        14,
+        "memory-uncorrected",
+        "EDAC counters",
+        _uncorrected,
+        message("take the host out of work (drain it), find the module by EDAC, and replace it"),
+        message("the facts again after a day of load"),
+        "https://docs.kernel.org/admin-guide/RAS/main.html: an uncorrected error may be fatal",
     ),
 )

@@ -1,0 +1,131 @@
+"""Test rules on facts, peaks of the full machine, and specifications that are learned from a campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fleetmark.base.facts import Cpu, Dimm, Gpu, Nic
+from fleetmark.cli.app import app
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis.gate import hold, read_rules
+from tests.commands import refused
+from tests.fleets import HOSTS, campaign, ring, scaled, usual
+from tests.records import TRIAD, Bench
+from tests.schedules import facts
+
+GENOA = Cpu(model="AMD EPYC 9554 64-Core Processor", sockets=1)
+FULL = 12
+
+
+def node(modules: int = FULL, **more: Any) -> Any:
+    dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(modules))
+    port = Nic(name="ens1", speed=12.5e9, state="up", driver="mlx5_core")
+    return facts(**{"cpu": GENOA, "bios": "1.7", "virtualisation": "none", "dimms": dimms, "nics": (port,), **more})
+
+
+def judged(root: Path, archive: Archive, document: dict[str, Any]) -> dict[tuple[str, str], str]:
+    path = root / "rules.yml"
+    path.write_text(yaml.safe_dump(document))
+    return {(r.host, r.rule): str(r.verdict) for r in hold(archive, read_rules(path), "rules.yml").results}
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
+    return done.exit_code, " ".join(done.stdout.split())
+
+
+def test_half_of_the_modules_is_not_the_peak_of_what_is_populated(tmp_path: Path) -> None:
+    values = usual(("a", "b"))
+    scaled(values, "a", TRIAD, 0.5)
+    archive = campaign(tmp_path, values)
+    archive.save_facts("a", node(FULL // 2), {})
+    archive.save_facts("b", node(), {})
+    peak = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "60%"}
+    assert judged(tmp_path, archive, {"rules": [peak]}) == {("a", "peak"): "broken", ("b", "peak"): "kept"}
+    unknown = Cpu(model="unknown", sockets=1)  # not in the table: the file says what the full machine has
+    archive.save_facts("a", node(FULL // 2, cpu=unknown), {})
+    archive.save_facts("b", node(cpu=unknown), {})
+    assert judged(tmp_path, archive, {"rules": [peak]})["a", "peak"] == "kept"
+    machine = {"memory.modules": 12, "memory.channels": 12, "memory.mts": 4800}
+    results = judged(tmp_path, archive, {"machine": machine, "rules": [peak]})
+    assert {key for key, verdict in results.items() if verdict != "kept"} == {
+        ("a", "peak"),
+        ("a", "machine: memory.modules"),
+    }
+
+
+def test_a_port_at_a_quarter_of_its_rate_fails(tmp_path: Path) -> None:
+    values = {}
+    for (host, bench), each in ring("", ("", "")).items():
+        named = {name: getattr(bench, name) for name in bench.__dataclass_fields__} | {"case": "tcp-1"}
+        values[host, Bench(**named)] = [v * 2.9 for v in each]
+    archive = campaign(tmp_path, values)
+    for host in HOSTS:
+        archive.save_facts(host, node(nics=(Nic(name="ens1", speed=3.125e9, state="up"),)), {})
+    peak = {"name": "peak", "metric": "iperf3/*/bitrate", "reference": "peak", "at_least": "85%"}
+    assert set(judged(tmp_path, archive, {"rules": [peak]}).values()) == {"kept"}
+    results = judged(tmp_path, archive, {"machine": {"port.rate": "100 Gbit/s"}, "rules": [peak]})
+    assert set(results.values()) == {"broken"} and ("n00", "machine: port.rate") in results
+
+
+RULES = [
+    ({"fact": "bios", "one_of": ["1.7", "1.8"]}, "kept"),
+    ({"fact": "bios", "one_of": ["1.8"]}, "broken"),
+    ({"fact": "memory.modules", "at_least": 12}, "kept"),
+    ({"fact": "memory.size", "at_most": "256 GiB"}, "broken"),
+    ({"fact": "port.driver", "one_of": ["mlx5_core"]}, "kept"),
+    ({"fact": "gpus", "at_least": 2}, "kept"),
+    ({"fact": "gpu.driver", "one_of": ["550.54"]}, "broken"),  # one of both has another
+    ({"fact": "gpu.ecc_uncorrectable", "at_most": 0}, "broken"),
+    ({"fact": "memory.uncorrected", "at_most": 0}, "missing"),  # the host does not say
+]
+
+
+@pytest.mark.parametrize(("rule", "verdict"), RULES)
+def test_rules_on_facts(tmp_path: Path, rule: dict[str, Any], verdict: str) -> None:
+    archive = campaign(tmp_path, usual(("a",)))
+    gpu = Gpu(index=0, name="H100", vendor="nvidia", driver="550.54", ecc_uncorrected=0)
+    archive.save_facts("a", node(gpus=(gpu, gpu.model_copy(update={"driver": "535.1", "ecc_uncorrected": 3}))), {})
+    assert judged(tmp_path, archive, {"rules": [{"name": "x", **rule}]}) == {("a", "x"): verdict}
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence"),
+    [
+        ({"rules": [{"name": "x", "fact": "memory.module", "at_least": 1}]}, "did you mean memory.modules?"),
+        ({"rules": [{"name": "x", "fact": "bios", "at_least": "1"}]}, "is a text; use one_of"),
+        ({"rules": [{"name": "x", "fact": "gpus"}]}, "needs a bound"),
+        ({"rules": [{"name": "x", "fact": "gpus", "metric": "a/b/c", "at_least": 1}]}, "and not both"),
+        ({"rules": [{"name": "x", "fact": "port.rate", "at_least": "3 s"}]}, "the fact is in B/s"),
+        ({"machine": {"ram": 3}}, "machine: no fact 'ram'"),
+        ({"description": "x"}, "rules: is empty; add at least one"),
+    ],
+)
+def test_a_wrong_rule_on_a_fact_is_refused(tmp_path: Path, document: dict[str, Any], sentence: str) -> None:
+    campaign(tmp_path, usual(("a",)))
+    path = tmp_path / "rules.yml"
+    path.write_text(yaml.safe_dump(document))
+    assert sentence in refused(tmp_path, "gate", str(path))
+
+
+def test_a_specification_is_learned_from_the_best_and_refuses_the_others(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a", "b", "c")))
+    for host, modules in (("a", 12), ("b", 12), ("c", 6)):
+        archive.save_facts(host, node(modules), {})
+    file = tmp_path / "genoa.yml"
+    status, text = run(tmp_path, "reference", "save", "genoa", "--as-specification", str(file))
+    assert status == 0 and "wrote" in text
+    machine = yaml.safe_load(file.read_text())["machine"]
+    assert machine["memory.modules"] == 12 and machine["port.rate"] == "100 Gbit/s"
+    status, text = run(tmp_path, "gate", str(file), "--format", "csv")
+    assert (
+        status == 1
+        and "c,machine: memory.modules,memory.modules,broken,6.0" in text
+        and "b,machine: memory.modules,memory.modules,kept" in text
+    )
+    assert "give another file" in refused(tmp_path, "reference", "save", "genoa", "--as-specification", str(file))
