@@ -12,8 +12,9 @@ from functools import cached_property
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import INTEGER, PRICE
 from fleetmark.planner.capacity.question import KINDS
-from fleetmark.reports.kit.charts import COLOURS, Chart, Native, Series
+from fleetmark.reports.kit.charts import COLOURS, Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.model import PlanView
