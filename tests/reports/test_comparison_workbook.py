@@ -323,10 +323,8 @@ def test_fixed_text_is_in_the_readers_language(books: Mapping[str, bytes]) -> No
     assert any('"BETTER"' in f for f in formulas(books["shouting"])["CLASSES"].values())
 
 
-def test_workings_are_not_printed_and_verdicts_keep_their_colours(
-    books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]
-) -> None:
-    """The colours are rules about the words, so they follow an edited input; LibreOffice has the words."""
+def test_workings_are_not_printed_and_verdicts_keep_their_colours(books: Mapping[str, bytes]) -> None:
+    """The colours are rules about the words that formulas give, so they follow an edited input."""
     read = openpyxl.load_workbook(io.BytesIO(books["apart"]))
     for name in ("Classes", "Benchmarks"):
         heads, rows = table(books["apart"], name)
