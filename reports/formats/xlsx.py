@@ -258,7 +258,7 @@ def _rules(placed: Placed, columns: Sequence[tuple[Column, End, int]], places: P
 
 def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) -> None:
     """Freeze the heads, filter a table that has its tab for itself, and choose what is printed."""
-    sheet, printed = placed.sheet, [place for place, column in enumerate(columns) if not column.is_working]
+    sheet, printed = placed.sheet, list(takewhile(lambda column: not column.is_working, columns))
     names = sum(1 for _ in takewhile(lambda column: column.role in ("name", "side"), columns)) or 1
     if placed.has_title:
         sheet.frozen(HEAD_ROW, names)
@@ -267,7 +267,7 @@ def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) 
     if placed.is_stacked:
         sheet.inner.set_tab_color(_TABS[places.ranks.get(sheet.name, 0)])
     if printed and not placed.table.is_working:
-        last = places.printed[sheet.name] = max(printed[-1], places.printed.get(sheet.name, 0))
+        last = places.printed[sheet.name] = max(len(printed) - 1, places.printed.get(sheet.name, 0))
         if placed.has_title or len(printed) < len(columns):
             sheet.printed(line, last)
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 from html import escape
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from fleetmark.base.errors import required
 from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Tabular
 
 # The colour-blind safe palette of Okabe and Ito. Colours with contrast on both white and near-black come first.
@@ -54,48 +55,13 @@ class Chart:
     native: Native | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Native:
-    """A chart that a workbook draws itself, below the table with the key ``table``.
-
-    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
-    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
-    ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
-    number format of the value axis.
-    """
-
-    kind: Literal["column", "bar"] = "column"
-    table: str = ""
-    category: str = ""
-    values: tuple[str, ...] = ()
-    rows: int = 0
-    ends: tuple[str, str] | None = None
-    axis: str = ""
-    series: tuple[Series, ...] = ()
-    form: str = "0.0"
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A series of a native chart. ``values``: its cells, as in formulas. ``colour``: none to lift those above it.
-
-    Areas and columns are stacked.
-    """
-
-    name: str
-    values: str
-    kind: Literal["area", "column", "line"]
-    colour: str = ""
-    dash: str = "solid"
-    transparency: int = 0
-
-
 def folded(title: str, note: str, spec: Callable[[], Spec]) -> Chart:
     """Return a chart that a page shows folded. ``spec``: makes its specification when it is drawn."""
     return Chart(title, note, spec=spec, is_folded=True)
 
 
 # A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
 _LABELLED = re.compile(r'<path aria-label="([^"]*)"([^>]*?)/>')
 _ROLES = re.compile(r' (?:role="graphics-(?:symbol|object)"|aria-roledescription="[^"]*")')
 
@@ -109,15 +75,26 @@ def can_draw() -> bool:
     return find_spec("vl_convert") is not None
 
 
+def _legal(part: Any) -> Any:
+    """Return the part of a specification without characters at which the engine aborts, such as U+FFFE."""
+    match part:
+        case str():
+            return _FORBIDDEN.sub("\ufffd", part)
+        case dict():
+            return {_legal(key): _legal(value) for key, value in part.items()}
+        case list() | tuple():
+            return [_legal(value) for value in part]
+    return part
+
+
 def to_svg(spec: Spec, number: int) -> str:
     """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page.
 
     Raise FleetmarkError if vl-convert is not installed.
     """
     vl_convert = required("vl_convert", "charts", "a chart")
-    svg: str = vl_convert.vegalite_to_svg(
-        {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
-    )
+    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
+    svg: str = vl_convert.vegalite_to_svg(_legal(whole))
     svg = _ROLES.sub("", _LABELLED.sub(_titled, svg))
     for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg))):  # ids continue across charts
         svg = svg.replace(f' id="{name}"', f' id="c{number}-{i}"').replace(f"#{name})", f"#c{number}-{i})")

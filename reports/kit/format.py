@@ -146,7 +146,6 @@ def moment(iso: str) -> str:
 # --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------
 
 FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
-CV_FORM = "[>=0.0995]0%;[>=0.00995]0.0%;0.00%"
 ROUNDING = 1e-6  # what is this much above a whole number counts as that number
 
 

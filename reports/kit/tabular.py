@@ -165,13 +165,15 @@ class Tabular:
 
 
 class LazyRows(Sequence[Row]):
-    """Rows that are computed whenever they are read, in order. ``size``: their number, or an upper bound."""
+    """Rows that are computed whenever they are read, in order. ``size``: their number, or an upper bound; or a
+    function that returns it.
+    """
 
-    def __init__(self, make: Callable[[], Iterable[Row]], size: int) -> None:
+    def __init__(self, make: Callable[[], Iterable[Row]], size: int | Callable[[], int]) -> None:
         self.make, self.size = make, size
 
     def __len__(self) -> int:
-        return self.size
+        return self.size if isinstance(self.size, int) else self.size()
 
     @overload
     def __getitem__(self, number: int) -> Row: ...

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
+from openpyxl.utils import column_index_from_string
+from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.base.text import Message
 from fleetmark.planner.equivalence import compare
@@ -318,3 +321,24 @@ def test_fixed_text_is_in_the_readers_language(books: Mapping[str, bytes]) -> No
     assert "BETTER" in sheets["CLASSES"].values() and "better" not in sheets["CLASSES"].values()
     assert TITLE in sheets["BENCHMARKS"].values() and "new" in sheets["CLASSES"].values()
     assert any('"BETTER"' in f for f in formulas(books["shouting"])["CLASSES"].values())
+
+
+def test_workings_are_not_printed_and_verdicts_keep_their_colours(books: Mapping[str, bytes]) -> None:
+    """The colours are rules about the words that formulas give, so they follow an edited input."""
+    read = openpyxl.load_workbook(io.BytesIO(books["apart"]))
+    for name in ("Classes", "Benchmarks"):
+        heads, rows = table(books["apart"], name)
+        last = range_boundaries(str(read[name].print_area).split("!")[1].replace("$", ""))[2]
+        working = min(column_index_from_string(heads[head]) for head in ("hosts, baseline", "hosts, candidate"))
+        assert last == working - 1, name
+        rules = [
+            (rule.formula[0], where)
+            for where, given in read[name].conditional_formatting._cf_rules.items()
+            for rule in given
+        ]
+        column = heads["verdict"]
+        assert {formula.split("=")[1] for formula, _ in rules} == {'"better"', '"worse"', '"cannot tell"'}
+        assert all(str(where.sqref) == f"{column}5:{column}{4 + len(rows)}" for _, where in rules)
+        assert all(formula.startswith(f"{column}5=") for formula, _ in rules)
+        words = {cells.get(column) for cells in rows}
+        assert "better" in words

@@ -17,10 +17,11 @@ from fleetmark.base.text import message
 from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.formats import csv as csv_format
 from fleetmark.reports.formats import html, markdown
-from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Finding, Note, Section, Tile
 from fleetmark.reports.kit.language import language
 from fleetmark.reports.kit.layout import address, column_of, sheet_columns, span
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantity, share, times
 from tests.reports import rendered
 from tests.reports.kinds import KINDS

@@ -330,3 +330,10 @@ def test_links_from_the_cpu_are_a_map_of_one_row() -> None:
     (chart_,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), in_chinese)
     encoding = chart_.spec()["layer"][0]["encoding"]
     assert (encoding["y"]["title"], encoding["x"]["title"]) == ("来源", "目标")
+
+
+@pytest.mark.parametrize("name", ["a\ufffeb", "a\uffffb", "a\x00b", "a\x1bb", "a\ud800b"])
+def test_a_name_with_characters_that_xml_forbids_is_drawn(name: str) -> None:
+    x, y = {"field": "x", "type": "nominal"}, {"field": "y", "type": "quantitative"}
+    spec = {"data": {"values": [{"x": name, "y": 1}]}, "mark": "bar", "encoding": {"x": x, "y": y}}
+    assert "a\ufffdb" in "".join(ET.fromstring(charts.to_svg(spec, 1)).itertext())

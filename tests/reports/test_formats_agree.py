@@ -165,8 +165,3 @@ def test_capacity_is_one_figure(plan: Answer) -> None:
 )
 def test_a_figure_and_its_form_round_alike(value: float, text: str) -> None:
     assert fmt.figure(value) == text == shown(value, fmt.FIGURE_FORM)
-
-
-@pytest.mark.parametrize("cv", [0.0042, 0.00994, 0.0123, 0.0512, 0.0994, 0.31])
-def test_a_variation_and_its_form_round_alike(cv: float) -> None:
-    assert fmt.percent(cv) == shown(cv, fmt.CV_FORM)

@@ -271,6 +271,13 @@ def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
         assert any(where in rule.sqref for rule in tab.data_validations.dataValidation), name
     solver = read["Purchase plan"]["C6"]
     assert solver.fill.fgColor.rgb == "FFE2EFDA"
+    assert str(read["Purchase plan"].print_area).endswith("$I$68")  # without the workings below
+    rules = read["Checks"].conditional_formatting
+    assert {rule.formula[0] for area in rules for rule in area.rules} == {"D5=FALSE", "D5=TRUE"}
+    colours = {
+        tab.title: tab.sheet_properties.tabColor.rgb[2:] for tab in read.worksheets if tab.sheet_properties.tabColor
+    }
+    assert (colours["Inputs"], colours["Purchase plan"], colours["Checks"]) == ("BF9000", "70AD47", "0072B2")
     texts = [str(c.value) for c in read["Readme"]["B"] if c.value]
     assert "sha256 0011" in [c.value for c in read["Provenance"]["B"]]
     assert "fleetmark plan demand.yml" in texts

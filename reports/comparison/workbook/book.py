@@ -25,9 +25,10 @@ from fleetmark.reports.comparison.workbook.grid import Grid, Say, figure, grid, 
 from fleetmark.reports.comparison.workbook.hosts import LOGS
 from fleetmark.reports.comparison.workbook.sources import sources
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.format import ROUNDING
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import INTEGER, RATIO
 from fleetmark.workloads.declared import in_percent

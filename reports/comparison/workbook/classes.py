@@ -20,7 +20,8 @@ from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.comparison.workbook import ratios
 from fleetmark.reports.comparison.workbook.grid import FIRST_COLUMN, Grid, Say, cells, figure, quoted
 from fleetmark.reports.comparison.workbook.hosts import LOGS
-from fleetmark.reports.kit.charts import Chart, Native
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular
 from fleetmark.reports.kit.workbook import INTEGER, LOG, PERCENT, RATIO
 

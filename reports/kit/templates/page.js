@@ -148,7 +148,7 @@ function shown(row) {
 function apply() {
   let count = 0, of = 0;
   const chosen = terms.length > 0 || byId("doubt")?.value === "doubt";
-  for (const row of all(".ratios tbody tr:not(.head), .figures tbody tr, .tabular tbody tr:not(.head)")) {
+  for (const row of all(".tabular tbody tr:not(.head)")) {
     row.hidden = !shown(row);
     of += 1;
     count += !row.hidden;

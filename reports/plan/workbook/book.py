@@ -6,15 +6,16 @@ change; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import INTEGER, PRICE
 from fleetmark.planner.capacity.question import KINDS
-from fleetmark.reports.kit.charts import COLOURS, Chart, Native, Series
+from fleetmark.reports.kit.charts import COLOURS, Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
-from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.kit.native import Native, Series
+from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.model import PlanView
 from fleetmark.reports.plan.workbook import checks, inputs, limits, money, sensitivity, stock
@@ -22,6 +23,7 @@ from fleetmark.reports.plan.workbook.cells import across, down, live, names, num
 from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Numbers
 
+Limits = Callable[[], Sequence[checks.Check]]  # the limits of a plan, worked out when a workbook asks for them
 _GUIDE: Sequence[tuple[Cell, Message]] = (
     (
         Cell(message("input: edit it"), is_input=True),
@@ -76,7 +78,7 @@ _GUIDE: Sequence[tuple[Cell, Message]] = (
 def sections(v: PlanView, say: Say) -> Iterator[Section]:
     """Yield the tabs. ``say``: translates the words in formulas."""
     n = Numbers(v.question, v.plan)
-    limits_of_plan = _Checks(n)
+    limits_of_plan = cache(lambda: list(checks.every(n)))
     yield _tab(
         "now",
         message("Plan"),
@@ -146,7 +148,7 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
     yield from _results(v, n, limits_of_plan)
 
 
-def _results(v: PlanView, n: Numbers, limits_of_plan: _Checks) -> Iterator[Section]:
+def _results(v: PlanView, n: Numbers, limits_of_plan: Limits) -> Iterator[Section]:
     yield _tab(
         "sizing",
         message("Sizing"),
@@ -227,7 +229,7 @@ def _results(v: PlanView, n: Numbers, limits_of_plan: _Checks) -> Iterator[Secti
         "checks",
         message("Checks"),
         message("Every limit of the plan: by how much it is kept (below 0: broken), period by period."),
-        (checks.table(n, limits_of_plan.listed),),
+        (checks.table(n, limits_of_plan),),
     )
 
 
@@ -235,22 +237,9 @@ def _tab(key: str, title: Message, note: Message, exhibits: Iterable[Exhibit]) -
     return Section(f"tab-{key}", title, (Note(note), *exhibits), ("xlsx",), is_sheet=True)
 
 
-class _Checks:
-    """The limits of a plan, which are worked out when a workbook asks for them."""
-
-    def __init__(self, n: Numbers) -> None:
-        self.n = n
-
-    @cached_property
-    def listed(self) -> list[checks.Check]:
-        """Return every limit."""
-        return list(checks.every(self.n))
-
-
-def _now(v: PlanView, n: Numbers, limits_of_plan: _Checks, say: Say) -> Tabular:
+def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
     """Return the plan under the inputs as they are."""
     q = v.question
-    broken = sum(not check.is_kept for check in limits_of_plan.listed)
     yes, no = say(message("all are kept")), say(message("are not kept: see Checks"))
     last = f"p{n.periods - 1}!{len(n.pairs) - 1}"
     count = f"COUNTIF({down('checks', 'kept')},FALSE)"
@@ -258,38 +247,48 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: _Checks, say: Say) -> Tabular:
     kept = (("{value}=" + literal(yes), "good"), ("ISNUMBER(FIND(" + literal(no) + ",{value}))", "bad"))
     servers = message("servers")
     hint = message("a tolerance: a number, 0 to 1")
-    rows: list[tuple[Cell, Cell, Cell]] = [
-        (Cell(message("limits")), live(limit, f"{broken} {no}" if broken else yes), Cell()),
-        (
-            Cell(message("present value")),
-            live("total_present_value", n.total, PRICE, tone="strong"),
-            Cell(q.currency),
-        ),
-        *(
+
+    def rows() -> Iterator[Row]:
+        broken = sum(not check.is_kept for check in limits_of_plan())
+        yield from (
+            (Cell(message("limits")), live(limit, f"{broken} {no}" if broken else yes), Cell()),
             (
-                Cell(label),
-                live(f"SUM([{key}!p0!0:{last}])" if n.pairs else "0", values.sum(), INTEGER, tone="strong"),
-                Cell(servers),
-            )
-            for key, label, values in (
-                ("buy", message("servers to order"), n.buy),
-                ("retire", message("servers to retire"), n.retire),
-            )
-        ),
-        (
-            Cell(message("tolerance of limits")),
-            Cell(
-                "", checks.TOLERANCE, is_input=True, limits=(0, 1), hint=hint, name="checks_tolerance", form="0.0E+00"
+                Cell(message("present value")),
+                live("total_present_value", n.total, PRICE, tone="strong"),
+                Cell(q.currency),
             ),
-            Cell(message("share of the limit, of 1 where it is less")),
-        ),
-    ]
+            *(
+                (
+                    Cell(label),
+                    live(f"SUM([{key}!p0!0:{last}])" if n.pairs else "0", values.sum(), INTEGER, tone="strong"),
+                    Cell(servers),
+                )
+                for key, label, values in (
+                    ("buy", message("servers to order"), n.buy),
+                    ("retire", message("servers to retire"), n.retire),
+                )
+            ),
+            (
+                Cell(message("tolerance of limits")),
+                Cell(
+                    "",
+                    checks.TOLERANCE,
+                    is_input=True,
+                    limits=(0, 1),
+                    hint=hint,
+                    name="checks_tolerance",
+                    form="0.0E+00",
+                ),
+                Cell(message("share of the limit, of 1 where it is less")),
+            ),
+        )
+
     columns = (
         *names(figure=message("figure")),
         numbers("value", message("value"), width=34, rules=kept),
         Column("unit", message("unit"), width=60),
     )
-    return Tabular("now", message("The plan now"), columns, rows)
+    return Tabular("now", message("The plan now"), columns, LazyRows(rows, 5))
 
 
 def _guide(v: PlanView) -> Tabular:

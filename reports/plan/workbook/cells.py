@@ -69,14 +69,20 @@ def periods(n: Numbers, form: str = "", key: str = "p", **more: Any) -> tuple[Co
 
 
 def grid(
-    key: str, title: str, columns: Sequence[Column], size: int, row: Callable[[int], Iterable[Cell]], **more: Any
+    key: str,
+    title: str,
+    columns: Sequence[Column],
+    size: int | Callable[[], int],
+    row: Callable[[int], Iterable[Cell]],
+    **more: Any,
 ) -> Tabular:
     """Return a table of ``size`` rows, which are made when they are read."""
 
     def rows() -> list[Row]:
-        return [tuple(row(i)) for i in range(size)]
+        return [tuple(row(i)) for i in range(len(lazy))]
 
-    return Tabular(key, title, tuple(columns), LazyRows(rows, size), **more)
+    lazy = LazyRows(rows, size)
+    return Tabular(key, title, tuple(columns), lazy, **more)
 
 
 def by_period(

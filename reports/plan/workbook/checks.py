@@ -49,8 +49,8 @@ class Check:
         return (self.least or 0.0) >= -TOLERANCE * max(1.0, self.size[1] or 0.0)
 
 
-def table(n: Numbers, checks: Sequence[Check]) -> Tabular:
-    """Return the table of the tab Checks."""
+def table(n: Numbers, checks: Callable[[], Sequence[Check]]) -> Tabular:
+    """Return the table of the tab Checks. ``checks`` is called when the table is read."""
     kept: tuple[tuple[str, str], ...] = (("{kept}=FALSE", "bad"), ("{kept}=TRUE", "good"))
     columns = (
         Column("kind", message("limit"), "name", width=44),
@@ -63,7 +63,7 @@ def table(n: Numbers, checks: Sequence[Check]) -> Tabular:
     )
 
     def row(i: int) -> Sequence[Cell]:
-        check = checks[i]
+        check = checks()[i]
         slacks = [live(formula, value) for formula, value in check.slack]
         span = f"{{p0}}:{{p{len(slacks) - 1}}}"
         size, scale = check.size
@@ -79,7 +79,7 @@ def table(n: Numbers, checks: Sequence[Check]) -> Tabular:
         )
 
     note = message("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit.")
-    return grid("checks", message("Checks"), columns, len(checks), row, notes=(note,))
+    return grid("checks", message("Checks"), columns, lambda: len(checks()), row, notes=(note,))
 
 
 def every(n: Numbers) -> Iterator[Check]:

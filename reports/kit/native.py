@@ -1,0 +1,42 @@
+"""Charts that a workbook draws itself, from its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """A chart that a workbook draws itself, below the table with the key ``table``.
+
+    ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
+    number format of the value axis.
+    """
+
+    kind: Literal["column", "bar"] = "column"
+    table: str = ""
+    category: str = ""
+    values: tuple[str, ...] = ()
+    rows: int = 0
+    ends: tuple[str, str] | None = None
+    axis: str = ""
+    series: tuple[Series, ...] = ()
+    form: str = "0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A series of a native chart. ``values``: its cells, as in formulas. ``colour``: none to lift those above it.
+
+    Areas and columns are stacked.
+    """
+
+    name: str
+    values: str
+    kind: Literal["area", "column", "line"]
+    colour: str = ""
+    dash: str = "solid"
+    transparency: int = 0
