@@ -111,7 +111,7 @@ def test_comparisons_and_plans_are_written_in_every_format(installed: Path, tmp_
     (tmp_path / "demand.yml").write_text(demands.SMALL)
     words = ["plan", "demand.yml", "--draws", "100", "--format", "json"]
     plan = json.loads(run(installed, tmp_path, *words, "--html", "p.html", "--pdf", "p.pdf", "--xlsx", "p.xlsx"))
-    assert plan["plan"]["buy"]
+    assert plan["plan"]["stock"]
     for name, text in (("c", answer), ("p", plan["summary"]["answer"])):
         assert text.split(";")[0][:40] in (tmp_path / f"{name}.html").read_text()
         assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF-")
