@@ -80,8 +80,8 @@ def questions() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "files"), [("suite", suites), ("plan-question", questions)])
 def test_files_that_users_write_meet_their_schema(name: str, files: Callable[[], Iterator[tuple[str, Any]]]) -> None:
-    found = {label: faults(name, document) for label, document in files()}
-    assert len(found) > 8 and {label: fault for label, fault in found.items() if fault} == {}
+    faults_by_file = {label: faults(name, document) for label, document in files()}
+    assert len(faults_by_file) > 8 and {label: fault for label, fault in faults_by_file.items() if fault} == {}
 
 
 def test_the_questions_here_are_valid_for_the_planner_too() -> None:
@@ -156,9 +156,9 @@ def test_a_report_with_roofs_and_a_diagnosis_of_every_kind_meet_their_schema(tmp
 
 def broken(name: str, document: Any, key: str) -> list[str]:
     """Return what the schema says of ``document`` without ``key``."""
-    less = copy.copy(document)
-    del less[key]
-    return faults(name, less)
+    without = copy.copy(document)
+    del without[key]
+    return faults(name, without)
 
 
 BROKEN: list[tuple[str, Callable[[], Any]]] = [

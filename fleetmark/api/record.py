@@ -357,12 +357,12 @@ def _matching(column: str, patterns: Names, known: Iterable[str]) -> list[str]:
     names = sorted(set(known))
     matches: dict[str, None] = {}
     for pattern in _listed(patterns):
-        found = [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
-        if not found:
+        matched = [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+        if not matched:
             some = ", ".join(names[:_MOST_SHOWN]) or "none"
             more = ", …" if len(names) > _MOST_SHOWN else ""
             raise FleetmarkError(
                 f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{more}"
             )
-        matches |= dict.fromkeys(found)
+        matches |= dict.fromkeys(matched)
     return list(matches)
