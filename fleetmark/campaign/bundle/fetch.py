@@ -205,8 +205,8 @@ def _closure(config: Path, names: Sequence[str]) -> dict[str, str]:
 
 def _records(config: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the records of the package lists by name; ``names`` are packages, or PACKAGE=VERSION."""
-    done = _run(["apt-cache", "-c", str(config), "show", "--no-all-versions", *names])
-    records = {}
+    done = _run(["apt-cache", "-c", str(config), "show", "-o", "APT::Cache::AllVersions=false", *names])
+    records: dict[str, str] = {}
     for record in done.stdout.split("\n\n"):
         if match := re.search(r"^Package: (\S+)$", record, re.MULTILINE):
             records.setdefault(match[1], record.strip() + "\n")
