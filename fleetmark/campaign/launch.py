@@ -18,6 +18,7 @@ from typing import Any
 from fleetmark.base import extensions
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, git_credentials, redact, redacted
+from fleetmark.campaign.bundle import unpack
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 from fleetmark.hosts.ansible_cfg import config_variable
@@ -37,13 +38,14 @@ def launch(
     credentials: Mapping[str, str],
     on_event: OnEvent,
     cancelled: Callable[[], bool],
+    bundle: Path | None = None,
 ) -> str | None:
     """Run the playbook on the hosts of ``jobs``. Return Ansible's error message if the playbook could not run at all.
 
     ``variables``: variables by host, added to those of ``inventory``; ``credentials``: the secrets that
     ``redact.conceal`` removed. Ansible reads them from files that only this user can read. ``on_event`` gets
     ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error} and
-    ``unreachable`` {error}.
+    ``unreachable`` {error}. ``bundle``: a bundle, from which roles take sources and hosts take packages.
     """
     import ansible_runner
 
@@ -56,10 +58,19 @@ def launch(
             "fm_secrets": _write(private / "secrets.json", json.dumps(access(credentials))),
             "fm_git_credentials": _write(private / "git-credentials", git_credentials(credentials)),
         }
+        packages: Mapping[str, tuple[str, str]] = {}
+        if bundle:
+            try:
+                packages = unpack(bundle, private / "bundle")
+            except (FleetmarkError, OSError) as error:
+                return f"--bundle: {error}"
+            environment["XDG_CACHE_HOME"] = str(private / "bundle")  # where the role source looks first
         host_variables = {}
         for number, (name, job) in enumerate(jobs.items()):
             file = _write(private / f"job{number}.json", json.dumps(job))
-            host_variables[name] = {**variables[name], **secrets, "fm_job": file}
+            archive, digest = packages.get(variables[name].get("fm_distribution", ""), ("", ""))
+            bundled = {"fm_bundle": archive, "fm_bundle_sha256": digest}
+            host_variables[name] = {**variables[name], **secrets, **bundled, "fm_job": file}
         ours = {"fleetmark_run": {"hosts": _untemplated(host_variables)}}
         hosts = _write(private / "fleetmark.yml", json.dumps(ours))
         done = ansible_runner.run(

@@ -15,6 +15,7 @@ from fleetmark.base import extensions
 from fleetmark.base.redact import conceal
 from fleetmark.base.user import user_name
 from fleetmark.campaign.adaptive import Until
+from fleetmark.campaign.bundle import check
 from fleetmark.campaign.resumed.scheduled import host_entry
 from fleetmark.campaign.schedule import Settings
 from fleetmark.campaign.turns import Turns
@@ -56,6 +57,7 @@ class Options:
     shared: Path | None = None
     at_once: tuple[str, ...] = ()
     trial: Trial | None = None
+    bundle: Path | None = None
 
     @property
     def turns(self) -> Turns:
@@ -64,6 +66,11 @@ class Options:
     def check_turns(self) -> None:
         """Raise FleetmarkError if a limit given with --at-once is invalid."""
         Turns.parse(self.at_once)
+
+    def check_bundle(self) -> None:
+        """Raise FleetmarkError if the bundle given with --bundle is damaged, or is no bundle."""
+        if self.bundle:
+            check(self.bundle)
 
     @property
     def rounds(self) -> int | None:
@@ -145,8 +152,8 @@ def command_of(options: Options, seed: int) -> list[str]:
             words += ["--set", f"{workload}.{parameter}={value}"]
     if options.slurm:
         words += ["--slurm", *options.slurm.words()]
-    if options.shared:
-        words += ["--shared", str(options.shared)]
+    for option, path in (("--shared", options.shared), ("--bundle", options.bundle and options.bundle.resolve())):
+        words += [option, str(path)] if path else []
     for bound in options.at_once:
         words += ["--at-once", bound]
     for extension in extensions.chosen():

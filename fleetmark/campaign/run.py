@@ -19,6 +19,7 @@ from fleetmark.base.signature import is_signed, key_problem, sign
 from fleetmark.base.text import count
 from fleetmark.campaign import slurm
 from fleetmark.campaign.adaptive import Adaptive
+from fleetmark.campaign.bundle import distribution_of
 from fleetmark.campaign.drive import Drive, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
@@ -64,6 +65,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     Raise FleetmarkError before contacting any host if the options are invalid.
     """
     options.check_turns()
+    options.check_bundle()
     suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # raises for invalid settings
@@ -143,6 +145,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
     ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
     """
+    options.check_bundle()
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
     if options.parent not in ("", archive.campaign().get("parent")):
@@ -445,7 +448,9 @@ def _start_all(
         lacking = {name: jobs[name] for name in hosts}
         drive.launch(
             hosts,
-            lambda hear: launch(options.inventory, variables, lacking, credentials, hear, lambda: drive.abandoned),
+            lambda hear: launch(
+                options.inventory, variables, lacking, credentials, hear, lambda: drive.abandoned, options.bundle
+            ),
         )
 
     lacking = [name for name in jobs if variables[name]["fm_deploy"]]
@@ -479,6 +484,7 @@ def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], s
         "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],
         "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
+        "fm_distribution": distribution_of(facts),
         "fm_python": facts.python,
         "fm_become": host.become and not reach.is_root,  # root needs no sudo, but Ansible would still require it
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ import typer
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
+from fleetmark.cli import bundle as cli_bundle
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
@@ -37,6 +38,7 @@ from fleetmark.cli.common import (
     beside,
     interruptible,
     say_what_is_left_out,
+    settings_from,
 )
 from fleetmark.cli.help import FIRST_DAY, App
 from fleetmark.cli.roots import results
@@ -131,6 +133,7 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="With --resume: also run failed and invalid steps again.")
     ] = False,
+    bundle: cli_bundle.BundleFile = None,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
     connect_timeout: Timeout = None,
     patience: Annotated[float, typer.Option(help="Seconds without news from a host before it counts as lost.")] = 120.0,
@@ -221,7 +224,7 @@ def run(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
         limit=limit,
-        settings=_settings(set_ or []),
+        settings=settings_from(set_ or []),
         repeats=repeats,
         seed=seed,
         become=become,
@@ -232,6 +235,7 @@ def run(
         slurm=request if slurm else None,
         shared=shared,
         at_once=tuple(at_once or ()),
+        bundle=bundle,
     )
     _refuse_plan(dry_run, resume, as_)
     documents = files(output, lang)
@@ -291,18 +295,6 @@ def _until(text: str, minimum: int | None, maximum: int) -> Any:
     if minimum and minimum > maximum:
         raise FleetmarkError(f"--repeats {minimum} is more than --max-repeats {maximum}")
     return Until(ci, max(6, minimum or min(10, maximum)), maximum)
-
-
-def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return settings such as ``fio.size=4GiB`` by workload. The manifests check the values later."""
-    settings: dict[str, dict[str, str]] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        workload, dot, parameter = name.partition(".")
-        if not (equals and dot and workload and parameter):
-            raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
-        settings.setdefault(workload, {})[parameter] = value
-    return settings
 
 
 app.command(rich_help_panel=COMPARE)(cli_reports.report)
@@ -406,7 +398,7 @@ def hosts(
         survey.show_nodes(survey.nodes(partition), as_.value, console, chosen_files)
         raise typer.Exit(OK)
     with interruptible("nothing was changed anywhere"):
-        chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        chosen = (tuple(inventory or ()), limit, suite, settings_from(set_ or []), become)
         entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
     survey.show(entries, as_.value, console, chosen_files)
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
@@ -431,4 +423,5 @@ app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
+app.command(rich_help_panel=MEASURE)(cli_bundle.bundle)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)

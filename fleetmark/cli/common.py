@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -130,3 +130,15 @@ def interruptible(advice: str) -> Iterator[None]:
     except KeyboardInterrupt:
         Terminal(stderr=True).print(f"fleetmark: interrupted; {advice}", soft_wrap=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def settings_from(words: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return settings such as ``fio.size=4GiB`` by workload. The manifests check the values later."""
+    settings: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        workload, dot, parameter = name.partition(".")
+        if not (equals and dot and workload and parameter):
+            raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
+        settings.setdefault(workload, {})[parameter] = value
+    return settings

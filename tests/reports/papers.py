@@ -35,6 +35,8 @@ def compared(root: Path, name: str = "{gen}{n}", sides: tuple[str, ...] = ("old"
                 if other != host:
                     measured[host, Bench(*NET, subject=f"{host}>{other}")] = [1e9 * factor]
     record(root, "20261101T000000-a", labels, measured)
-    answer = comparing.compare(comparing.Question(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]]), turn=True)
+    answer = comparing.compare(
+        comparing.Question(root=root, baseline=f"gen={sides[0]}", candidates=[f"gen={s}" for s in sides[1:]]), turn=True
+    )
     together, parts = evidence.gather(root, answer, ["fleetmark", "compare", "-b", "gen=old"], "2026-11-21T00:00:00Z")
     return with_evidence(answer, together, parts)

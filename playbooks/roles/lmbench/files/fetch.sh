@@ -87,14 +87,16 @@ Acquire::IndexTargets::deb::CNF::DefaultEnabled "false";
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 EOC
+# With a bundle, its packages are apt's only source, and this script leaves that as it is.
+case ${APT_CONFIG:-} in */bundle/*) bundled=yes && : >"$work/apt.conf" ;; *) bundled= ;; esac
 apt() { apt-get -q -c "$work/apt.conf" "$@" </dev/null >>"$work/said" 2>&1; }
 
 # fetch COMPONENTS PACKAGE...: into $work, from sources of those components.
 fetch() {
     components=$1
     shift
-    write_sources
-    grep -qs . "$work"/sources/* || fail "this host's apt sources have no entry for ${suite:-its release} with main:" \
+    [ -n "$bundled" ] || write_sources
+    [ -n "$bundled" ] || grep -qs . "$work"/sources/* || fail "this host's apt sources have no entry for ${suite:-its release} with main:" \
         "put $component where apt finds it, $instead"
     apt update || echo "W: some source did not answer" >>"$work/said" # it may not matter: the download decides
     (cd "$work" && apt download "$@")

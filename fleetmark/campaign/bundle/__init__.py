@@ -1,0 +1,157 @@
+"""Bundles: one file with everything that a run without a network fetches, each part pinned by its SHA-256.
+
+A bundle is an uncompressed tar. Its first member is ``bundle.json`` (``Contents``); the others are regular files:
+
+    sources/NAME                  a source, under the name that the role ``source`` looks for in its cache
+    packages/TARGET-MACHINE.tar   distribution packages and their index, such as packages/debian12-x86_64.tar
+    wheels/NAME.whl               Python packages for a controller
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+
+SCHEMA: Literal["fleetmark/bundle/1"] = "fleetmark/bundle/1"
+INDEX = "bundle.json"
+MAX_INDEX = 4 << 20  # bytes
+MAX_ENTRIES = 10_000
+_BLOCK = 1 << 20
+_SHA256 = r"[0-9a-f]{64}"
+_PATH = (
+    rf"^(sources/([0-9a-f]{{40}}\.tar|{_SHA256}-[A-Za-z0-9._+~%-]{{1,150}})"
+    r"|packages/[a-z0-9.]{1,32}-[A-Za-z0-9_]{1,32}\.tar|wheels/[A-Za-z0-9._+!-]{1,200}\.whl)$"
+)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Entry(_Part):
+    """Describe a file of a bundle. ``origin``: where it came from, without credentials; ``bytes``: its size."""
+
+    path: Annotated[str, Field(pattern=_PATH)]
+    sha256: Annotated[str, Field(pattern=f"^{_SHA256}$")]
+    bytes: Annotated[int, Field(ge=0)]
+    origin: Annotated[str, Field(max_length=4000)] = ""
+
+
+class Contents(_Part):
+    """List what a bundle has. ``targets``: distributions; ``missing``: sentences about what it could not collect."""
+
+    schema_: Annotated[Literal["fleetmark/bundle/1"], Field(alias="schema")] = SCHEMA
+    fleetmark: str
+    created: str
+    suite: str
+    targets: tuple[str, ...]
+    entries: Annotated[tuple[Entry, ...], Field(max_length=MAX_ENTRIES)]
+    missing: tuple[str, ...] = ()
+
+
+def target_of(system: str) -> str:
+    """Return the short name of a distribution: ``Debian GNU/Linux 12 (bookworm)`` is ``debian12``; empty if unknown.
+
+    ``system``: PRETTY_NAME of /etc/os-release. Only Ubuntu's minor releases differ in their packages.
+    """
+    match = re.match(r"([A-Za-z]+)\b\D*(\d+)(\.\d+)?", system)
+    if not match:
+        return ""
+    name = {"red": "rhel", "almalinux": "alma"}.get(match[1].lower(), match[1].lower())
+    return name + match[2] + (match[3] or "" if name == "ubuntu" else "")
+
+
+def distribution_of(facts: Facts) -> str:
+    """Return the name under which a bundle has the packages for a host, such as ``debian12-x86_64``."""
+    return f"{target_of(facts.os or '')}-{facts.cpu.arch or ''}"
+
+
+def check(file: Path) -> Contents:
+    """Return what a bundle has, after every hash, size and name in it has been checked.
+
+    Raise FleetmarkError if the file is no bundle, damaged, or has anything that its index does not list.
+    """
+    return _read(file, None)
+
+
+def unpack(file: Path, folder: Path) -> dict[str, tuple[str, str]]:
+    """Check a bundle again, and write its sources and packages below ``folder``, which is new.
+
+    Sources get the names under ``folder/fleetmark`` that the role ``source`` has for them if ``folder`` is the cache.
+    Return path and SHA-256 of each archive of packages by distribution, such as ``debian12-x86_64``.
+    """
+    folder.mkdir(mode=0o700)
+    (folder / "fleetmark").mkdir(mode=0o700)
+    contents = _read(file, folder / "fleetmark")
+    packages = [entry for entry in contents.entries if entry.path.startswith("packages/")]
+    return {Path(e.path).stem: (str(folder / "fleetmark" / Path(e.path).name), e.sha256) for e in packages}
+
+
+def _read(file: Path, folder: Path | None) -> Contents:
+    try:
+        with file.open("rb") as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
+            members = iter(tar)
+            contents = _index(tar, next(members, None), file)
+            left = {entry.path: entry for entry in contents.entries}
+            if len(left) < len(contents.entries):
+                raise FleetmarkError(f"{file}: a bundle lists each file once; collect it again")
+            for member in members:
+                entry = left.pop(member.name, None)
+                if entry is None or not member.isreg() or member.size != entry.bytes:
+                    raise FleetmarkError(f"{file}: {member.name[:200]!r} is not as {INDEX} lists it; collect it again")
+                _take(tar, member, entry, file, folder)
+    except (tarfile.TarError, EOFError) as error:
+        raise FleetmarkError(f"{file}: no bundle, or cut off ({error}); collect it again") from error
+    if left:
+        raise FleetmarkError(f"{file}: {min(left)} is missing; collect it again")
+    return contents
+
+
+def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> Contents:
+    if member is None or member.name != INDEX or not member.isreg() or member.size > MAX_INDEX:
+        raise FleetmarkError(f"{file}: no bundle: its first file is not {INDEX}; write one by fleetmark bundle")
+    text = tar.extractfile(member)
+    assert text is not None  # a regular file
+    try:
+        contents = Contents.model_validate_json(text.read())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise FleetmarkError(f"{file}: {INDEX}: {place}: {first['msg']}; collect it again") from error
+    for entry in contents.entries:
+        name = entry.path.rpartition("/")[2]
+        if entry.path.startswith("sources/") and not re.match(rf"[0-9a-f]{{40}}\.tar$|{entry.sha256}-", name):
+            raise FleetmarkError(f"{file}: {entry.path}: its name has another SHA-256 than {entry.sha256}")
+    return contents
+
+
+def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry, file: Path, folder: Path | None) -> None:
+    """Read a member whole, check its SHA-256, and write it into ``folder`` if a run needs it there."""
+    source = tar.extractfile(member)
+    assert source is not None  # a regular file
+    wanted = folder if folder and not entry.path.startswith("wheels/") else None
+    digest = hashlib.sha256()
+    with _new(wanted / member.name.rpartition("/")[2]) if wanted else contextlib.nullcontext() as out:
+        while block := source.read(_BLOCK):
+            digest.update(block)
+            if out:
+                out.write(block)
+    if digest.hexdigest() != entry.sha256:
+        raise FleetmarkError(f"{file}: {entry.path} has sha256 {digest.hexdigest()}, not {entry.sha256}; copy it again")
+
+
+@contextlib.contextmanager
+def _new(path: Path) -> Iterator[IO[bytes]]:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as out:
+        yield out

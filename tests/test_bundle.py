@@ -1,0 +1,175 @@
+"""Bundles are checked before anything of them is used, and everything that a role fetches is pinned."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign.bundle import SCHEMA, check, target_of, unpack
+from fleetmark.campaign.bundle.wanted import checksum_of, wanted
+from fleetmark.workloads import load, load_suite, names
+
+ROOT = Path(__file__).parents[1]
+CONTENT = b"int main(void) { return 0; }\n"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+PATH = f"sources/{SHA256}-stream.c"
+
+
+def entry(**fields: Any) -> dict[str, Any]:
+    return {"path": PATH, "sha256": SHA256, "bytes": len(CONTENT), **fields}
+
+
+def member(name: str = PATH, content: bytes = CONTENT, **fields: Any) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in fields.items():
+        setattr(info, key, value)
+    return info, content
+
+
+def bundle(folder: Path, entries: list[dict[str, Any]], *members: tuple[tarfile.TarInfo, bytes], **index: Any) -> Path:
+    head = {"schema": SCHEMA, "fleetmark": "1", "created": "now", "suite": "quick", "targets": ["debian12"], **index}
+    text = json.dumps({**head, "entries": entries}).encode()
+    file = folder / "bundle.tar"
+    with tarfile.open(file, "w") as tar:
+        for info, content in (member("bundle.json", text), *members):
+            tar.addfile(info, io.BytesIO(content))
+    return file
+
+
+def test_a_source_lies_where_the_role_looks_for_it(tmp_path: Path) -> None:
+    file = bundle(tmp_path, [entry()], member())
+    assert [e.path for e in check(file).entries] == [PATH]
+    assert unpack(file, tmp_path / "out") == {}
+    assert (tmp_path / "out/fleetmark" / PATH.removeprefix("sources/")).read_bytes() == CONTENT
+
+
+def test_packages_are_found_by_distribution(tmp_path: Path) -> None:
+    path = "packages/debian12-x86_64.tar"
+    file = bundle(tmp_path, [entry(path=path)], member(path))
+    found = unpack(file, tmp_path / "out")
+    assert found == {"debian12-x86_64": (str(tmp_path / "out/fleetmark/debian12-x86_64.tar"), SHA256)}
+
+
+LINKS = [
+    {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd", "size": 0},
+    {"type": tarfile.LNKTYPE, "linkname": "bundle.json", "size": 0},
+    {"type": tarfile.FIFOTYPE, "size": 0},
+    {"type": tarfile.DIRTYPE, "size": 0},
+]
+HOSTILE = {
+    "another content": ([entry()], [member(content=CONTENT.replace(b"0", b"1"))], "has sha256"),
+    "another size": ([entry()], [member(content=CONTENT + b" ")], "is not as bundle.json lists it"),
+    "not listed": ([], [member()], "is not as bundle.json lists it"),
+    "listed, not there": ([entry()], [], "is missing"),
+    "twice in the tar": ([entry()], [member(), member()], "is not as bundle.json lists it"),
+    "twice in the index": ([entry(), entry()], [member()], "lists each file once"),
+    "a name that leads out": ([entry(path="sources/../../x")], [member("sources/../../x")], "entries.0.path"),
+    "a whole path": ([entry(path="/etc/cron.d/x")], [member("/etc/cron.d/x")], "entries.0.path"),
+    "a name with another hash": (
+        [entry(path=f"sources/{'0' * 64}-stream.c")],
+        [member(f"sources/{'0' * 64}-stream.c")],
+        "its name has another SHA-256",
+    ),
+    "an unknown key": ([entry(run="x")], [member()], "entries.0.run"),
+    **{f"type {link['type']!r}": ([entry(bytes=0)], [member(content=b"", **link)], "is not as") for link in LINKS},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_bundle_with_anything_else_is_refused(case: str, tmp_path: Path) -> None:
+    entries, members, sentence = HOSTILE[case]
+    file = bundle(tmp_path, entries, *members)
+    for read in (lambda: check(file), lambda: unpack(file, tmp_path / "out")):
+        with pytest.raises(FleetmarkError, match=re.escape(sentence)) as error:
+            read()
+        assert "\n" not in str(error.value)
+    assert not [p for p in tmp_path.rglob("*") if p.is_symlink()]
+    assert {p.parent for p in tmp_path.rglob("*") if p.is_file()} <= {tmp_path, tmp_path / "out/fleetmark"}
+
+
+def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x"
+    for content in (b"", b"hello", b"\0" * 20_000, b"\x1f\x8b" + b"x" * 2000):
+        file.write_bytes(content)
+        with pytest.raises(FleetmarkError, match=r"no bundle"):
+            check(file)
+    whole = bundle(tmp_path, [entry()], member()).read_bytes()
+    file.write_bytes(whole[: whole.index(CONTENT) + 4])
+    with pytest.raises(FleetmarkError, match=r"cut off|is missing|has sha256"):
+        check(file)
+    with pytest.raises(FleetmarkError, match="no bundle: its first file"):
+        with tarfile.open(file, "w") as tar:
+            info, content = member("bundle.json", b" " * ((4 << 20) + 1))
+            tar.addfile(info, io.BytesIO(content))
+        check(file)
+
+
+@pytest.mark.parametrize(
+    ("system", "target"),
+    [
+        ("Debian GNU/Linux 12 (bookworm)", "debian12"),
+        ("Ubuntu 24.04.1 LTS", "ubuntu24.04"),
+        ("Rocky Linux 9.4 (Blue Onyx)", "rocky9"),
+        ("AlmaLinux 9.5 (Teal Serval)", "alma9"),
+        ("Red Hat Enterprise Linux 9.6 (Plow)", "rhel9"),
+        ("Debian GNU/Linux trixie/sid", ""),
+        ("", ""),
+    ],
+)
+def test_distributions_have_short_names(system: str, target: str) -> None:
+    assert target_of(system) == target
+
+
+def tasks(node: Any) -> list[dict[str, Any]]:
+    found = [node] if isinstance(node, dict) else []
+    for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+        found += tasks(below)
+    return found
+
+
+def test_everything_a_role_fetches_is_pinned() -> None:
+    """A URL has a SHA-256 and a repository a full commit: in roles, and in the defaults of manifests."""
+    fetching = re.compile(r"\b(curl|wget|urlopen|urlretrieve|git clone)\b")
+    pairs = set()
+    for file in sorted((ROOT / "playbooks").rglob("*.yml")):
+        for task in tasks(yaml.safe_load(file.read_text())):
+            if "ansible.builtin.get_url" in task:
+                assert task["ansible.builtin.get_url"]["checksum"].startswith("sha256:{{ fm_sha256"), file
+            assert "ansible.builtin.uri" not in task and "ansible.builtin.git" not in task, file
+            if "fm_source" in task and file.parent.parent.name != "source":
+                pairs.add((file.parents[1].name, task["fm_source"], task["fm_sha256"]))
+    for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.sh")):
+        text = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
+        assert not fetching.search(text), f"{file} fetches by itself: use the role source"
+    for role, source, digest in pairs:
+        if match := re.fullmatch(r"\{\{ fm_params\.(\w+) \}\}", source):
+            assert digest.startswith(f"{{{{ fm_params.{checksum_of(load(role), match[1])}"), role
+    assert len(pairs) >= 5
+    for name in names():
+        manifest = load(name)
+        for key, parameter in manifest.parameters.items():
+            if parameter.type == "source":
+                assert not parameter.default, f"{name}.{key}: a default source has no pin"
+        if "git" in manifest.parameters:
+            assert re.fullmatch(r"[0-9a-f]{40}", str(manifest.parameters["commit"].default)), name
+
+
+def test_a_url_without_a_checksum_is_refused() -> None:
+    url = "https://example.org/linux-6.12.tar.xz"
+    settings = {"kernel_build": {"source": url}}
+    with pytest.raises(FleetmarkError, match=r"kernel_build\.source_sha256, its checksum"):
+        wanted(load_suite("kernel_build"), settings)
+    settings["kernel_build"]["source_sha256"] = SHA256.upper()
+    needs = wanted(load_suite("kernel_build"), settings)
+    assert [(d.url, d.sha256) for d in needs.downloads] == [(url, SHA256)]
+    assert wanted(load_suite("standard"), {}).packages["debian"][:3] == ("gcc", "libc6-dev", "fio")
