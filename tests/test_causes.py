@@ -54,7 +54,11 @@ def test_real_reasons_are_recognised() -> None:
 def test_hosts_are_grouped_by_cause_and_unknown_reasons_stay_apart() -> None:
     late = [(f"n{n}", f"10.0.0.{n} port 22 did not answer within 10 s") for n in range(40)]
     groups = by_cause([("a", "odd"), *late, ("b", "odder")])
-    assert [(len(hosts), why) for _, hosts, why in groups] == [(40, "no answer in time"), (1, "odd"), (1, "odder")]
+    assert [(len(hosts), reason) for _, hosts, reason in groups] == [
+        (40, "no answer in time"),
+        (1, "odd"),
+        (1, "odder"),
+    ]
 
 
 def test_names_are_abbreviated() -> None:

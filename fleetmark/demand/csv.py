@@ -61,6 +61,7 @@ _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
+_RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
 _ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings that are one cell
 
 
@@ -125,7 +126,8 @@ class Folder:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
             self.fault(Where(name, 1, twice), "is twice among the heads")
-        for lacking in [n for n in needed if n not in heads]:
+        renamed = {_RENAMED.get(name, {}).get(head) for head in heads}
+        for lacking in [n for n in needed if n not in heads and n not in renamed]:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
 
@@ -135,9 +137,9 @@ class Folder:
     def check_heads(self, name: str, heads: Sequence[str], columns: Sequence[str]) -> None:
         for head in heads:
             if head not in columns and not _latency(head):
-                self.fault(
-                    Where(name, 1, head), f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
-                )
+                now = _RENAMED.get(name, {}).get(head)
+                wrong = f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
+                self.fault(Where(name, 1, head), f"this column is now called {now}; rename it" if now else wrong)
 
     def put(self, doc: dict[str, Any], path: Path, place: Where, value: str) -> None:
         """Set ``value`` at ``path`` of the document, and record its place."""

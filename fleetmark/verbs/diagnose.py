@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.runtime import pasted
 from fleetmark.base.terminal import unwrapped
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
@@ -63,4 +64,4 @@ def brief(archive: Archive, console: Console) -> None:
     console.print()
     documents.show(report.brief(diagnosis), "table", console, Documents())
     if diagnosis.findings:
-        console.print(unwrapped(fmt.typed(command(archive.path.parent, "diagnose", archive.id)), "cyan"))
+        console.print(unwrapped(pasted(fmt.typed(command(archive.path.parent, "diagnose", archive.id))), "cyan"))
