@@ -15,7 +15,7 @@ import pytest
 from fleetmark.demand.csv import SHEETS
 from fleetmark.record import naming
 from fleetmark.verbs import plan, skeleton
-from tests.commands import refused, run
+from tests.commands import run
 from tests.fleets import campaign, usual
 from tests.records import TRIAD
 
@@ -55,18 +55,18 @@ def test_commands_can_be_pasted_where_the_program_is_not_on_the_path(tmp_path: P
     inventory = tmp_path / "hosts.ini"
     inventory.write_text("here ansible_connection=local\nn1 ansible_host=127.0.0.1 ansible_port=1\n")
     shown = typed(tmp_path, "run", "-i", "hosts.ini", "-s", "selftest", "--repeats", "1", PATH=HOME).stdout
-    (line,) = [line for line in shown.splitlines() if "--resume" in line]
-    program = line.split()[0]
-    assert program == str(FLEETMARK) and os.access(program, os.X_OK)
+    lines = [line for line in shown.splitlines() if line.startswith("  ") and "--resume" in line]
+    assert {line.split()[0] for line in lines} == {str(FLEETMARK)}
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "fleetmark").symlink_to(FLEETMARK)
     again = typed(tmp_path, "report", "last", PATH=f"{tmp_path}/bin:{HOME}").stdout
-    assert [line.split()[0] for line in again.splitlines() if "--resume" in line] == ["fleetmark"]
+    lines = [line for line in again.splitlines() if line.startswith("  ") and "--resume" in line]
+    assert {line.split()[0] for line in lines} == {"fleetmark"}
 
 
 def test_a_self_test_recommends_nothing_to_compare(tmp_path: Path) -> None:
     done = typed(tmp_path, "run", "-s", "selftest", "--repeats", "1")
-    assert done.returncode == 0 and "reference save" not in done.stdout and "compare" not in done.stdout
+    assert "uptime-1" in done.stdout and "reference save" not in done.stdout and "compare" not in done.stdout
     document = json.loads(typed(tmp_path, "report", "last", "--format", "json").stdout)
     assert "reference save" not in json.dumps(document)
 
@@ -86,9 +86,9 @@ def test_campaigns_as_sides_have_readable_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", ["80", "140"])
 def test_dates_of_campaigns_are_not_broken(width: str, tmp_path: Path) -> None:
     campaign(tmp_path / "r", {("a", TRIAD): [1e9]}, name="20261124T193326-standard-on-all-hosts-1227")
-    shown = typed(tmp_path, "campaigns", COLUMNS=width).stdout.replace("\N{NO-BREAK SPACE}", " ")
+    shown = typed(tmp_path, "campaigns", COLUMNS=width).stdout
     (stored,) = json.loads(typed(tmp_path, "campaigns", "--format", "json").stdout)
-    assert stored["created"][:16].replace("T", " ") in shown
+    assert stored["created"][:16] in shown.split()
 
 
 def test_parsed_rates_are_in_bits_and_counts_are_whole(tmp_path: Path) -> None:
@@ -115,9 +115,10 @@ def test_old_heads_of_a_sheet_name_the_new_ones(tmp_path: Path) -> None:
     plan.init(tmp_path / "sheets")
     assert "supply.csv" in SHEETS
     (tmp_path / "sheets" / "supply.csv").write_text("of,most\nx,1\n")
-    sentence = refused(tmp_path, "plan", str(tmp_path / "sheets"))
-    assert "this column is now called item; rename it" in sentence
-    assert "this column is now called maximum" in sentence or "has no column" not in sentence
+    faults = typed(tmp_path, "plan", "sheets").stderr
+    assert "supply.csv line 1, column of: this column is now called item; rename it" in faults
+    assert "column most: this column is now called maximum; rename it" in faults
+    assert "missing" not in faults and "has no column" not in faults
 
 
 def test_the_example_workload_is_indented(tmp_path: Path) -> None:

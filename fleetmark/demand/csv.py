@@ -111,8 +111,9 @@ class Folder:
         number = 0
         try:
             heads = [cell.strip() for cell in next(reader, [])]
+            present = [_RENAMED.get(name, {}).get(head, head) for head in heads]
             for cells in reader:
-                filled = {h: restored(c.strip()) for h, c in zip(heads, cells, strict=False) if c.strip()}
+                filled = {h: restored(c.strip()) for h, c in zip(present, cells, strict=False) if c.strip()}
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
@@ -126,8 +127,7 @@ class Folder:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
             self.fault(Where(name, 1, twice), "is twice among the heads")
-        renamed = {_RENAMED.get(name, {}).get(head) for head in heads}
-        for lacking in [n for n in needed if n not in heads and n not in renamed]:
+        for lacking in [n for n in needed if n not in present]:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
 

@@ -29,8 +29,11 @@ def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
 
 
 def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
-    metric = workloads.load(tool).metrics.get(m.metric) if tool in workloads.names() else None
-    bits, percent = (metric.bits, metric.percent) if metric else (False, False)
+    metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
+    metric = metrics.get(m.metric)
+    percent = metric is not None and metric.percent
+    # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared ones.
+    bits = metric.bits if metric else any(other.bits and other.unit == m.unit for other in metrics.values())
     is_count = m.unit == "1" and not percent and float(m.value).is_integer()
     return (
         Cell(m.case),
