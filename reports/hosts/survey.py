@@ -90,7 +90,7 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
         Column("advice", message("what to do"), only=("html", "pdf", "xlsx", "markdown", "csv")),
         Column("command", message("command"), "code", only=("html", "pdf", "xlsx", "markdown", "csv")),
     )
-    causes = by_cause((e.host.name, str(e.reason or message("no reason given"))) for e in silent)
+    causes = by_cause((e.host.name, _reason(e)) for e in silent)
     rows = tuple(
         (Cell(_folded(names), tone="bad"), Cell(why), Cell(cause.advice), Cell(_mend(cause, names, silent)))
         for cause, names, why in causes
@@ -100,6 +100,10 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
     for cause, names, _ in causes:
         if names[0] not in unknown:
             yield Command(joined([_folded(names), cause.advice], ": "), _mend(cause, names, silent))
+
+
+def _reason(e: Entry) -> str:
+    return e.unknown_key.why if e.unknown_key else e.reason or message("no reason given")
 
 
 def _mend(cause: Cause, names: Sequence[str], silent: Sequence[Entry]) -> str:
