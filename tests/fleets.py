@@ -75,9 +75,9 @@ def sick(root: Path) -> Archive:
     return archive
 
 
-def older_baseline(root: Path, name: str) -> Path:
-    """Save the last campaign as earlier versions saved a baseline, ``baselines/NAME.1.json``, and return the file."""
-    archive = find(root, "last")
+def older_baseline(root: Path, name: str, campaign: str = "last") -> Path:
+    """Save a campaign as earlier versions saved a baseline, ``baselines/NAME.1.json``, and return the file."""
+    archive = find(root, campaign)
     measured = baselines.as_text(*read(archive))
     head = {"schema": 1, "name": name, "version": 1, "created": "2026-01-01T00:00:00Z", "campaign": archive.id}
     file = root / "baselines" / f"{name}.1.json"

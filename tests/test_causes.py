@@ -54,7 +54,11 @@ def test_real_reasons_are_recognised() -> None:
 def test_hosts_are_grouped_by_cause_and_unknown_reasons_stay_apart() -> None:
     late = [(f"n{n}", f"10.0.0.{n} port 22 did not answer within 10 s") for n in range(40)]
     groups = by_cause([("a", "odd"), *late, ("b", "odder")])
-    assert [(len(hosts), why) for _, hosts, why in groups] == [(40, "no answer in time"), (1, "odd"), (1, "odder")]
+    assert [(len(hosts), reason) for _, hosts, reason in groups] == [
+        (40, "no answer in time"),
+        (1, "odd"),
+        (1, "odder"),
+    ]
 
 
 def test_names_are_abbreviated() -> None:
@@ -147,7 +151,7 @@ def test_forty_dead_hosts_are_a_line_and_can_be_run_again(tmp_path: Path) -> Non
     assert "40 hosts: no facts" in lines
     (campaign,) = (tmp_path / "r").glob("*-selftest-*")
     assert (campaign / "failed.hosts").read_text().split() == [f"n{n:03}" for n in range(1, 41)]
-    assert f"  fleetmark run --resume {campaign}" in lines
+    assert any(line.endswith(f"fleetmark run --resume {campaign}") for line in lines)
     (again,) = [line for line in lines if "--limit @" in line]
     survey = typed("hosts", "-i", "hosts.ini", "--limit", shlex.split(again)[-1])
     assert "40 of 40 hosts do not answer" in survey.stdout and "Debian" not in survey.stdout

@@ -185,7 +185,7 @@ def test_a_campaign_passes_if_some_steps_passed_and_no_other_was_worse_than_skip
 def test_an_error_of_showing_keeps_the_measurements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, sentence: str
 ) -> None:
-    def fail(archive: Archive, *_: object) -> None:
+    def fail(archive: Archive, *_: object, **__: object) -> None:
         stored.append((archive.path / "measurements.parquet").stat().st_size)
         raise error
 

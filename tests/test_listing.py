@@ -124,7 +124,7 @@ def test_many_campaigns_are_plain_lines(tmp_path: Path) -> None:
     (text,) = [part for part in terminal.render(shown.document(many, "root"), Language()) if str(part)]
     lines = str(text).splitlines()
     assert lines[0].split() == ["campaign", "created", "suite", "hosts", "outcomes", "state"]
-    assert lines[21] == "c20       2026-11-22 10:00  quick      1  20 passed" and len(lines) == MANY + 2
+    assert lines[21] == "c20       2026-11-22T10:00  quick      1  20 passed" and len(lines) == MANY + 2
 
 
 @pytest.mark.parametrize("verb", ["campaigns", "reference list"])

@@ -20,10 +20,10 @@ from tests.typed import VERBS
 
 
 def command(path: tuple[str, ...]) -> Any:
-    found: Any = typer.main.get_command(app)
+    verb: Any = typer.main.get_command(app)
     for word in path:
-        found = found.commands[word]
-    return found
+        verb = verb.commands[word]
+    return verb
 
 
 def options(path: tuple[str, ...]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, find
 from fleetmark.verbs.confirm import with_suite
 from tests.drives import save_step
+from tests.fleets import older_baseline
 from tests.records import IOPS, NULL, TRIAD, record
 from tests.watch import WATCH, content, invoke
 
@@ -80,6 +81,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "rules.yml").write_text(RULES)
     (folder / "figures.csv").write_text(TABLE)
     (folder / "more.csv").write_text(TABLE.replace("x1", "y1"))
+    older_baseline(root, "older", "20261001")
     for verb in PREPARE:
         assert invoke(root, verb).exit_code in (0, 1), verb
     return root
@@ -99,6 +101,7 @@ READING = (
     "compare -b gen=old -c gen=new --format md",
     "diagnose last",
     "diagnose 20261001 --reference ice",
+    "diagnose 20261001 --reference older",
     "history",
     "gate FOLDER/rules.yml 20261001",
     "tune --campaign last",

@@ -8,9 +8,12 @@ import gc
 import logging
 import os
 import resource
+import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # constants of mallopt(3)
@@ -104,3 +107,17 @@ def flushed(status: int) -> int:
 def discard_stdout() -> None:
     """Redirect stdout to /dev/null, because its reader is gone and Python's flush at exit would fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def program() -> str:
+    """Return how to type this program: its name, or the path it was started by if the name is not on the PATH."""
+    path = sys.argv[0]
+    if Path(path).name != "fleetmark" or shutil.which("fleetmark"):
+        return "fleetmark"
+    return shlex.quote(path)
+
+
+def pasted(command: str) -> str:
+    """Return a command line of this program as it can be pasted here."""
+    name, space, words = command.partition(" ")
+    return f"{program()}{space}{words}" if name == "fleetmark" else command

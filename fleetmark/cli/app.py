@@ -382,7 +382,7 @@ def hosts(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Show which hosts answer, their hardware, and what a suite would skip on each and why. Installs nothing.
+    """Show which hosts answer, their hardware, and what a suite would install or skip on each. Changes nothing.
 
     With --slurm: list the nodes of a partition. Nothing runs on them.
 
@@ -399,8 +399,8 @@ def hosts(
         raise typer.Exit(OK)
     with interruptible("nothing was changed anywhere"):
         chosen = (tuple(inventory or ()), limit, suite, settings_from(set_ or []), become)
-        entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
-    survey.show(entries, as_.value, console, chosen_files)
+        entries, lacking = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
+    survey.show(entries, lacking, as_.value, console, chosen_files)
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 

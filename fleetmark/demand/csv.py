@@ -61,6 +61,7 @@ _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
+_RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
 _ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings that are one cell
 
 
@@ -110,8 +111,9 @@ class Folder:
         number = 0
         try:
             heads = [cell.strip() for cell in next(reader, [])]
+            present = [_RENAMED.get(name, {}).get(head, head) for head in heads]
             for cells in reader:
-                filled = {h: restored(c.strip()) for h, c in zip(heads, cells, strict=False) if c.strip()}
+                filled = {h: restored(c.strip()) for h, c in zip(present, cells, strict=False) if c.strip()}
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
@@ -125,7 +127,7 @@ class Folder:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
             self.fault(Where(name, 1, twice), "is twice among the heads")
-        for lacking in [n for n in needed if n not in heads]:
+        for lacking in [n for n in needed if n not in present]:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
 
@@ -135,9 +137,9 @@ class Folder:
     def check_heads(self, name: str, heads: Sequence[str], columns: Sequence[str]) -> None:
         for head in heads:
             if head not in columns and not _latency(head):
-                self.fault(
-                    Where(name, 1, head), f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
-                )
+                now = _RENAMED.get(name, {}).get(head)
+                wrong = f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
+                self.fault(Where(name, 1, head), f"this column is now called {now}; rename it" if now else wrong)
 
     def put(self, doc: dict[str, Any], path: Path, place: Where, value: str) -> None:
         """Set ``value`` at ``path`` of the document, and record its place."""

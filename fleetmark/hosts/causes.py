@@ -137,7 +137,7 @@ CAUSES = (
     Cause(
         message("there is no route"),
         message("see which way packets to the host take"),
-        re.compile("cannot be reached|no way through"),
+        re.compile("cannot be reached|no way through|no route to host|network is unreachable", re.IGNORECASE),
         _route,
     ),
     Cause(

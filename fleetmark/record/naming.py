@@ -22,6 +22,7 @@ _COUNTS = {"cpu.sockets": "cpu.model", **imports.COUNTS}
 _MAKER = re.compile(r"(?:NVIDIA|AMD|Intel(?: Corporation)?)(?:\((?:R|TM)\))?\s+(?=\S)", re.IGNORECASE)
 _TRADEMARK = re.compile(r"\((?:R|TM|C)\)", re.IGNORECASE)
 _CLOCK = re.compile(r"\s*(?:CPU\s*)?@\s*[0-9.]+\s*[GM]Hz|\s+[0-9]+-Core Processor|\s+(?:CPU|Processor)$", re.IGNORECASE)
+_CAMPAIGN = re.compile(r"([0-9]{8})T([0-9]{6})-(.+)-[0-9a-f]{4}", re.ASCII)  # an id: its date, time and suite
 _PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that says nothing without its key
 
 
@@ -113,6 +114,9 @@ def _conditions(side: _Side) -> str:
 
 
 def _term(side: _Side, term: Term) -> str:
+    if term.key == "campaign" and term.operator == "=" and (match := _CAMPAIGN.fullmatch(term.value)):
+        day, clock, suite = match.groups()
+        return f"{suite} {day[:4]}-{day[4:6]}-{day[6:]} {clock[:2]}:{clock[2:4]}"
     value = tidy(_value(side, term))
     if term.operator != "=" or _PLAIN.fullmatch(value):
         return f"{term.key}{term.operator}{term.value}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,16 +31,18 @@ def load_results(
     archive: Archive,
     facts: Mapping[str, Callable[[], Facts | None]] | None = None,
     telemetry_runs: int = telemetry.MOST_RUNS,
+    measured: Iterable[Mapping[str, Any]] | None = None,
 ) -> Results:
     """Return the content of a finished or unfinished campaign, of only the hosts in ``facts`` if given.
 
     ``facts``: a function by host that reads its facts; ``telemetry_runs``: maximum number of runs whose samples are
-    read. Raise FleetmarkError if a file of the campaign is damaged.
+    read; ``measured``: the rows so far of a running campaign, instead of its measurements file. Raise FleetmarkError if
+    a file of the campaign is damaged.
     """
     document = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
-    sources = _sources(archive, facts)
-    values = with_scores(Values(schema.frame(), *sources))
+    sources = _sources(archive, facts) if measured is None else []
+    values = with_scores(Values(schema.frame(measured or ()), *sources))
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
     notes = [

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.kinds import CLASSES
+from fleetmark.base.runtime import pasted
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive, utc
@@ -89,4 +90,4 @@ def brief(archive: Archive, console: Console) -> None:
     console.print()
     documents.show(report.brief(diagnosis), "table", console, Documents())
     if diagnosis.findings:
-        console.print(unwrapped(fmt.typed(command(archive.path.parent, "diagnose", archive.id)), "cyan"))
+        console.print(unwrapped(pasted(fmt.typed(command(archive.path.parent, "diagnose", archive.id))), "cyan"))

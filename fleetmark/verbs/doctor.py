@@ -144,17 +144,17 @@ def _results(root: str) -> Iterator[Check]:
         yield Check("results", True, True, f"{root} is an object store, which is not checked", "")
         return
     folder = Path(root).absolute()
-    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
     elsewhere = "export FLEETMARK_RESULTS=$HOME/fleetmark-results"
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=parent):
             pass
     except OSError as error:
         yield Check("results", True, False, f"{folder} cannot be written: {error.strerror}", elsewhere)
         return
     yield Check("results", True, True, str(folder), "")
-    free = shutil.disk_usage(there).free
-    text = f"{human(free, 'B')} free in {there}"
+    free = shutil.disk_usage(parent).free
+    text = f"{human(free, 'B')} free in {parent}"
     yield Check("space", True, free >= LEAST_FREE_BYTES, text, elsewhere)
 
 

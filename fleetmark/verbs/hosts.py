@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
 from fleetmark.base.text import count
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, settings_of
+from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.hosts.inventory import load_inventory
 from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node
+from fleetmark.hosts.sources import unfetchable
 from fleetmark.record.steps import Schedule
 from fleetmark.reports.hosts import survey as report
 from fleetmark.reports.hosts.survey import Entry
 from fleetmark.reports.lists import nodes as node_list
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
-from fleetmark.workloads import load_suite
+from fleetmark.workloads import load_suite, workload_of
 
 
 def survey(
@@ -32,8 +34,11 @@ def survey(
     work_dir: str,
     timeout_s: float | None,
     console: Console,
-) -> list[Entry]:
-    """Collect facts from every host, and schedule the suite on the hosts that answer. Nothing runs."""
+) -> tuple[list[Entry], dict[str, str]]:
+    """Collect facts from every host, and schedule the suite on the hosts that answer. Nothing runs.
+
+    Return the hosts, and the sources that cannot be fetched here, each with the reason.
+    """
     suite = load_suite(suite_name)
     merged = settings_of(suite, settings)  # bad settings are refused before any host is contacted
     hosts = load_inventory(list(inventory), limit)
@@ -52,7 +57,17 @@ def survey(
             c.reach.close()
     answering = [(c.host, c.facts) for c in checked if c.facts]
     schedule = make_schedule(answering, suite, settings, campaign="survey", seed=0, repeats=None)
-    return [_entry(c, schedule) for c in checked]
+    entries = [_entry(c, schedule) for c in checked]
+    deployed = {name for entry in entries for name in entry.deploy}
+    urls = [
+        value
+        for workload, values in merged.items()
+        if workload_of(workload) in deployed
+        for value in values.values()
+        if isinstance(value, str) and value.startswith(("http://", "https://"))
+    ]
+    with console.status(f"asking for {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
+        return entries, unfetchable(urls, secrets_of(suite, settings))
 
 
 def _entry(checked: Checked, schedule: Schedule) -> Entry:
@@ -71,9 +86,9 @@ def _entry(checked: Checked, schedule: Schedule) -> Entry:
     )
 
 
-def show(entries: Sequence[Entry], form: str, console: Console, files: Documents) -> None:
-    """Print the survey, and write the requested ``files``."""
-    documents.show(report.document(entries), form, console, files)
+def show(entries: Sequence[Entry], lacking: Mapping[str, str], form: str, console: Console, files: Documents) -> None:
+    """Print the survey, and write the requested ``files``. ``lacking``: sources that cannot be fetched, and why."""
+    documents.show(report.document(entries, lacking), form, console, files)
 
 
 def nodes(partition: str | None) -> list[Node]:

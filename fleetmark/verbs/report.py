@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -50,7 +50,7 @@ def campaign(
     documents = documents or Documents()
     has_page = has_page or not documents.paths
     _ahead(documents)
-    results = load_results(archive)
+    results = load_results(archive, measured=_so_far(archive))
     pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
     page = archive.path / "summary.html" if has_page else documents.paths.get("html")
     document = campaign_report.document(
@@ -75,6 +75,22 @@ def campaign(
                 shown = path.resolve() if path is page else path
                 console.print(unwrapped(f"{label} ", "dim").append(fmt.clean(shown), style="not dim"))
     return results
+
+
+def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:
+    """Return the rows that a campaign has so far, from its raw files; None if it has ended.
+
+    The controller writes the measurements file only at the end of a run.
+    """
+    events = ["", *(e["e"] for e in archive.journal() if e["e"] in ("ended", "resumed"))]
+    if events[-1] == "ended" or (not events[-1] and archive.inside("measurements.parquet").exists()):
+        return None
+    from fleetmark.campaign.rebuild import rebuild
+
+    try:
+        return list(rebuild(archive))
+    except FleetmarkError:  # a workload of it is not known here
+        return None
 
 
 def _graded(results: Results) -> list[str]:

@@ -29,7 +29,7 @@ parameters:
 cases:
   - name: default
     description: The program with its usual settings.
-        # Replace this with the absolute path of your program on the hosts, and its arguments.
+    # Replace argv with the absolute path of your program on the hosts, and its arguments.
     argv: [sh, -c, "echo requests/s: $(({{{{ rounds }}}} * 1000)); echo p99 ms: 1.5"]
     expect: 5  # seconds
 metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import count, folded, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import command_for
@@ -189,6 +189,8 @@ def next_steps(view: View, problems: Sequence[Problem]) -> list[tuple[str, str]]
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:
+    if not set(view.results.values.distinct("better")["better"]) - {Better.NONE.value}:
+        return  # nothing that was measured is better or worse, such as the uptime of a self-test
     root = view.results.campaign.root
     named = [g for g in view.generations if g]
     if len(named) > 1:

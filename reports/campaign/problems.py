@@ -90,12 +90,16 @@ def go_on(results: Results) -> tuple[str, str] | None:
     """Return how to finish this campaign or to run its failed steps again; None if there is nothing to do."""
     outcomes = results.outcomes
     failed = bool((outcomes["status"].isin([Status.FAILED, Status.INVALID]) & outcomes["started"].astype(bool)).any())
-    command = f"fleetmark run --resume {shlex.quote(str(results.campaign.path))}"
+    command = _resume(results)
     if not failed:
         return None if results.campaign.finished else (message("The campaign is not finished. Go on with it"), command)
     if results.campaign.finished:
         return message("Run what failed or is invalid again"), f"{command} --retry-failed"
     return message("Finish the campaign, and run what failed or is invalid again"), f"{command} --retry-failed"
+
+
+def _resume(results: Results) -> str:
+    return f"fleetmark run --resume {shlex.quote(str(results.campaign.path))}"
 
 
 def run_on_failed(results: Results) -> tuple[str, str] | None:
@@ -139,8 +143,7 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
         if unreached is not None:
             cause = cause_of(_reason(unreached.reason))
             return cause.advice, _mend(cause, unreached)
-        again = go_on(results) or ("", fmt.typed(results.campaign.command))
-        return message("fetch what was finished and run the rest"), again[1]
+        return message("fetch what was finished and run the rest"), (go_on(results) or ("", _resume(results)))[1]
     if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
         return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))

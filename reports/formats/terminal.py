@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from fleetmark.base.runtime import pasted
 from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.reports.kit import console
@@ -65,7 +66,7 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[Render
             yield Text(fmt.clean(_(exhibit.text)), style="dim" if exhibit.quiet else STYLES[exhibit.tone])
         case Command():
             yield Text(fmt.clean(_(exhibit.text)))
-            yield unwrapped(f"  {fmt.clean(exhibit.command)}", "cyan")
+            yield unwrapped(f"  {fmt.clean(pasted(exhibit.command))}", "cyan")
         case Tabular():
             yield from console.tabular(exhibit.for_format("terminal"), _, above=section.title)
         case Finding():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,12 +48,16 @@ class Entry:
         }
 
 
-def document(entries: Sequence[Entry]) -> Document:
-    """Return the facts of hosts that answer, then the others, and what would be skipped or refused."""
+def document(entries: Sequence[Entry], unfetchable: Mapping[str, str] | None = None) -> Document:
+    """Return the facts of hosts that answer, then the others, and what would be installed, skipped or refused.
+
+    ``unfetchable``: sources of workloads that do not answer here, each with the reason.
+    """
     silent = [e for e in entries if not e.facts]
     answering = tuple(_row(e.host, e.facts) for e in entries if e.facts)
     keys = [e.unknown_key for e in silent if e.unknown_key]
     skipped = _by_text((joined([name, reason], " "), e) for e in entries for name, reason in e.skipped.items())
+    deploy = _by_text((name, e) for e in entries for name in e.deploy)
     refused = [Note(text, is_unbroken=True) for e in entries for text in e.refused]
     notes = _by_text((note, e) for e in entries if e.facts for note in e.facts.notes)
     sections = (
@@ -62,6 +66,8 @@ def document(entries: Sequence[Entry]) -> Document:
         else Section("hosts", "", ()),
         Section("silent", _silent_title(len(silent), len(entries)), tuple(_silent(silent)) if silent else ()),
         Section("keys", message("Unknown host keys"), tuple(_keys(keys))),
+        Section("deploy", message("Would install"), tuple(Note(text) for text in deploy)),
+        Section("sources", message("Sources that cannot be fetched"), tuple(_sources(unfetchable))),
         Section("skipped", message("Would be skipped"), tuple(Note(text, is_unbroken=True) for text in skipped)),
         Section("refused", message("Would be refused"), tuple(refused)),
         Section("notes", message("Notes"), tuple(map(Note, notes))),
@@ -84,7 +90,7 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
         Column("advice", message("what to do"), only=("html", "pdf", "xlsx", "markdown", "csv")),
         Column("command", message("command"), "code", only=("html", "pdf", "xlsx", "markdown", "csv")),
     )
-    causes = by_cause((e.host.name, str(e.reason or message("no reason given"))) for e in silent)
+    causes = by_cause((e.host.name, _reason(e)) for e in silent)
     rows = tuple(
         (Cell(_folded(names), tone="bad"), Cell(why), Cell(cause.advice), Cell(_mend(cause, names, silent)))
         for cause, names, why in causes
@@ -94,6 +100,10 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
     for cause, names, _ in causes:
         if names[0] not in unknown:
             yield Command(joined([_folded(names), cause.advice], ": "), _mend(cause, names, silent))
+
+
+def _reason(e: Entry) -> str:
+    return e.unknown_key.why if e.unknown_key else e.reason or message("no reason given")
 
 
 def _mend(cause: Cause, names: Sequence[str], silent: Sequence[Entry]) -> str:
@@ -108,6 +118,11 @@ def _folded(names: Sequence[str]) -> str:
     left = sum(number for _, number in parts[MOST_NAMES:])
     more = message("and {n} more", n=left) if left else None
     return joined([", ".join(name for name, _ in parts[:MOST_NAMES]), more], " ")
+
+
+def _sources(unfetchable: Mapping[str, str] | None) -> Iterator[Note]:
+    for url, reason in (unfetchable or {}).items():
+        yield Note(message("{url}: {reason}", url=url, reason=reason), tone="bad", is_unbroken=True)
 
 
 def _keys(unknown: Sequence[UnknownKey]) -> Iterator[Exhibit]:

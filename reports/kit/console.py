@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,8 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
 
+_TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}")
+_DATE = 16  # columns of a time, which is never broken
 _WORD = 11  # columns
 _GAP = 2  # between columns
 _NAMES = 2  # cells that identify a row
@@ -125,7 +128,9 @@ def _least(table: Tabular, place: int, _: Language) -> int:
     texts = (title, *(_(cell.full) for cell in cells))
     if table.listing and place == 0:  # not broken into lines
         return max(map(cell_len, texts))
-    return min(max((cell_len(word) for text in texts for word in text.split()), default=0), _WORD)
+    words = [word for text in texts for word in text.split()]
+    dates = _DATE if any(_TIME.fullmatch(word) for word in words) else 0
+    return max(min(max(map(cell_len, words), default=0), _WORD), dates)
 
 
 def _table(table: Tabular, widths: Mapping[int, int], _: Language) -> Table:

@@ -35,7 +35,7 @@ def _row(s: Summary) -> tuple[Cell, ...]:
         state = Cell(message("damaged: {damage}", damage=damage), tone="bad")
     return (
         Cell(s.campaign),
-        Cell(s.created[:16].replace("T", " ")),
+        Cell(s.created[:16]),  # without a space, at which a terminal would break it
         Cell(s.suite),
         number(s.hosts),
         Cell(outcomes),

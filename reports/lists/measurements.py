@@ -9,7 +9,7 @@ from fleetmark import workloads
 from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import message
 from fleetmark.reports.kit.document import Document, listing
-from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, quantity
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity
 
 
 def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
@@ -29,13 +29,17 @@ def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
 
 
 def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
-    metric = workloads.load(tool).metrics.get(m.metric) if tool in workloads.names() else None
-    bits, percent = (metric.bits, metric.percent) if metric else (False, False)
+    metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
+    metric = metrics.get(m.metric)
+    percent = metric is not None and metric.percent
+    # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared ones.
+    bits = metric.bits if metric else any(other.bits and other.unit == m.unit for other in metrics.values())
+    is_count = m.unit == "1" and not percent and float(m.value).is_integer()
     return (
         Cell(m.case),
         Cell(m.subject),
         Cell(m.metric),
         Cell(", ".join(f"{name}={value}" for name, value in m.labels.items())),
-        quantity(m.value, m.unit, bits=bits, percent=percent, digits=4),
+        number(m.value) if is_count else quantity(m.value, m.unit, bits=bits, percent=percent, digits=4),
         Cell(output.standing or ""),
     )

@@ -29,7 +29,7 @@ def references(saved: Sequence[Reference | Baseline]) -> Document:
         (
             Cell(v["name"]),
             number(v["version"]),
-            Cell(fmt.moment(v["created"])),
+            Cell(fmt.clean(v["created"][:16])),
             Cell(v["from"]),
             number(v["hosts"]),
             number(v["benchmarks"]),

@@ -167,4 +167,4 @@ def test_purchases_of_very_many_kinds_are_one_sentence() -> None:
 
 def test_a_host_without_facts_is_still_a_machine() -> None:
     results = sample.tiny({"h1": [1.0]})
-    assert list(machines(view(replace(results, hosts=(HostInfo(name="h1"),))))) == ["h1: its facts are not known"]
+    assert list(machines(view(replace(results, hosts=(HostInfo(name="h1"),))))) == ["h1: no facts"]

@@ -97,7 +97,7 @@ def test_a_campaign_says_how_it_went_and_what_to_do() -> None:
     row = next(r for r in headlines if r[0] == "stream all-cores triad")
     assert row[1] == "genoa" and row[2:4] == ["601.0 GB/s", "87%"] and row[-1] == "higher"
     assert "io_uring_setup failed: Operation not permitted" in html
-    assert "<code>ssh gen-c true</code>" in html
+    assert "<code>ping -c 3 gen-c</code>" in html
     assert "<code>fleetmark run -i hosts.yml --suite standard --seed 2</code>" in html
 
 
@@ -113,7 +113,7 @@ def test_nothing_and_nothing_but_failures() -> None:
     failed = sample.tiny({"a": []}, ended=[("a", Status.FAILED, "status 1")], finished=False)
     text = marked(failed)
     assert "No run passed, so there is no figure to show." in text and "1 failed" in text
-    assert "Go on with it: `fleetmark run --resume" in text
+    assert "run what failed or is invalid again: `fleetmark run --resume" in text
 
 
 def test_it_speaks_the_readers_language(tmp_path: Path) -> None:

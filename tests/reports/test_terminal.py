@@ -63,7 +63,7 @@ def test_every_status_is_counted_and_every_cause_told() -> None:
     assert order == sorted(order)
     for cause in ("io_uring_setup failed", "No route to host", "1.42 foreign cores", "needs lmbench"):
         assert cause in text
-    assert "ssh gen-c true" in text
+    assert "ping -c 3 gen-c" in text
 
 
 def test_many_causes_are_capped() -> None:
@@ -75,7 +75,7 @@ def test_many_causes_are_capped() -> None:
 
 def test_many_hosts_are_capped() -> None:
     ended = [(f"h{i}", Status.LOST, "gone") for i in range(30)]
-    assert "h0, h1, h2, h3, h4, h5 and 24 more" in shown(sample.tiny({}, ended=ended))
+    assert "h[0-29]" in shown(sample.tiny({}, ended=ended))
 
 
 def test_an_unfinished_campaign_says_how_to_go_on() -> None:

@@ -1,0 +1,47 @@
+"""Ask whether the sources of workloads can be fetched: one HEAD request each, in bounded time."""
+
+from __future__ import annotations
+
+import base64
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from fleetmark.base.redact import access
+
+TIMEOUT_S = 5.0
+_MAX_SOURCES = 64
+_PARALLEL = 16
+_NO_HEAD = (405, 501)  # the server is there, but answers no HEAD request
+
+
+def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return the URLs that cannot be fetched from here, each with the reason.
+
+    ``secrets``: the URLs with their credentials, by URL without (``redact.conceal``).
+    """
+    asked = list(dict.fromkeys(urls))[:_MAX_SOURCES]
+    logins = access({url: secrets[url] for url in asked if url in secrets})
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        reasons = pool.map(lambda url: _reason(logins.get(url) or {"url": url}), asked)
+    return {url: reason for url, reason in zip(asked, reasons, strict=True) if reason}
+
+
+def _reason(login: Mapping[str, str]) -> str:
+    """Return why a URL cannot be fetched; empty if it can."""
+    try:
+        request = urllib.request.Request(login["url"], method="HEAD")
+        if login.get("username"):
+            pair = f"{login['username']}:{login.get('password', '')}".encode()
+            request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+            return ""
+    except urllib.error.HTTPError as error:
+        return "" if error.code in _NO_HEAD else f"HTTP status {error.code}"
+    except urllib.error.URLError as error:
+        return f"does not answer ({getattr(error.reason, 'strerror', None) or error.reason})"
+    except TimeoutError:
+        return f"did not answer within {TIMEOUT_S:g} s"
+    except (OSError, ValueError) as error:
+        return f"cannot be asked ({error})"

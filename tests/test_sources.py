@@ -1,0 +1,72 @@
+"""Test that ``fleetmark hosts`` shows what would be installed, and sources that cannot be fetched, with real servers."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from fleetmark.hosts import sources
+from fleetmark.hosts.inventory import Host
+from fleetmark.reports.hosts.survey import Entry, document
+from tests.reports.rendered import shown
+from tests.schedules import facts
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answer HEAD by path: a status in it, a wait, or a log-in."""
+
+    def do_HEAD(self) -> None:
+        status = {"/gone": 404, "/nohead": 405, "/moved": 302}.get(self.path, 200)
+        if self.path == "/slow":
+            time.sleep(3)
+        login = "Basic " + base64.b64encode(b"ops:sesame").decode()
+        if self.path == "/private" and self.headers.get("Authorization") != login:
+            status = 401
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "/there")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{http.server_address[1]}"
+        http.shutdown()
+
+
+def test_sources_are_asked_with_one_head_request(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "TIMEOUT_S", 0.5)
+    url = f"http://{server}"
+    urls = [f"{url}/{name}" for name in ("there", "gone", "nohead", "moved", "slow", "private")]
+    began = time.monotonic()
+    reasons = sources.unfetchable([*urls, urls[1], "http://127.0.0.1:1/x"], {})
+    assert time.monotonic() - began < 2.5
+    assert reasons.pop("http://127.0.0.1:1/x") == "does not answer (Connection refused)"
+    assert reasons.pop(f"{url}/slow") in ("did not answer within 0.5 s", "does not answer (timed out)")
+    assert reasons == {f"{url}/gone": "HTTP status 404", f"{url}/private": "HTTP status 401"}
+
+
+def test_credentials_are_sent_and_not_shown(server: str) -> None:
+    public, real = f"http://***@{server}/private", f"http://ops:sesame@{server}/private"
+    assert sources.unfetchable([public], {public: real}) == {}
+    wrong = sources.unfetchable([public], {public: real.replace("sesame", "other")})
+    assert wrong == {public: "HTTP status 401"}
+
+
+def test_the_survey_shows_what_would_be_installed() -> None:
+    entries = [
+        Entry(host=Host(f"n{n}", "x", "x"), facts=facts(), skipped={}, deploy=("lmbench", "stream")) for n in range(9)
+    ]
+    text = shown(document(entries, {"http://mirror/x.tgz": "HTTP status 404"}), 80)
+    assert "Would install" in text and "lmbench  [n[0-8]]" in text
+    assert text.count("http://mirror/x.tgz: HTTP status 404") == 1
