@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleetmark import parsers
 from fleetmark.base.facts import Gpu, Torch
 from tests.schedules import schedule, suite
 from tests.torches import needs_torch
@@ -182,12 +180,3 @@ def test_the_largest_size_is_measured(tmp_path: Path) -> None:
     host = schedule(suite(tmp_path, "  torch_collectives:\n"), settings, torch={"python3": two}, gpus=gpus).hosts["h1"]
     (sizes,) = {word for step in host.steps for word in step.argv if word.startswith("--sizes=")}
     assert sizes.startswith("--sizes=8,32,") and sizes.endswith(",134217728,268435456")
-
-
-def test_a_failed_run_does_not_say_that_its_output_is_cut_too() -> None:
-    from fleetmark.parsers.kit.cut import cut, says_cut
-
-    assert says_cut(cut("the line that says that it ended is missing"))
-    assert not says_cut("wrong loss")
-    assert parsers.parse  # the rule itself is held by tests of outcomes
-    assert sys.version_info
