@@ -57,7 +57,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     case = mode or "testpmd"
     measurements = [*_of_ports(case, rates), *_of_all(case, counts)]
     if not measurements:
-        raise ParseError(_TOOL, "statistics of a port", got="; ".join(dict.fromkeys(filter(None, (fault, cause)))) or "none")
+        raise ParseError(
+            _TOOL, "statistics of a port", got="; ".join(dict.fromkeys(filter(None, (fault, cause)))) or "none"
+        )
     ended = len(counts) == 2
     return Parsed(_TOOL, tuple(measurements), invalid=None if ended else cut("no statistics of all ports at the end"))
 
