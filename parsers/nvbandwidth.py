@@ -4,8 +4,9 @@ Case: the name of the test. Metrics per pair of devices, with labels ``from`` an
 ``bandwidth`` in B/s (higher is better) or ``latency`` in s (lower is better). A bidirectional test between GPUs
 reports the sum of both directions, and each direction as ``one_way_bandwidth`` with a label ``part``. Metrics per
 test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the pairs), ``link_latency`` and
-``slowest_latency``; ``sum_bandwidth`` is nvbandwidth's own SUM. GB/s are 1e9 B/s. Notes name tests without results. A test that the machine cannot run (Waived)
-is not an error. A test that fails, does not finish, is unknown or is missing makes the run ``invalid``.
+``slowest_latency``; ``sum_bandwidth`` is nvbandwidth's own SUM. GB/s are 1e9 B/s. Notes name tests without results. A
+test that the machine cannot run (Waived) is not an error. A test that fails, does not finish, is unknown or is missing
+makes the run ``invalid``.
 """
 
 from __future__ import annotations

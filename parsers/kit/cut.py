@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fleetmark.parsers.kit.text import JsonScan
 
-
 _CUT = "the output is cut: "
 
 

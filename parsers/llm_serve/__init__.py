@@ -1,15 +1,16 @@
 """Parse runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``).
 
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
-``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median of TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) /
-(tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all requests; failed requests count as the slowest. The 99th of
-fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th likewise of 10 and 100.
+``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median TPOT).
+Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all
+requests; failed requests count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000
+if some failed; the 90th likewise of 10 and 100.
 
 ``exact_match`` (share of generated arithmetic) and ``perplexity`` (of a fixed text) are the worse of before and after.
 
 A run is ``invalid`` if more than 1% of its requests failed, if no rate meets its targets, or if answers are worse after
-it than before, or less likely than the same model's elsewhere. If the client reports that
-another machine answered, the work was done ``elsewhere``.
+it than before, or less likely than the same model's elsewhere. If the client reports that another machine answered, the
+work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -106,16 +107,10 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
             yield measurement("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
-    rate = number(run.get("rate"))
-    if run["run"] == "goodput" and rate:
-        yield measurement("goodput", rate, "1/s", Better.HIGHER)
-        if (missed := number(run.get("missed"))) and missed > rate:
-            yield measurement("goodput_missed", missed, "1/s", Better.NONE)
     yield from _rates(run, measurement)
     for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
-        for share in ("p50", "p90", "p99", "mean"):
-            if requests < _fewest(share, requests - answered):
-                continue
+        shares = ("p50", "p90", "p99", "mean")
+        for share in (s for s in shares if requests >= _fewest(s, requests - answered)):
             value = number(dig(run, name, share))
             if value is not None and value > 0:  # tokens that arrived at the same moment give no measurable time
                 yield measurement(f"{metric}_{share}", value, "s", Better.LOWER)
@@ -131,6 +126,11 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
 
 
 def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
+    rate, missed = number(run.get("rate")), number(run.get("missed"))
+    if run["run"] == "goodput" and rate:
+        yield measurement("goodput", rate, "1/s", Better.HIGHER)
+        if missed and missed > rate:
+            yield measurement("goodput_missed", missed, "1/s", Better.NONE)
     for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
         value = number(run.get(key))
         if value is not None and value > 0:  # no rate was measured in a window without answers

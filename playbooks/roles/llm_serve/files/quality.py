@@ -12,11 +12,11 @@ import re
 QUESTIONS = 40
 # The beginning of a text that models know well, in the public domain (A. Lincoln, 1863).
 TEXT = (
-    "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, and "
-    "dedicated to the proposition that all men are created equal. Now we are engaged in a great civil war, testing "
+    "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, "
+    "and dedicated to the proposition that all men are created equal. Now we are engaged in a great civil war, testing "
     "whether that nation, or any nation so conceived and so dedicated, can long endure. We are met on a great "
-    "battle-field of that war. We have come to dedicate a portion of that field, as a final resting place for those who "
-    "here gave their lives that that nation might live."
+    "battle-field of that war. We have come to dedicate a portion of that field, as a final resting place for those "
+    "who here gave their lives that that nation might live."
 )
 EXAMPLES = "2 + 3 = 5\n10 - 4 = 6\n3 * 7 = 21\n"
 
@@ -52,7 +52,7 @@ def arithmetic(ask, is_chat):
 
 
 def perplexity(ask):
-    """Return (perplexity of the fixed text, number of its tokens), or None if the endpoint tells no log-probabilities."""
+    """Return (perplexity of the fixed text, its tokens), or None if the endpoint tells no log-probabilities."""
     reply = ask({"prompt": TEXT, "max_tokens": 1, "echo": True, "logprobs": 1})
     try:
         values = reply["choices"][0]["logprobs"]["token_logprobs"][:-1]  # the last token is the model's own
