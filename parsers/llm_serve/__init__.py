@@ -200,10 +200,10 @@ def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     likely, later = (number(check.get("perplexity")) for check in (before, after))
     if likely and later and later > likely * (1 + _WORSE_TEXT):
         yield f"answers became worse: the fixed text has perplexity {later:.4g} after the runs and {likely:.4g} before"
-    expected, found = number(before.get("expected")), max(likely or 0.0, later or 0.0)
-    if expected and found > expected * (1 + _WORSE_TEXT):
+    expected, highest = number(before.get("expected")), max(likely or 0.0, later or 0.0)
+    if expected and highest > expected * (1 + _WORSE_TEXT):
         yield (
-            f"the answers are not those of the same model: the fixed text has perplexity {found:.4g}, and "
+            f"the answers are not those of the same model: the fixed text has perplexity {highest:.4g}, and "
             f"{expected:.4g} is expected, within {_WORSE_TEXT:.0%}"
         )
 

@@ -105,11 +105,16 @@ def test_sources_that_are_not_linux_need_no_flex(tmp_path: Path) -> None:
 
     from fleetmark.campaign.resolve import Resolved, resolve
     from fleetmark.workloads import load
-    from tests.workloads.test_kernel_build import TOOLS, facts
+    from tests.schedules import facts
 
     for name, is_enough in (("redis-8.tar", True), ("linux-6.12.tar", False)):
         archive = tmp_path / name
         archive.write_bytes(b"x")
         source = {"source": str(archive), "source_sha256": hashlib.sha256(b"x").hexdigest()}
-        resolved = resolve(load("kernel_build"), source, facts(tools=TOOLS, work_free=1 << 40), "c1")
+        resolved = resolve(
+            load("kernel_build"),
+            source,
+            facts(tools={"make": "/usr/bin/make", "gcc": "/usr/bin/gcc"}, work_free=1 << 40),
+            "c1",
+        )
         assert isinstance(resolved, Resolved) is is_enough
