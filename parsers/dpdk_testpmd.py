@@ -27,12 +27,13 @@ _PORT = re.compile(r"\s*#+ NIC statistics for port (\d{1,4})\s+#+")
 _RATE = re.compile(r"\b([RT]x)-(pps|bps):\s+(\d{1,18})\b")
 _TOTALS = re.compile(r"\s*\++ Accumulated forward statistics for all ports\s*\++")
 _COUNTS = re.compile(r"\s*([RT]X)-packets:\s+(\d{1,18})\s+[RT]X-dropped:\s+(\d{1,18})\s+[RT]X-total:\s+(\d{1,18})")
-_FAULT = re.compile(r"(?:EAL: )?(?:Error|FATAL|Cause|.*No probed ethernet devices|.*Cannot).{0,160}")
+_FAULT = re.compile(r"\s*(?:EAL: )?(?:FATAL|Error(?! - exiting)|.*No probed ethernet devices|.*Cannot).{0,160}")
+_CAUSE = re.compile(r"(?:EAL: Error - exiting.*)?\s*Cause: (.{1,160})")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Return the rates of each port and of all ports. Raise ParseError if no packet was counted."""
-    mode, port, fault = "", "", ""
+    mode, port, fault, cause = "", "", "", ""
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     counts: dict[str, tuple[float, float, float]] = {}
     at_end = False
@@ -46,15 +47,19 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             at_end = True
         elif at_end and (match := _COUNTS.match(line)):
             counts[match[1]] = (float(match[2]), float(match[3]), float(match[4]))
+        elif match := _CAUSE.match(line):
+            cause = match[1].strip()
         elif _FAULT.match(line):
-            fault = line.strip()
+            fault = fault or line.strip()  # later ones follow from the first
         elif port:
             for way, unit, figure in _RATE.findall(line):
                 rates[port, f"{way.lower()}_{'rate' if unit == 'pps' else 'bandwidth'}"].append(float(figure))
     case = mode or "testpmd"
     measurements = [*_of_ports(case, rates), *_of_all(case, counts)]
     if not measurements:
-        raise ParseError(_TOOL, "statistics of a port", got=fault or "none")
+        raise ParseError(
+            _TOOL, "statistics of a port", got="; ".join(dict.fromkeys(filter(None, (fault, cause)))) or "none"
+        )
     ended = len(counts) == 2
     return Parsed(_TOOL, tuple(measurements), invalid=None if ended else cut("no statistics of all ports at the end"))
 

@@ -4,8 +4,9 @@ Case: the name of the test. Metrics per pair of devices, with labels ``from`` an
 ``bandwidth`` in B/s (higher is better) or ``latency`` in s (lower is better). A bidirectional test between GPUs
 reports the sum of both directions, and each direction as ``one_way_bandwidth`` with a label ``part``. Metrics per
 test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the pairs), ``link_latency`` and
-``slowest_latency``. GB/s are 1e9 B/s. Notes name tests without results. A test that the machine cannot run (Waived)
-is not an error. A test that fails, does not finish, is unknown or is missing makes the run ``invalid``.
+``slowest_latency``; ``sum_bandwidth`` is nvbandwidth's own SUM. GB/s are 1e9 B/s. Notes name tests without results. A
+test that the machine cannot run (Waived) is not an error. A test that fails, does not finish, is unknown or is missing
+makes the run ``invalid``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ENDED = re.compile(r"(Waived|Error|Not Found):\s*(.{0,160})")
 _NOT_FOUND = re.compile(r"ERROR: Testcase (\w{1,80}) not found")
 _SCALES = {"GB/s": 1e9, "ns": 1e-9, "us": 1e-6}
 _RUNNING = re.compile(r"Running (\w{1,80})\.")
-_SUM = re.compile(r"SUM (\w{1,80})\s")
+_SUM = re.compile(r"SUM (\w{1,80})\s+([0-9.]{1,24})?")
 _ERROR = re.compile(r"\[?(CUDA_ERROR_\w+|NVML_ERROR_\w+)\]?.{0,200}|ERROR: .{1,200}")
 
 Matrix = list[list[float | None]]
@@ -45,6 +46,7 @@ class _Test:
     status: str
     description: str = ""
     matrix: tuple[tuple[float | None, ...], ...] = ()
+    total: float | None = None  # nvbandwidth's own SUM, in the unit of ``description``
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -112,15 +114,15 @@ def _of_json(entry: dict[str, object]) -> _Test:
     rows = entry.get("bandwidth_matrix")
     matrix = [[number(cell) for cell in row] for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
     name, status = _short(entry.get("name")) or "unnamed", _short(dig(entry, "status")) or "no status"
-    return _Test(
-        name, status, _short(entry.get("bandwidth_description")), _bounded(matrix) if status == "Passed" else ()
-    )
+    passed = _bounded(matrix) if status == "Passed" else ()
+    return _Test(name, status, _short(entry.get("bandwidth_description")), passed, number(entry.get("sum")))
 
 
 def _of_text(text: str) -> Iterator[_Test]:
     """Return the tests of the text format: running line, heading, columns, rows, and SUM as the end."""
     name, description, matrix, columns = "", "", Matrix(), 0
-    for _, line in numbered(text):
+    for _, indented in numbered(text):
+        line = indented.strip()
         if match := _RUNNING.search(line[:_LONGEST]):
             if name:
                 yield _Test(name, "Running")
@@ -134,7 +136,7 @@ def _of_text(text: str) -> Iterator[_Test]:
             description, columns = line[:_LONGEST], 0
         elif name and (match := _SUM.match(line[:_LONGEST])):
             if match[1].startswith(name):
-                yield _Test(name, "Passed", description, _bounded(matrix))
+                yield _Test(name, "Passed", description, _bounded(matrix), number(match[2]))
             name = ""
         elif description and (cells := line[: 20 * _MOST_DEVICES].split()):
             if not columns:
@@ -178,6 +180,8 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
         middle, worst = ("link_bandwidth", "slowest_link") if rate else ("link_latency", "slowest_latency")
         yield _one(test.name, middle, median(totals), rate, {})
         yield _one(test.name, worst, min(totals) if rate else max(totals), rate, {})
+        if rate and (total := number((test.total or 0.0) * scale)):
+            yield _one(test.name, "sum_bandwidth", total, rate, {})
 
 
 def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str]) -> Measurement:

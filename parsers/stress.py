@@ -1,8 +1,8 @@
 """Parse the output of stress-ng (text from version 0.05 on, or YAML) and of Fleetmark's monitor beside it.
 
 Case: ``soak``. Metrics: the monitor's counters (``faults`` is their sum; lower is better), ``temperature_max`` in
-degC, ``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``, which is only
-descriptive.
+degC, ``clock_min`` in Hz, and with a label ``stressor`` ``instances`` that passed and ``bogo_ops_per_second`` in 1/s of
+wall time, which is only descriptive. A rate that stress-ng calls untrustworthy is left out, with a note.
 A soak is ``invalid`` if a fault occurred, a result failed verification, a stressor failed or was skipped, or stress-ng
 did not report success. The YAML does not state whether a stressor failed; a note says so.
 """
@@ -31,7 +31,9 @@ _COUNTERS = {
 _WATCH = re.compile(r"fleetmark: ([a-z_]{1,40}) ([0-9]{1,15}(?:\.[0-9]{1,3})?)")
 _EARLY = re.compile(r"fleetmark: (the command beside it ended early with exit status -?[0-9]{1,5})")
 _SAID = re.compile(r"stress-ng: (\w{4,5}):? +\[[0-9]{1,10}\] (.*)")
-_SUMMARY = re.compile(r"(skipped|failed|metrics untrustworthy): ([1-9][0-9]{0,9}:? .{1,120})")
+_SUMMARY = re.compile(r"(skipped|failed): ([1-9][0-9]{0,9}:? .{1,120})")
+_INSTANCES = re.compile(r"(passed|metrics untrustworthy): [1-9][0-9]{0,9}: (.{1,400})")
+_COUNT = re.compile(r"([a-z0-9-]{1,40}) \(([0-9]{1,9})\)")
 _TIME = r" +[0-9.]{1,20}"
 _ROW = re.compile(rf"([a-z0-9-]{{1,40}}) +[0-9]{{1,20}}{_TIME}{_TIME}{_TIME} +([0-9.]{{1,24}}) +[0-9.]{{1,24}}(?: .*)?")
 _YAML = re.compile(r" {4,6}(?:- )?(stressor|bogo-ops-per-second-real-time): (\S{1,60})")
@@ -42,7 +44,17 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Counters and rates. Raises ParseError where there are none."""
     text = decode(raw)
     lines = [(n, line) for n, line in numbered(text) if len(line) <= _LONGEST]
-    measurements = {(m.metric, m.labels.get("stressor", "")): m for m in _measurements(lines)}
+    doubted = sorted(_instances(lines, "metrics untrustworthy"))
+    measurements = {
+        (m.metric, m.labels.get("stressor", "")): m
+        for m in _measurements(lines)
+        if m.metric != "bogo_ops_per_second" or m.labels["stressor"] not in doubted
+    }
+    for stressor, count in _instances(lines, "passed").items():
+        labels = {"stressor": stressor}
+        measurements["instances", stressor] = Measurement(
+            _TOOL, "soak", "instances", float(count), "1", Better.NONE, labels=labels
+        )
     if not measurements:
         last = next(((n, line) for n, line in reversed(lines) if line.strip()), (1, "no output"))
         raise ParseError(_TOOL, "stress-ng's metrics", line=last[0], got=last[1])
@@ -52,8 +64,17 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     broken += [match[1] for _, line in lines if (match := _EARLY.fullmatch(line))]
     broken += _failures(lines)
     invalid = "; ".join(broken) or _unfinished(text, lines)
-    notes = ("stress-ng's YAML does not say whether a stressor failed",) if _is_yaml(lines) else ()
-    return Parsed(_TOOL, tuple(measurements.values()), None, invalid, notes)
+    notes = ["stress-ng's YAML does not say whether a stressor failed"] if _is_yaml(lines) else []
+    if doubted:
+        notes.append(f"stress-ng calls its rates of {', '.join(doubted)} untrustworthy: they are left out")
+    return Parsed(_TOOL, tuple(measurements.values()), None, invalid, tuple(notes))
+
+
+def _instances(lines: Sequence[tuple[int, str]], kind: str) -> dict[str, int]:
+    """Return the instances by stressor that stress-ng 0.16 and later counts as ``kind`` at the end."""
+    words = (match[2] for _, line in lines if (match := _SAID.fullmatch(line)))
+    counted = (match for word in words if (match := _INSTANCES.fullmatch(word)) and match[1] == kind)
+    return {name: int(count) for match in counted for name, count in _COUNT.findall(match[2])}
 
 
 def _measurements(lines: Sequence[tuple[int, str]]) -> Iterator[Measurement]:

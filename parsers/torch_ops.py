@@ -8,7 +8,7 @@ Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_sh
 roofs allow over the median) and ``balance`` (operations per byte relative to the point where the roofs meet);
 ``time_host`` (what the host needs to start a call), ``time_graph`` (a launch-bound call as one CUDA graph),
 ``time_nchw`` and ``time_channels_last`` (both layouts of a convolution, whose rate is the faster one's). For each
-precision ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``power_cap`` of the device.
+precision ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``device_power_cap``.
 
 A wrong result or a failure makes only its own case ``invalid``. Skipped cases are noted.
 """
@@ -220,7 +220,7 @@ def _roofs(run: _OperatorRun) -> Iterator[Measurement]:
         if line.power:
             yield Measurement(_TOOL, case, "sustained_power", line.power, "W", Better.NONE)
     if run.environment and run.environment.power_cap:
-        yield Measurement(_TOOL, "roof", "power_cap", run.environment.power_cap, "W", Better.NONE)
+        yield Measurement(_TOOL, "roof", "device_power_cap", run.environment.power_cap, "W", Better.NONE)
     shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
     if shares:
         mean = math.exp(sum(map(math.log, shares)) / len(shares))

@@ -32,6 +32,7 @@ _RATES = {
 }
 _COUNTS = {"prompt_token_count": "prompt_tokens", "output_token_count": "output_tokens"}
 _MOST = 1_000
+_KEPT = 0.95  # share of the asked rate below which a run did not keep it
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -51,7 +52,21 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     reasons = [*(failed(*_requests(b)) for b in benchmarks), cut_in_json(scan)]
     invalid = "; ".join(dict.fromkeys(filter(None, reasons))) or None
     version = dig(report, "metadata", "guidellm_version")
-    return Parsed(_TOOL, tuple(rows), version=version if isinstance(version, str) else None, invalid=invalid)
+    version = version if isinstance(version, str) else None
+    notes = tuple(filter(None, map(_behind, benchmarks)))
+    return Parsed(_TOOL, tuple(rows), version=version, invalid=invalid, notes=notes)
+
+
+def _behind(benchmark: Mapping[str, Any]) -> str:
+    """Return a note if fewer requests were answered per second than asked for; empty if enough were."""
+    rate = number(dig(benchmark, "config", "strategy", "rate"))
+    achieved = number(dig(benchmark, "metrics", "requests_per_second", "successful", "mean"))
+    if not rate or achieved is None or achieved >= _KEPT * rate:
+        return ""
+    return (
+        f"{_case(benchmark)}: {achieved:.3g} requests/s were answered of {rate:.3g} asked for: the server or the "
+        f"client did not keep up, and the case is named after the rate asked for"
+    )
 
 
 def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -63,6 +78,8 @@ def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]
 def _benchmark(benchmark: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Measurement]:
     requests, answered = _requests(benchmark)
     figures: dict[str, object] = {"requests": requests}
+    if rate := number(dig(benchmark, "config", "strategy", "rate")):
+        figures["offered_requests_per_second"] = rate
     if requests and answered is not None:
         figures["failures"] = max(0.0, requests - answered) / requests
     for theirs, ours in {**_RATES, **_COUNTS}.items():

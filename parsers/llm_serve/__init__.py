@@ -1,12 +1,16 @@
 """Parse runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``).
 
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
-``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median of TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) /
-(tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all requests; failed requests count as the slowest. The 99th of
-fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th likewise of 10 and 100.
+``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median TPOT).
+Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all
+requests; failed requests count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000
+if some failed; the 90th likewise of 10 and 100.
 
-A run is ``invalid`` if more than 1% of its requests failed, or if no rate meets its targets. If the client reports that
-another machine answered, the work was done ``elsewhere``.
+``exact_match`` (share of generated arithmetic) and ``perplexity`` (of a fixed text) are the worse of before and after.
+
+A run is ``invalid`` if more than 1% of its requests failed, if no rate meets its targets, or if answers are worse after
+it than before, or less likely than the same model's elsewhere. If the client reports that another machine answered, the
+work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ _TOOL = "llm_serve"
 _TOLERATED = 0.01
 _BUSY = 0.7  # share of a run's time from which the client may limit the run
 _LATE = 0.005  # delay in s from which the client affects the measurement
+_WORSE_MATCH = 0.1  # share of arithmetic that batches may change
+_WORSE_TEXT = 0.02  # share of perplexity that batches and kernels may change
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # number of runs
 _KINDS = ("closed", "open", "goodput")
@@ -42,6 +48,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
     gpus = number(header.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
+    checks = [d for d in lines if d.get("quality") in ("before", "after")]
+    if runs:
+        measurements += _quality(checks, _case(runs[0]), labels)
     tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
     if tried and tried > 0:  # the reasons why a search had no result
         measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
@@ -49,7 +58,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
     ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
-    reasons = [_failed(run) for run in runs] + [_not_kept(header, lines)]
+    reasons = [_failed(run) for run in runs] + [_not_kept(header, lines), *_worse(checks)]
     reasons.append("" if ended else cut("the line that ends it is missing"))
     invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
     notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
@@ -98,16 +107,10 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
             yield measurement("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
-    rate = number(run.get("rate"))
-    if run["run"] == "goodput" and rate:
-        yield measurement("goodput", rate, "1/s", Better.HIGHER)
-        if (missed := number(run.get("missed"))) and missed > rate:
-            yield measurement("goodput_missed", missed, "1/s", Better.NONE)
     yield from _rates(run, measurement)
     for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
-        for share in ("p50", "p90", "p99", "mean"):
-            if requests < _fewest(share, requests - answered):
-                continue
+        shares = ("p50", "p90", "p99", "mean")
+        for share in (s for s in shares if requests >= _fewest(s, requests - answered)):
             value = number(dig(run, name, share))
             if value is not None and value > 0:  # tokens that arrived at the same moment give no measurable time
                 yield measurement(f"{metric}_{share}", value, "s", Better.LOWER)
@@ -123,6 +126,11 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
 
 
 def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
+    rate, missed = number(run.get("rate")), number(run.get("missed"))
+    if run["run"] == "goodput" and rate:
+        yield measurement("goodput", rate, "1/s", Better.HIGHER)
+        if missed and missed > rate:
+            yield measurement("goodput_missed", missed, "1/s", Better.NONE)
     for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
         value = number(run.get(key))
         if value is not None and value > 0:  # no rate was measured in a window without answers
@@ -172,6 +180,32 @@ def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
         f"{targets} are shown neither to be kept nor to be missed at {rate:.3g} requests/s within effort: a rate takes "
         f"{requests:g} requests at least; raise effort, or take a lower percentile"
     )
+
+
+def _quality(checks: Sequence[Mapping[str, Any]], case: str, labels: Mapping[str, str]) -> Iterator[Measurement]:
+    """Return the worse of the checks before and after the runs."""
+    for metric, better, worse in (("exact_match", Better.HIGHER, min), ("perplexity", Better.LOWER, max)):
+        values = [value for check in checks if (value := number(check.get(metric))) is not None]
+        if values and worse(values) >= 0:
+            yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
+
+
+def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Return why the answers of a run do not count: worse after it than before, or less likely than they should be."""
+    by_moment = {check["quality"]: check for check in checks}
+    before, after = by_moment.get("before", {}), by_moment.get("after", {})
+    first, last = (number(check.get("exact_match")) for check in (before, after))
+    if first is not None and last is not None and last < first - _WORSE_MATCH:
+        yield f"answers became worse: {first:.0%} of the arithmetic was right before the runs and {last:.0%} after them"
+    likely, later = (number(check.get("perplexity")) for check in (before, after))
+    if likely and later and later > likely * (1 + _WORSE_TEXT):
+        yield f"answers became worse: the fixed text has perplexity {later:.4g} after the runs and {likely:.4g} before"
+    expected, highest = number(before.get("expected")), max(likely or 0.0, later or 0.0)
+    if expected and highest > expected * (1 + _WORSE_TEXT):
+        yield (
+            f"the answers are not those of the same model: the fixed text has perplexity {highest:.4g}, and "
+            f"{expected:.4g} is expected, within {_WORSE_TEXT:.0%}"
+        )
 
 
 def _notes(run: Mapping[str, Any]) -> Iterator[str]:

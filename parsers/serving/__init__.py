@@ -13,7 +13,11 @@ from fleetmark.base.measurement import Better, Measurement
 from fleetmark.parsers.kit.text import number
 
 RATES = ("output_tokens_per_second", "interactivity")
-FOLLOWS = ("requests_per_second", "input_tokens_per_second", "total_tokens_per_second")  # from the answers' rate
+# From the answers' rate, or what it was asked to be.
+FOLLOWS = (
+    *("requests_per_second", "input_tokens_per_second", "total_tokens_per_second"),
+    "offered_requests_per_second",
+)
 COUNTS = ("requests", "prompt_tokens", "output_tokens", "accelerators")
 
 

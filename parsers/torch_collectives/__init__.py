@@ -1,8 +1,9 @@
 """What Fleetmark's program of collectives by torch.distributed prints, to measurements.
 
 Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of calls in a row, of the slowest
-rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw`` and ``busbw`` (B/s, higher), ``torch_peak_busbw`` (B/s, higher), ``ranks`` and
-``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are worked out here from size and time. A result with wrong data is ``invalid``.
+rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw``, ``busbw`` and ``torch_peak_busbw`` (B/s,
+higher), ``ranks`` and ``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are worked out here from size and
+time. A result with wrong data is ``invalid``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Case: the model. Metrics:
 - ``tokens_per_second_device`` or ``images_per_second_device``: 1/s
 - ``mfu``, ``mfu_measured``: model operations over the declared and the measured peak
 - ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``, ``peak_memory`` (B), ``parameters``, ``ranks``,
-  ``nodes``, ``power_cap`` (W of a device), ``loss`` and ``check_loss``
+  ``nodes``, ``device_power_cap`` (W), ``loss`` and ``check_loss``
 
 The run is ``invalid`` if a small model's loss differs from that of fp64, or if the model's loss does not fall or is not
 a number.
@@ -76,7 +76,7 @@ def _described(
     for name, row, key, unit in (
         ("matrix_peak", timed, "matrix_peak", "FLOP/s"),
         ("peak_memory", timed, "memory", "B"),
-        ("power_cap", head, "power_cap", "W"),
+        ("device_power_cap", head, "power_cap", "W"),
         ("parameters", head, "parameters", "1"),
         ("ranks", head, "ranks", "1"),
         ("nodes", head, "nodes", "1"),

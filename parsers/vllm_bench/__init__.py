@@ -27,7 +27,8 @@ _RATES = {
     "total_throughput": "total_tokens_per_second",
     "input_throughput": "input_tokens_per_second",
 }
-_ROW = re.compile(r"^([A-Z][A-Za-z0-9 ()/.-]{2,60}?): +([0-9.]{1,24}) *$")
+# A figure may have a mark behind it, such as "<====": InferenceX's fork marks the rows that it plots.
+_ROW = re.compile(r"^([A-Z][A-Za-z0-9 ()/.-]{2,60}?): +([0-9.]{1,24})(?: +[^0-9\s]\S{0,40})? *$")
 _WORDS = {
     "Successful requests": "completed",
     "Failed requests": "failed",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -27,7 +28,9 @@ MODELS = (
     "short",
     "later",
     "uncounted",
+    "quantised",
 )
+SUM = re.compile(r"(\d+) ([+*-]) (\d+) =$")
 
 
 class Reader(asyncio.StreamReader):
@@ -43,11 +46,12 @@ class Reader(asyncio.StreamReader):
 class Server:
     """``first``: the fewest seconds to the first token; ``gap``: between tokens; ``places``: answers at once, others wait."""
 
-    def __init__(self, first: float, gap: float, places: int, key: str, log: str) -> None:
+    def __init__(self, first: float, gap: float, places: int, key: str, log: str, decays: bool) -> None:
         self.first, self.gap, self.key = first, gap, key
         self.places = asyncio.Semaphore(places)
         self.log = Path(log).open("a", buffering=1) if log else None  # noqa: SIM115
-        self.count = 0
+        self.count = self.checks = 0
+        self.decays = decays
 
     async def serve(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -88,6 +92,8 @@ class Server:
         if tokens + wanted > 100000:
             text = f"This model's maximum context length is 100000 tokens, not {tokens + wanted}."
             return self.reply(writer, 400, {"error": {"message": text}})
+        if not doc.get("stream"):
+            return self.reply(writer, 200, self.document(doc, prompt, chat))
         if not alone and model in ("busy", "broken") and self.count % 2 == 0:
             return self.reply(writer, 429 if model == "busy" else 500, {"error": {"message": f"{model} indeed"}})
         if not alone and model == "hang" and self.count % 2 == 0:
@@ -95,6 +101,22 @@ class Server:
         async with self.places:
             await self.stream(doc, model if not alone else "tiny", came, writer, chat, tokens, wanted)
         return model != "closes" or alone
+
+    def document(self, doc: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
+        """Answer without a stream, as a model that can calculate and knows the text; ``quantised`` can less well."""
+        self.checks += 1
+        is_worse = doc["model"] == "quantised" or (self.decays and self.checks > 41)
+        sign = SUM.search(prompt.strip())
+        text = "word"
+        if sign:
+            a, b = int(sign[1]), int(sign[3])
+            result = {"+": a + b, "-": a - b, "*": a * b}[sign[2]]
+            text = str(result + (is_worse and b % 2))
+        choice: dict[str, Any] = {"message": {"content": text}} if chat else {"text": text}
+        if doc.get("echo"):
+            each = -1.1 if is_worse else -1.0
+            choice["logprobs"] = {"token_logprobs": [None, *[each] * (len(prompt.split()) - 1), -0.1]}
+        return {"choices": [choice]}
 
     async def stream(
         self,
@@ -150,8 +172,9 @@ async def main() -> None:
     parser.add_argument("--places", type=int, default=100000)
     parser.add_argument("--key", default="")
     parser.add_argument("--log", default="")
+    parser.add_argument("--decays", action="store_true", help="answer worse after the first check")
     chosen = parser.parse_args()
-    server = Server(chosen.first, chosen.gap, chosen.places, chosen.key, chosen.log)
+    server = Server(chosen.first, chosen.gap, chosen.places, chosen.key, chosen.log, chosen.decays)
 
     def connection() -> asyncio.StreamReaderProtocol:
         return asyncio.StreamReaderProtocol(Reader(limit=1 << 24), server.serve)

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleetmark.hosts.agent import PLAYBOOKS
-from fleetmark.parsers import parse
-from tests.torches import PYTHON, needs_torch
+from tests.torches import needs_torch
+from tests.workloads.torch_programs import complaint, copied, figures, run
 
 pytestmark = needs_torch
-ROLES = PLAYBOOKS / "roles"
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs in one folder, as they lie on a host."""
-    folder = tmp_path_factory.mktemp("programs")
-    for role in ("torch_python", "torch_collectives", "torch_train"):
-        for file in (ROLES / role / "files").glob("*.py"):
-            shutil.copy(file, folder)
-    shutil.copy(PLAYBOOKS / "agent" / "interpreter.py", folder)
-    return folder
-
-
-def run(programs: Path, tool: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    interpreter = [sys.executable, str(programs / "interpreter.py"), PYTHON]
-    line = [*interpreter, str(programs / f"{tool}.py"), f"--master=127.0.0.1:{port}", *words]
-    return subprocess.run(line, capture_output=True, timeout=300, check=False)
-
-
-def figures(tool: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, float]:
-    assert done.returncode == 0, done.stderr
-    parsed = parse(tool, done.stdout)
-    assert parsed.invalid is None
-    return {m.metric: m.value for m in parsed.measurements}
-
-
-def complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    assert done.returncode == 1
-    assert b"Traceback" not in done.stderr
-    return done.stderr.decode().strip().splitlines()[-1]
+    return copied(tmp_path_factory.mktemp("programs"))
 
 
 ALL = """

@@ -123,7 +123,7 @@ def test_sustained_products_and_the_power_cap_stand_beside_the_peak(tmp_path: Pa
     )
     raw = bench(tmp_path, shapes, *words)
     value = {(m.case, m.metric): m.value for m in parsers.parse("torch_ops", raw.encode()).measurements}
-    assert value[("roof", "power_cap")] == 700
+    assert value[("roof", "device_power_cap")] == 700
     assert 0.2 < value[("roof/fp32", "sustained_peak")] / value[("roof/fp32", "peak")] < 2
 
 

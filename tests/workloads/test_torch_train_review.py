@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fleetmark import parsers
 from fleetmark.base.facts import Gpu, Torch
 from tests.schedules import schedule, suite
 from tests.torches import needs_torch
-from tests.workloads import test_torch_distributed as distributed
 from tests.workloads.torch_bench import torch_python
+from tests.workloads.torch_programs import complaint, copied, figures, run
 
 pytestmark = needs_torch
-programs = distributed.programs
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copied(tmp_path_factory.mktemp("programs"))
 
 
 def in_torch(programs: Path, program: str) -> Any:
@@ -111,7 +113,7 @@ torch_ranks.run("shards", torch_train.add_words, work)
 
 def test_no_rank_ever_holds_the_whole_model_and_fsdp_gathers_half_precision(programs: Path) -> None:
     (programs / "sharded.py").write_text(SHARDED)
-    done = distributed.run(programs, "sharded", "--model", "gpt-tiny", "--mode", "fsdp", "--ranks", "2")
+    done = run(programs, "sharded", "--model", "gpt-tiny", "--mode", "fsdp", "--ranks", "2")
     assert done.returncode == 0, done.stderr
     built, share, spread, gathered, summed = json.loads(done.stdout)
     assert built == ["meta"]
@@ -136,7 +138,7 @@ def test_sharded_bf16_has_the_loss_of_fp64(programs: Path, model: str) -> None:
         "--precision",
         "bf16",
     ]
-    assert distributed.figures("torch_train", distributed.run(programs, "torch_train", *words))["ranks"] == 2
+    assert figures("torch_train", run(programs, "torch_train", *words))["ranks"] == 2
 
 
 WAITING = """
@@ -152,7 +154,7 @@ torch_ranks.run("waits", lambda parser: None, work)
 
 def test_ranks_wait_for_the_first_longer_than_a_barrier_would(programs: Path) -> None:
     (programs / "waiting.py").write_text(WAITING)
-    done = distributed.run(programs, "waiting", "--ranks", "2", "--patience", "2")
+    done = run(programs, "waiting", "--ranks", "2", "--patience", "2")
     assert (done.returncode, done.stdout) == (0, b"done alone\n"), done.stderr
 
 
@@ -170,7 +172,7 @@ torch_ranks.run("late", lambda parser: None, work)
 
 def test_a_rank_that_waits_too_long_says_so_without_a_librarys_path(programs: Path) -> None:
     (programs / "late.py").write_text(SLOW)
-    sentence = distributed.complaint(distributed.run(programs, "late", "--ranks", "2", "--patience", "2"))
+    sentence = complaint(run(programs, "late", "--ranks", "2", "--patience", "2"))
     assert sentence.startswith("a rank waited longer than 2 s for another: raise patience"), sentence
     assert ".cc" not in sentence
 
@@ -182,12 +184,3 @@ def test_the_largest_size_is_measured(tmp_path: Path) -> None:
     host = schedule(suite(tmp_path, "  torch_collectives:\n"), settings, torch={"python3": two}, gpus=gpus).hosts["h1"]
     (sizes,) = {word for step in host.steps for word in step.argv if word.startswith("--sizes=")}
     assert sizes.startswith("--sizes=8,32,") and sizes.endswith(",134217728,268435456")
-
-
-def test_a_failed_run_does_not_say_that_its_output_is_cut_too() -> None:
-    from fleetmark.parsers.kit.cut import cut, says_cut
-
-    assert says_cut(cut("the line that says that it ended is missing"))
-    assert not says_cut("wrong loss")
-    assert parsers.parse  # the rule itself is held by tests of outcomes
-    assert sys.version_info

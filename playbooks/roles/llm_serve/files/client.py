@@ -18,6 +18,7 @@ import answers
 import figures
 import loads
 import prompts
+import quality
 import service
 import stream
 
@@ -48,6 +49,8 @@ def options():
     add("--probe", type=float, default=15.0, help="measured time of each step of the search")
     add("--share", type=float, default=0.99, help="of requests that must keep each target")
     add("--effort", type=float, default=1800.0, help="seconds after which a search ends with what it has shown")
+    add("--quality", action="store_true", help="check answers before and after the runs")
+    add("--perplexity", type=float, default=0.0, help="that of the same model elsewhere, for comparison")
     add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
     add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
     add("--watch", default="", help="HOST:PORT of server.py, which reports why a server ended")
@@ -214,6 +217,28 @@ class Client:
         alone = self.must_answer(self.make(), "a request of the wanted length")
         return stream.clock() - began, alone
 
+    def check_quality(self, moment):
+        """Print how well the endpoint answers now: ``moment`` is before or after the runs."""
+        is_chat = self.chosen.api == "chat"
+        path = "/chat/completions" if is_chat else "/completions"
+
+        def ask(values):
+            self.count += 1
+            values = dict(values, model=self.model, temperature=0)
+            answer = Document(self.endpoint.request("POST", path, json.dumps(values).encode(), self.count))
+            self.engine.ask(answer)
+            return quality.document(answer.text) if answer.status == 200 and not answer.problem else None
+
+        likely = None if is_chat else quality.perplexity(ask)
+        show(
+            quality=moment,
+            exact_match=quality.arithmetic(ask, is_chat),
+            questions=quality.QUESTIONS,
+            perplexity=likely[0] if likely else None,
+            tokens=likely[1] if likely else None,
+            expected=self.chosen.perplexity or None,
+        )
+
     # -- runs
 
     def run(self, phase, **values):
@@ -347,17 +372,21 @@ class Client:
             here=self.endpoint.here,
             python="%d.%d.%d" % sys.version_info[:3],
         )
+        if chosen.quality:
+            self.check_quality("before")
         for streams in numbers(chosen.concurrency, int):
             self.run("closed", concurrency=streams)
         for rate in numbers(chosen.rates, float):
             self.run("open", rate=rate)
         if chosen.ttft and chosen.tpot:
             self.search(alone)
+        if chosen.quality:
+            self.check_quality("after")
         show(end=True)
 
 
-class Listing(answers.Answer):
-    """Read the answer to GET /v1/models."""
+class Document(answers.Answer):
+    """Read an answer that is one JSON document and no stream."""
 
     __slots__ = ("text",)
 
@@ -368,6 +397,12 @@ class Listing(answers.Answer):
     def plain(self, data):
         """Receive a part of a body that is not a stream."""
         self.text = (self.text + data)[: answers.MOST_LINE]
+
+
+class Listing(Document):
+    """Read the answer to GET /v1/models."""
+
+    __slots__ = ()
 
     def names(self):
         """Return the names of the models; empty if the answer is not in OpenAI's format."""

@@ -26,7 +26,7 @@ MOST_RATES = 16  # rates that are tried
 
 def least(share):
     """Return the fewest requests that can show a percentile to be kept: 1,000 for the 99th."""
-    return max(WHOLE, int(math.ceil(ENOUGH / (1 - share) - 1e-6)))
+    return max(WHOLE, math.ceil(ENOUGH / (1 - share) - 1e-6))
 
 
 def looks(share):
