@@ -8,7 +8,7 @@ Its degrees of freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology
 36, 2018).
 
 With two hosts, only CR2 applies. Both estimates then rest on little more than one difference, and the larger of the two
-is biased upwards: 95% intervals would cover up to 98.2% (see ``docs/explanation/comparisons.md``). Without gaps, CR2 equals the
+is biased upwards: 95% intervals would cover up to 98.2% (``docs/explanation``). Without gaps, CR2 equals the
 variance between the two hosts, so both cases follow the same rule.
 
 Missing figures are often missing for a reason, and hosts that lack all figures may differ most from the others. The

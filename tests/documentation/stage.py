@@ -13,21 +13,28 @@ that run them: they are checked word by word only (tests/test_documented.py).
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests import fleets, profiles, records
+from tests.corpus import ROOT as CORPUS
 from tests.documentation.text import DOCS
 from tests.reports import fleet, loads
 
 TUTORIALS, GUIDES = DOCS / "tutorials", DOCS / "how-to"
 PAGES = [*sorted(TUTORIALS.glob("*.md")), *sorted(GUIDES.glob("*.md"))]
 BLOCK = re.compile(r"^```(bash|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"(?:Save (?:this|the suite)[^.]*?as|in) `([\w-]+\.(?:yml|csv))`[^`]*?```(?:yaml|csv)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FILE = re.compile(
+    r"(?:Save (?:this|the suite)[^.]*?as|in) `([\w-]+\.(?:yml|csv))`[^`]*?```(?:yaml|csv)\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
+)
 ELSEWHERE = {  # words of a command, and the tests that run such a command for real
     "--slurm": "tests/fleet/test_slurm*.py",
     "s3://": "tests/test_store.py",
@@ -99,6 +106,11 @@ def build(folder: Path, page: Path) -> None:
     for name, text in FILE.findall(page.read_text("utf-8")):
         if not name.startswith(("hosts", "rack", "fleet", "llm")):
             (folder / name).write_text(text)
+    if not (folder / "rules.yml").exists():
+        (folder / "rules.yml").write_text("rules:\n  - {name: a, metric: stream/*/triad, at_least: 1 GB/s}\n")
+    client = CORPUS / "vllm_bench" / "here_serve_0.32_tiny.json"
+    if client.exists():
+        shutil.copy(client, folder / "c16.json")
     (folder / "dear.yml").write_text("energy_price: 0.30\n")
     (folder / "nightly.yml").write_text("description: x\nworkloads:\n  selftest:\n")
     results = folder / "fleetmark-results"
@@ -117,10 +129,17 @@ def build(folder: Path, page: Path) -> None:
         _days(results)
 
 
-def rules(folder: Path) -> None:
-    """Write rules for pages that use `rules.yml` without showing it."""
-    if not (folder / "rules.yml").exists():
-        (folder / "rules.yml").write_text("description: x\nrules:\n  - {name: a, metric: stream/*/triad, at_least: 1 GB/s}\n")
+def perform(page: Path, folder: Path) -> Iterator[tuple[Command, int, str]]:
+    """Run the commands of ``page`` in ``folder``, and yield each with its exit status and output."""
+    build(folder, page)
+    environment = {**os.environ, "COLUMNS": "90", "FLEETMARK_RESULTS": str(folder / "fleetmark-results")}
+    (folder / "work").mkdir()
+    for command in commands(page):
+        words = [sys.executable, "-m", "fleetmark", *command.words]
+        if command.words[0] == "run" and "--dry-run" not in command.words:
+            words += ["--work-dir", str(folder / "work")]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=300)
+        yield command, done.returncode, done.stdout + done.stderr
 
 
 def _days(results: Path) -> None:

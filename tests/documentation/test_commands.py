@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.documentation import stage
 
-FLEETMARK = [sys.executable, "-m", "fleetmark"]
 JUDGED = {"diagnose", "gate", "history"}  # they end with 1 if something is slow, broken or changed
 
 
 @pytest.mark.parametrize("page", [p for p in stage.PAGES if list(stage.commands(p))], ids=lambda p: p.stem)
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    stage.build(tmp_path, page)
-    stage.rules(tmp_path)
-    environment = {**os.environ, "COLUMNS": "100", "FLEETMARK_RESULTS": str(tmp_path / "fleetmark-results")}
-    for command in stage.commands(page):
-        words = [*FLEETMARK, *command.words]
-        if "run" in command.words[:1] and "--dry-run" not in command.words:
-            words += ["--work-dir", str(tmp_path / "work")]
-            (tmp_path / "work").mkdir(exist_ok=True)
-        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
-        output = done.stdout + done.stderr
+    for command, status, output in stage.perform(page, tmp_path):
         assert "Traceback" not in output, f"{command.line}\n{output}"
-        assert done.returncode in ((0, 1) if command.words[0] in JUDGED else (0,)), f"{command.line}\n{output}"
+        assert status in ((0, 1) if command.words[0] in JUDGED else (0,)), f"{command.line}\n{output}"
 
 
 def test_commands_are_found_and_made_small() -> None:

@@ -41,7 +41,16 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     mkdocs = os.environ.get("FLEETMARK_MKDOCS") or (str(beside) if beside.exists() else shutil.which("mkdocs"))
     if not mkdocs:
         pytest.skip("mkdocs is not installed: pip install mkdocs-material, or set FLEETMARK_MKDOCS to its path")
-    words = [mkdocs, "build", "--strict", "--quiet", "--config-file", str(HOUSE / "mkdocs.yml"), "--site-dir", str(tmp_path)]
+    words = [
+        mkdocs,
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        str(HOUSE / "mkdocs.yml"),
+        "--site-dir",
+        str(tmp_path),
+    ]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "tutorials" / "first-fleet" / "index.html").exists()

@@ -37,7 +37,9 @@ def test_the_changelog_fits_on_a_page() -> None:
 
 
 def test_what_is_long_is_seen() -> None:
-    text = "One `a b c` two. Three\nfour.\n\n- five\n- six. Seven\n\n| a | b c |\n|-|-|\n| d. E | f |\n\n    code. More\n"
+    text = (
+        "One `a b c` two. Three\nfour.\n\n- five\n- six. Seven\n\n| a | b c |\n|-|-|\n| d. E | f |\n\n    code. More\n"
+    )
     assert sentences(text) == [
         *("One `code` two.", "Three four.", "- five", "- six.", "Seven"),
         *("a", "b c", "d.", "E", "f"),
