@@ -83,7 +83,7 @@ def commands(page: Path) -> Iterator[Command]:
 def small(words: list[str]) -> list[str]:
     """Return the words with small sizes (see above)."""
     if words[0] == "plan" and "init" not in words:
-        return [*words, "--draws", "100", "--gap", "0.2", "--seconds", "4"]
+        return [*words, "--draws", "100", "--gap", "0.2"]
     if words[0] not in ("run", "hosts"):
         return [word.replace("/shared/fleetmark/", "") for word in words]
     kept, skip = [], False
