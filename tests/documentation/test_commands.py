@@ -1,4 +1,4 @@
-"""Every command of tutorials and how-to guides runs as it is written (`tests/documentation/stage.py` says how)."""
+"""Every command of the tutorials runs as it is written (`tests/documentation/stage.py` says how)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 def test_commands_are_found_and_made_small() -> None:
     lines = [command.line for page in stage.PAGES for command in stage.commands(page)]
-    assert len(lines) > 60 and "fleetmark diagnose last" in lines
+    assert len(lines) > 20 and "fleetmark diagnose last" in lines
     assert stage.small(["run", "-i", "h.yml", "--suite", "standard", "--set", "fio.size=1GiB", "--become"]) == [
-        *("run", "-i", "h.yml", "--suite", "selftest"),
-        *("--set", "selftest.commands=1"),
+        *("run", "-i", "h.yml", "--suite", "openssl_speed"),
+        *stage.SMALL_RUN,
     ]
