@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -167,8 +166,8 @@ def test_limit_that_matches_in_part_warns() -> None:
 
 def test_the_inventory_of_guests_in_the_docs_gives_labels_to_compare_by() -> None:
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "containers.md").read_text("utf-8")
-    example = page.partition("    all:\n")[2].partition("\n\n")[0]
-    path = write("fleet.yml", textwrap.dedent(f"    all:\n{example}\n"))
+    example = page.partition("```yaml\nall:\n")[2].partition("```")[0]
+    path = write("fleet.yml", f"all:\n{example}")
     labels = {host.name: dict(host.labels) for host in load_inventory([path], warn=silent)}
     assert labels == {"metal1": {"kind": "r7615", "gen": "metal"}, "guest1": {"kind": "r7615", "gen": "kvm"}}
 

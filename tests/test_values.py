@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,7 +138,7 @@ def test_another_tool_reads_many_campaigns_as_the_page_says(tmp_path: Path, monk
         table = pa.Table.from_pandas(rows, schema.arrow(), preserve_index=False)
         pq.write_table(table.drop_columns(["members"]) if campaign == "c1" else table, folder / "measurements.parquet")
     page = (Path(__file__).parents[1] / "docs" / "how-to" / "large-fleets.md").read_text("utf-8")
-    code = textwrap.dedent(page[page.index("    import duckdb") :].split("\n\n`", maxsplit=1)[0])
+    code = page[page.index("import duckdb") :].split("```", maxsplit=1)[0]
     monkeypatch.chdir(tmp_path)
     names: dict[str, pd.DataFrame] = {}
     exec(code, names)

@@ -18,7 +18,7 @@ EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/tutorials/own-
 def refused(line: str) -> str:
     """Why the command line would be refused; empty where nothing of it is unknown."""
     command: Any = typer.main.get_command(app)
-    words = shlex.split(re.split(r" #| \||;|&&|>", line)[0], comments=True)[1:]
+    words = shlex.split(re.split(r" #| \||;|&&| >", line)[0], comments=True)[1:]
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     command = getattr(command, "commands", {}).get("solve", command)  # ``plan FILE`` is ``plan solve FILE``

@@ -124,7 +124,7 @@ def _numbered(metrics: pd.DataFrame, describing: bool) -> tuple[pd.DataFrame, pd
     today = _with_kinds(metrics.assign(rule=rules))
     today = today if describing else today[today["better"] != Better.NONE]
     grouped = today.groupby(_IDENTITY)
-    values = today["kind"].map(lowest).reindex(metrics.index, fill_value=0.0)
+    values = today["kind"].map(lowest).astype("float64").reindex(metrics.index, fill_value=0.0)
     ids = grouped.ngroup().reindex(metrics.index, fill_value=-1)
     return metrics.assign(id=ids, rule=rules, lowest=values), grouped["inferred"].any().reset_index()
 
