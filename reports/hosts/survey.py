@@ -103,7 +103,7 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
 
 
 def _reason(e: Entry) -> str:
-    return e.unknown_key.why if e.unknown_key else e.reason or message("no reason given")
+    return e.unknown_key.reason if e.unknown_key else e.reason or message("no reason given")
 
 
 def _mend(cause: Cause, names: Sequence[str], silent: Sequence[Entry]) -> str:
