@@ -49,7 +49,7 @@ def measured_here(root: Path) -> None:
         ((host, job),) = scheduled.jobs(archive, request).items()
         for step in job["steps"]:
             result = {"ended": "exit", "started": 1.7e9, "wall_s": 1.0, "rc": 0, "reason": None}
-            save_step(archive, host, step, {"result.json": json.dumps(result).encode(), "stdout": b"42.5 7\n"})
+            save_step(archive, host, step, {"result.json": json.dumps(result).encode(), "stdout": b"42.5 7.0\n"})
             step_keys = {name: step[name] for name in ("workload", "case", "repeat", "subject")}
             archive.note("outcome", host=host, **step_keys, status="passed", reason="")
         archive.note("ended", owed=0)

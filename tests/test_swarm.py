@@ -64,4 +64,4 @@ def test_many_agents_survive_their_controller_and_lost_ones_are_named(swarmed: S
     assert swarmed.count(host=DEAD)["lost"] >= STEPS - 1
     (unreached,) = (o["reason"] for o in swarmed.outcomes() if o["host"] == ABSENT)
     assert unreached == "unreachable: port 22 did not answer within 10 s"
-    assert f"{ABSENT}: unreachable" in done.stdout
+    assert f"{ABSENT}, {DEAD}: unreachable" in done.stdout
