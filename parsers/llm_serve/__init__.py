@@ -172,6 +172,8 @@ def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
     ttft, tpot = (number(dig(header, "targets", n)) or 0.0 for n in (0, 1))
     rate = number(last.get("rate")) or 0.0
     share, missed = number(last.get("share")) or 0.99, number(last.get("missed"))
+    if "requests" not in last:  # by a client that took the last rate tried for missed
+        missed = rate
     targets = f"the targets ({share:.0%} of first tokens within {ttft:g} s, of later ones within {tpot:g} s each)"
     if missed:
         return f"{targets} are not kept at {missed:.3g} requests/s, the lowest rate shown to miss one"
