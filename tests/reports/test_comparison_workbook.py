@@ -101,7 +101,7 @@ ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
     "per core": ("gen=old", ["gen=new"], {"per": "core"}),
     "paired": ("gen=before", ["gen=after"], {"paired": True, "mix": "mem-bw=0.6,cpu-int=0.4"}),
     "pinned": (None, ["gen=new", "host=nw0"], {"reference": "old"}),
-    "by site": ("gen=old", ["gen=new"], {"by": "site"}),
+    "by site": ("gen=old", ["gen=new"], {"host_label": "site"}),
     "best": ("gen=old", ["gen=new"], {"best": True}),
     "one host": ("host=od0", ["host=nw0", "gen=new"], {"only": ["stream/*", "lmbench/*"]}),
 }
