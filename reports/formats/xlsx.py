@@ -46,9 +46,9 @@ def render(document: Document, language: Language) -> bytes:
         else:
             for table in _tables(section):
                 sheet = book.sheet(_tab(section, table), COLOURS[0], in_rows=table.is_large)
-                places[table.key] = Placed(sheet, table, HEAD_ROW)
+                places.add(Placed(sheet, table, HEAD_ROW))
                 tabs[sheet.name] = table.title
-    for placed in places.values():
+    for placed in places.every:
         _table(placed, places)
     for section in document.sections_for("xlsx"):
         charts = [e for e in section.exhibits if isinstance(e, Chart) and e.native]
@@ -69,11 +69,11 @@ def _stacked(book: Book, section: Section, places: Places) -> dict[str, str]:
     row = sheet.top(section.title, note)
     for table in tables:
         if len(tables) == 1:
-            places[table.key] = Placed(sheet, table, HEAD_ROW, is_stacked=True)
+            places.add(Placed(sheet, table, HEAD_ROW, is_stacked=True))
             break
         head = row + 1 + bool(table.notes) + any(column.group for column in table.columns)
-        places[table.key] = Placed(sheet, table, head, is_stacked=True, has_title=True)
-        row = places[table.key].last + 2
+        places.add(placed := Placed(sheet, table, head, is_stacked=True, has_title=True))
+        row = placed.last + 2
     return {sheet.name: note}
 
 
@@ -161,16 +161,25 @@ class Places(dict[str, Placed]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.every: list[Placed] = []  # also those of one key: a table per group
         self.tabs: dict[str, Sheet] = {}  # of sections that have one tab
         self.ranks: dict[str, int] = {}  # by tab: the highest rank of its cells, for its colour
         self.printed: dict[str, int] = {}  # by tab: the last column that is printed
-        self._columns: dict[str, dict[str, int]] = {}
+        self._columns: dict[int, dict[str, int]] = {}
 
-    def columns(self, key: str) -> dict[str, int]:
+    def add(self, placed: Placed) -> None:
+        self.every.append(placed)
+        self[placed.table.key] = placed
+
+    def columns(self, placed: Placed) -> dict[str, int]:
         """Return the place of each column of a table by its key."""
-        if key not in self._columns:
-            self._columns[key] = self[key].columns
-        return self._columns[key]
+        if id(placed) not in self._columns:
+            self._columns[id(placed)] = placed.columns
+        return self._columns[id(placed)]
+
+    def named(self, key: str, placed: Placed) -> Placed:
+        """Return the table that a formula in ``placed`` calls ``key``: itself, if that is its key."""
+        return placed if placed.table.key == key else self[key]
 
     def resolved(self, formula: str, placed: Placed, line: int) -> str:
         """Return the formula of a cell in row ``line`` of the sheet. Strings in it remain as they are."""
@@ -178,12 +187,13 @@ class Places(dict[str, Placed]):
         def address(match: re.Match[str]) -> str:
             own, sheet, table, first, row, last, last_row = match.groups()
             if own:
-                return cell(line, self.columns(placed.table.key)[own])
+                return cell(line, self.columns(placed)[own])
             if sheet:
-                return "'" + self[sheet].sheet.name.replace("'", "''") + "'!"
+                return "'" + self.named(sheet, placed).sheet.name.replace("'", "''") + "'!"
             if not table:
                 return match[0]
-            there, columns = self[table], self.columns(table)
+            there = self.named(table, placed)
+            columns = self.columns(there)
             ends = [(there.first + int(row or 0), columns[first])]
             if last:
                 ends.append((there.first + int(last_row), columns[last]))

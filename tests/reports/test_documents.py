@@ -200,17 +200,29 @@ def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Docu
                 assert line.get(f"{column.key}_unit", "") == cell.unit
 
 
+def first_row(sheet: Any, section: Section, table: Tabular) -> int:
+    """Return the row of the first values of a table, which may stand below others in its tab."""
+    beside = [e for e in section.exhibits if isinstance(e, Tabular)]
+    if not section.is_sheet or len(beside) == 1:
+        return 5
+    title = next(n for n in range(1, sheet.max_row) if sheet.cell(n, 1).value == table.title)
+    return title + 2 + bool(table.notes) + any(column.group for column in table.columns)
+
+
 def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Document) -> None:
     book: Any = rendered.in_workbook(document)
     values: Any = rendered.in_workbook(document, data_only=True)
     sheets = book.worksheets[1:]
-    for _, table in document.tables_for("xlsx"):
-        sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
-        sheets.remove(sheet)
-        for n, row in enumerate(table.rows, 5):
+    for section, table in document.tables_for("xlsx"):
+        if section.is_sheet:
+            sheet = next(sheet for sheet in sheets if sheet["A1"].value == section.title)
+        else:
+            sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
+            sheets.remove(sheet)
+        for n, row in enumerate(table.rows, first_row(sheet, section, table)):
             places = [(column.key, end) for column, end, _ in sheet_columns(table)]
-            line = dict(zip(places, sheet[n], strict=True))
-            known = dict(zip(places, values[sheet.title][n], strict=True))
+            line = dict(zip(places, sheet[n], strict=False))  # a tab may have wider tables
+            known = dict(zip(places, values[sheet.title][n], strict=False))
             for column, cell in zip(table.columns, row, strict=True):
                 written, value = line[column.key, ""], known[column.key, ""].value
                 if not column.right or cell.value is None:
