@@ -275,13 +275,13 @@ def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
 
 def test_a_pinned_reference_does_not_drift(root: Path) -> None:
     assert run(root, "reference", "save", "old-2026", "--from", "gen=old").startswith(
-        "old-2026@1: 5 benchmarks of 6 hosts"
+        "saved old-2026@1: 5 benchmarks of 6 hosts"
     )
     words = ("--reference", "old-2026", "--candidate", "gen=new")
     first = compared(root, *words)
     record(root, "c9", {"z1": {"gen": "old"}, "z2": {"gen": "old"}}, {(h, TRIAD): [1e9] for h in ("z1", "z2")})
     assert compared(root, *words) == first
-    assert run(root, "reference", "save", "old-2026", "--from", "gen=old").startswith("old-2026@2")
+    assert run(root, "reference", "save", "old-2026", "--from", "gen=old").startswith("saved old-2026@2")
     assert compared(root, "--reference", "old-2026@1", "--candidate", "gen=new") == [{**row} for row in first]
     listed = json.loads(run(root, "reference", "list", "--format", "json"))
     assert [(r["name"], r["version"], r["hosts"]) for r in listed] == [("old-2026", 1, 6), ("old-2026", 2, 8)]

@@ -19,8 +19,8 @@ HOUSE = Path(__file__).parents[1]
 GENERAL = ("fleetmark", "planner", "reports", "workloads", "playbooks/agent", "playbooks/action_plugins")
 # Examples of what a user may type, in help and in errors: a real name says more than a made-up one.
 EXAMPLES = {
-    "fleetmark/cli/app.py": {"fio", "stream"},
     "fleetmark/cli/common.py": {"fio"},
+    "fleetmark/cli/parse.py": {"fio", "stream"},
     "fleetmark/cli/profile.py": {"stream"},
     "fleetmark/demand/keys/worth.py": {"fio", "read_iops"},
     "fleetmark/record/profiles.py": {"stream"},

@@ -104,7 +104,7 @@ def test_populations_without_a_fact_are_said_and_are_no_pass(tmp_path: Path) -> 
     status, table = run(campaign(tmp_path, values).path.parent)
     text = " ".join(table.split())
     assert status == 1 and "Two populations, unexplained" in text and "3 populations of hosts" in text
-    assert "Nothing to do" not in text and "baseline (--against)" in text
+    assert "Nothing to do" not in text and "reference (--reference)" in text
 
 
 def test_a_fact_that_only_slow_hosts_have_is_said(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.faults import play
-from benchmarks.strikes import STRIKES
+from benchmarks.faults.strikes import STRIKES
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet

@@ -1,7 +1,7 @@
 """How many campaigns survive faults at random moments, over real SSH: nothing lost, nothing counted twice, nothing left.
 
 ``python -m benchmarks.faults [--rounds 20] [--seed 1] [--hosts 3] [--store FILE]`` (root). In each round, a campaign of
-the self-test runs on namespace hosts, and one to three faults of ``benchmarks.strikes`` strike it at random moments. Then
+the self-test runs on namespace hosts, and one to three faults of ``benchmarks.faults.strikes`` strike it at random moments. Then
 all faults are healed, and ``run --resume`` continues the campaign until it is complete. A round survives if:
 
 - every step that was finished when the first controller ended is byte-identical at the end, unless a fault damaged it
@@ -35,8 +35,8 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.faults.strikes import ENDING, FULL_HOST, SMALL, STRIKES, WORK, Scene, prepare
 from benchmarks.measuring import circumstances
-from benchmarks.strikes import ENDING, FULL_HOST, SMALL, STRIKES, WORK, Scene, prepare
 from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
 from tests.fleet.remains import programs, remains
@@ -243,7 +243,3 @@ def main() -> None:
         document = {**circumstances(), "seed": options.seed, "rounds": len(rounds), "lost": len(lost), "rows": rows}
         options.store.write_text(json.dumps(document, indent=1) + "\n")
     sys.exit(1 if lost else 0)
-
-
-if __name__ == "__main__":
-    main()

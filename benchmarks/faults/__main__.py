@@ -1,0 +1,5 @@
+"""``python -m benchmarks.faults``."""
+
+from benchmarks.faults import main
+
+main()
