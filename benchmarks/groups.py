@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import circumstances
 from fleetmark.planner.diagnosis import history, outliers, places, traits
 
 SEED, FLEETS, HOSTS, METRICS, REPEATS = 18, 50, 32, 8, 5
@@ -166,5 +167,11 @@ def main() -> None:
     for o in outcomes:
         shares = [f"{v:.1%}" if v is not None else "-" for v in (o.named, o.blamed, o.cause, o.alarms)]
         print(" | ".join([o.fault, *shares]))
-    document = {"seed": SEED, "fleets": FLEETS, "hosts": HOSTS, "rows": [asdict(o) for o in outcomes]}
+    document = {
+        **circumstances(),
+        "seed": SEED,
+        "fleets": FLEETS,
+        "hosts": HOSTS,
+        "rows": [asdict(o) for o in outcomes],
+    }
     RESULT.write_text(json.dumps(document, indent=1) + "\n")
