@@ -64,6 +64,7 @@ def test_commands_can_be_pasted_where_the_program_is_not_on_the_path(tmp_path: P
     assert {line.split()[0] for line in lines} == {"fleetmark"}
 
 
+@pytest.mark.alone
 def test_a_self_test_recommends_nothing_to_compare(tmp_path: Path) -> None:
     done = typed(tmp_path, "run", "-s", "selftest", "--repeats", "1")
     assert "uptime-1" in done.stdout and "reference save" not in done.stdout and "compare" not in done.stdout
