@@ -56,8 +56,8 @@ def test_a_source_lies_where_the_role_looks_for_it(tmp_path: Path) -> None:
 def test_packages_are_found_by_distribution(tmp_path: Path) -> None:
     path = "packages/debian12-x86_64.tar"
     file = bundle(tmp_path, [entry(path=path)], member(path))
-    found = unpack(file, tmp_path / "out")
-    assert found == {"debian12-x86_64": (str(tmp_path / "out/fleetmark/debian12-x86_64.tar"), SHA256)}
+    unpacked = unpack(file, tmp_path / "out")
+    assert unpacked == {"debian12-x86_64": (str(tmp_path / "out/fleetmark/debian12-x86_64.tar"), SHA256)}
 
 
 LINKS = [
@@ -103,8 +103,8 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
         file.write_bytes(content)
         with pytest.raises(FleetmarkError, match=r"no bundle"):
             check(file)
-    whole = bundle(tmp_path, [entry()], member()).read_bytes()
-    file.write_bytes(whole[: whole.index(CONTENT) + 4])
+    content = bundle(tmp_path, [entry()], member()).read_bytes()
+    file.write_bytes(content[: content.index(CONTENT) + 4])
     with pytest.raises(FleetmarkError, match=r"cut off|is missing|has sha256"):
         check(file)
     with pytest.raises(FleetmarkError, match="no bundle: its first file"):
@@ -131,10 +131,10 @@ def test_distributions_have_short_names(system: str, target: str) -> None:
 
 
 def tasks(node: Any) -> list[dict[str, Any]]:
-    found = [node] if isinstance(node, dict) else []
+    result = [node] if isinstance(node, dict) else []
     for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
-        found += tasks(below)
-    return found
+        result += tasks(below)
+    return result
 
 
 def test_everything_a_role_fetches_is_pinned() -> None:

@@ -87,7 +87,7 @@ def _played(fleet: Fleet, number: int, chosen: Sequence[str], rng: random.Random
     before = programs(fleet)
     (command.root / "suite.yml").write_text(SUITE)
     words = ("--suite", str(command.root / "suite.yml"), "--work-dir", work, "--patience", "20")
-    scene = Scene(fleet, command, work, command.begin(*words), rng)
+    scene = Scene(fleet=fleet, command=command, work=work, controller=command.begin(*words), rng=rng)
     if rng.random() < BEGUN:
         command.until(lambda: scene.controller.poll() is not None or _counts(command.campaign)["passed"] > 0)
     for name in chosen:
@@ -108,7 +108,7 @@ def _played(fleet: Fleet, number: int, chosen: Sequence[str], rng: random.Random
         done = command.run("--resume", command.campaign.name, "--retry-failed")
         problems += _ended(done.returncode, done.stdout + done.stderr)
     recover_s = time.monotonic() - healed
-    problems += [p for text in scene.said for p in _ended(0, text)]
+    problems += [p for text in scene.outputs for p in _ended(0, text)]
     problems += _checked(scene, finished)
     problems += remains(fleet, before)
     for host in fleet.names:

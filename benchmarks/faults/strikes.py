@@ -20,9 +20,9 @@ WORK, SMALL = "/srv/work", "/srv/small"  # folders on hosts in which jobs work: 
 DAMAGES = ("emptied", "cut", "replaced")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Scene:
-    """A campaign under fault. ``damaged``: the folders of steps whose files a fault changed. ``said``: all output."""
+    """A campaign under fault. ``damaged``: the folders of steps whose files a fault changed. ``outputs``: of commands."""
 
     fleet: Fleet
     command: Command
@@ -30,7 +30,7 @@ class Scene:
     controller: subprocess.Popen[str]
     rng: random.Random
     damaged: set[Path] = field(default_factory=set)
-    said: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
     def host(self) -> str:
         return self.rng.choice(self.fleet.names)
@@ -161,7 +161,7 @@ def _second_controller(scene: Scene) -> None:
     """Resume the campaign while its controller runs: this has to be refused."""
     words = scene.command.words("--resume", scene.command.campaign.name)
     second = scene.beside(*words)
-    scene.said.append(second.communicate(timeout=600)[0])
+    scene.outputs.append(second.communicate(timeout=600)[0])
 
 
 def _second_campaign(scene: Scene) -> None:
@@ -174,7 +174,7 @@ def _second_campaign(scene: Scene) -> None:
         second.wait(scene.rng.uniform(1, 6))
     with contextlib.suppress(ProcessLookupError):
         os.killpg(second.pid, signal.SIGINT)
-    scene.said.append(second.communicate(timeout=600)[0])
+    scene.outputs.append(second.communicate(timeout=600)[0])
 
 
 def _kill_reader(scene: Scene) -> None:
@@ -188,7 +188,7 @@ def _kill_reader(scene: Scene) -> None:
     time.sleep(scene.rng.uniform(0.1, 2))
     with contextlib.suppress(ProcessLookupError):
         os.killpg(reader.pid, signal.SIGKILL)
-    scene.said.append(reader.communicate(timeout=600)[0])
+    scene.outputs.append(reader.communicate(timeout=600)[0])
 
 
 FULL_HOST = "host's disk full"

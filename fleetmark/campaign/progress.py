@@ -103,14 +103,14 @@ class Progress:
             self.console.print(Text(line), soft_wrap=True)
 
     def absent(self, reasons: Mapping[str, str]) -> None:
-        """Add hosts that run nothing, and print a line for each cause. ``reasons``: why, by host."""
-        for host, why in reasons.items():
+        """Add hosts that run nothing, and print a line for each cause. ``reasons``: the reason by host."""
+        for host, reason in reasons.items():
             self.add(host, {}, 0.0)
-            self.rows[host].state = why
+            self.rows[host].state = reason
         for cause, hosts, _ in by_cause(reasons.items()):
             alike = {reasons[host] for host in hosts}
-            why = alike.pop() if len(alike) == 1 else f"unreachable: {cause.title}"
-            self.say(", ".join(name for name, _ in folded(hosts)), why)
+            reason = alike.pop() if len(alike) == 1 else f"unreachable: {cause.title}"
+            self.say(", ".join(name for name, _ in folded(hosts)), reason)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
         self.rows[host] = Row(cells=cells, left_s=left_s)
@@ -232,7 +232,7 @@ class Progress:
         """Return a line per kind of problem, most frequent first."""
         kinds = by_cause((host, row.state) for host, row in rows if row.state)
         others = [f" and {len(names) - 1:,} more" if len(names) > 1 else "" for _, names, _ in kinds]
-        lines = [f"{names[0]}{more}: {why}" for more, (_, names, why) in zip(others, kinds, strict=True)]
+        lines = [f"{names[0]}{more}: {reason}" for more, (_, names, reason) in zip(others, kinds, strict=True)]
         return [_line(line) for line in lines[:MAX_TROUBLES]]
 
     def _latest(self) -> list[RenderableType]:

@@ -61,12 +61,12 @@ def collect(
         for checkout in needs.checkouts:
             try:
                 with console.status(f"fetching commit {checkout.commit[:12]} of {checkout.git}"):
-                    made = fetch.checkout(checkout, folder)
+                    sources = fetch.checkout(checkout, folder)
             except FleetmarkError as error:  # most suites have repositories for hardware that few hosts have
                 missing.append(str(error))
                 continue
-            made.rename(folder / "sources" / made.name)
-            origins[made.name] = f"{checkout.git} {checkout.commit}"
+            sources.rename(folder / "sources" / sources.name)
+            origins[sources.name] = f"{checkout.git} {checkout.commit}"
         for target in names:
             missing += _packages(target, needs, folder / "packages", console)
         if has_wheels:

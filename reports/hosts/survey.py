@@ -92,8 +92,8 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
     )
     causes = by_cause((e.host.name, _reason(e)) for e in silent)
     rows = tuple(
-        (Cell(_folded(names), tone="bad"), Cell(why), Cell(cause.advice), Cell(_mend(cause, names, silent)))
-        for cause, names, why in causes
+        (Cell(_folded(names), tone="bad"), Cell(reason), Cell(cause.advice), Cell(_mend(cause, names, silent)))
+        for cause, names, reason in causes
     )
     yield Tabular("silent", message("Hosts that do not answer"), columns, rows, listing=True)
     unknown = {e.host.name for e in silent if e.unknown_key}  # these have a section of their own

@@ -55,8 +55,8 @@ def paragraphs(text: str) -> Iterator[str]:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a page, with inline code as one word."""
-    found = []
+    result = []
     for paragraph in paragraphs(text):
         plain = LINK.sub(r"\1", re.sub(r"`[^`]*`", "`code`", paragraph))
-        found += [sentence for sentence in END.split(plain) if sentence.strip()]
-    return found
+        result += [sentence for sentence in END.split(plain) if sentence.strip()]
+    return result

@@ -68,10 +68,10 @@ def download(wanted: Download, credentials: Mapping[str, str], folder: Path) -> 
 
     ``credentials``: what ``secrets_of`` returned.
     """
-    how = access(credentials).get(wanted.url, {"url": wanted.url})
-    request = urllib.request.Request(how["url"], headers={"User-Agent": "fleetmark"})
-    if how.get("username"):
-        user = f"{how['username']}:{how.get('password', '')}"
+    place = access(credentials).get(wanted.url, {"url": wanted.url})
+    request = urllib.request.Request(place["url"], headers={"User-Agent": "fleetmark"})
+    if place.get("username"):
+        user = f"{place['username']}:{place.get('password', '')}"
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     path = folder / f"{wanted.sha256}-{Path(urlsplit(wanted.url).path).name}"
     digest, size = hashlib.sha256(), 0
@@ -139,15 +139,15 @@ def packages(names: Sequence[str], archive: Path) -> list[str]:
 
 def wheels(target: Target, folder: Path) -> list[str]:
     """Fetch wheels of this Fleetmark and of its dependencies for ``target``. Return sentences about what is missing."""
-    own = _own_wheel(folder)
-    if isinstance(own, str):
-        return [own]
+    wheel = _own_wheel(folder)
+    if isinstance(wheel, str):
+        return [wheel]
     words = ["download", "--dest", str(folder), "--only-binary", ":all:", "--implementation", "cp"]
     words += ["--python-version", target.python]
     for minor in range(target.glibc, 16, -1):
         words += ["--platform", f"manylinux_2_{minor}_{platform.machine()}"]
     words += ["--platform", f"manylinux2014_{platform.machine()}"]
-    done = _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *words, "--quiet", str(own)])
+    done = _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *words, "--quiet", str(wheel)])
     if done.returncode:
         return [f"wheels for Python {target.python}: {_last(done.stderr)}"]
     return []
@@ -199,8 +199,8 @@ def _closure(config: Path, names: Sequence[str]) -> dict[str, str]:
     done = _apt(config, "-s", "-qq", "install", "--no-install-recommends", *names)
     if done.returncode:
         raise FleetmarkError(f"apt cannot resolve {' '.join(names)}: {_last(done.stderr)}")
-    found = re.finditer(r"^Inst (\S+) \((\S+)", done.stdout, re.MULTILINE)
-    return {match[1]: match[2] for match in found}
+    lines = re.finditer(r"^Inst (\S+) \((\S+)", done.stdout, re.MULTILINE)
+    return {match[1]: match[2] for match in lines}
 
 
 def _records(config: Path, names: Sequence[str]) -> dict[str, str]:

@@ -70,8 +70,8 @@ def wanted(suite: Suite, settings: Settings) -> Wanted:
         given = any(_value(manifest, values, key) for key in (*sources, "path") if key in manifest.parameters)
         if not given and {"git", "commit"} <= manifest.parameters.keys():
             checkouts[_checkout(manifest, values)] = None
-    found = {family: tuple(names) for family, names in packages.items()}
-    return Wanted(tuple(downloads), tuple(checkouts), found, tuple(local))
+    by_family = {family: tuple(names) for family, names in packages.items()}
+    return Wanted(tuple(downloads), tuple(checkouts), by_family, tuple(local))
 
 
 def _value(manifest: Manifest, values: Mapping[str, Any], key: str) -> str:
