@@ -168,7 +168,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     command.until(lambda: command.count()["passed"] >= 4)
     os.kill(running.pid, signal.SIGINT)
     assert running.wait(200) == 3, command.output()
-    assert f"--resume {command.campaign}" in command.output().replace("\n", "")
+    assert f"--resume{command.campaign}" in "".join(command.output().split()), command.output()
     for host in command.fleet.names:
         assert command.fleet.exec(host, ["pgrep", "-x", "fleetmark-job"], check=False).stdout == ""
     finished = command.count()["passed"]
