@@ -165,7 +165,7 @@ BROKEN: list[tuple[str, Callable[[], Any]]] = [
     ("suite", lambda: {"workloads": {"fio": None}}),
     ("suite", lambda: {"description": "x", "workloads": {"fio": {"repeat": 3}}}),
     ("suite", lambda: {"description": "x", "workloads": {"fio": {"repeats": 0}}}),
-    ("gate", lambda: {"rules": []}),
+    ("gate", lambda: {"rules": [{"metric": "a/b/c", "at_least": 1}]}),
     ("gate", lambda: {"rules": [{"name": "x", "metric": "a/b/c", "at_leest": 1}]}),
     ("measurements", lambda: {"host": "h1"}),
     ("facts", lambda: {"facts": {"hostname": "h1"}, "raw": {}}),
