@@ -76,7 +76,7 @@ def test_quantiles_give_median_and_sigma(tmp_path: Path) -> None:
     ("values", "sentence"),
     [
         ({0.5: 100.0, 0.9: 90.0}, "p90 (90) is below p50 (100)"),
-        ({0.9: 90.0}, "one quantile"),
+        ({0.9: 90.0}, "single quantile"),
         ({0.5: 0.0, 0.9: 90.0}, "one quantile is 0 and another is not"),
     ],
 )

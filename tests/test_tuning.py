@@ -118,7 +118,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (
         23,
         {"nics": (PORT.model_copy(update={"irqs": (31, 32, 33), "irqs_remote": 2}),)},
-        "2 of 3 interrupts of ens1 go to CPUs of another node than its own (0)",
+        "2 of 3 interrupts of ens1 go to CPUs outside its own NUMA node (0)",
     ),
     (
         24,

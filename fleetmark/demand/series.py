@@ -59,7 +59,9 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
         slope = sum(z * (y - middle) for z, y in logs.items()) / (sum(z * z for z in logs) or 1.0)
     else:
         if len(logs) < 2:
-            raise FleetmarkError("one quantile that is not p50 does not give a median: give p50 too, or another")
+            raise FleetmarkError(
+                "a single quantile other than p50 does not determine the median: add p50, or a second quantile"
+            )
         z0, y0 = sum(logs) / len(logs), sum(logs.values()) / len(logs)
         slope = sum((z - z0) * (y - y0) for z, y in logs.items()) / sum((z - z0) ** 2 for z in logs)
         middle = y0 - slope * z0

@@ -55,7 +55,9 @@ def predict(
     clashes = _clashes([measured, *(side for _, side in sides.values())])
     titles = [str(t) for t in history.columns if t not in logs.index and is_chosen(str(t), targets)]
     if not titles:
-        raise FleetmarkError(f"{machine} has all that the record has{' of ' + ', '.join(targets) if targets else ''}")
+        raise FleetmarkError(
+            f"{machine} already has every figure on record{' of ' + ', '.join(targets) if targets else ''}"
+        )
     predictions = transfer(
         history.drop(columns=list(clashes), errors="ignore"),
         {name: f for name, (f, _) in sides.items()},

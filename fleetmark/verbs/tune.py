@@ -127,7 +127,9 @@ def _options(archive: Archive, asked: TrialQuestion, hosts: tuple[str, ...], con
 def _subject(archive: Archive, host: str) -> Subject:
     names = archive.host_names()
     if host not in names:
-        raise FleetmarkError(f"{archive.id}: no host {host!r}{suggest(host, names)}: there are {', '.join(names[:20])}")
+        raise FleetmarkError(
+            f"{archive.id}: no host {host!r}{suggest(host, names)}; its hosts are {', '.join(names[:20])}"
+        )
     facts = archive.facts()
     if host not in facts:
         raise FleetmarkError(f"{archive.id}: no facts of {host} are stored; measure the host again")

@@ -24,7 +24,7 @@ class Scenario:
 
     @property
     def figures(self) -> dict[str, float]:
-        """``TRADES``, and the present value as ``cost``; empty without a plan."""
+        """Return the ``TRADES`` and the present value as ``cost``; empty without a plan."""
         if self.plan is None:
             return {}
         return {"cost": self.plan.objective, **trades(self.question, self.plan)}

@@ -219,7 +219,7 @@ def possible(host: str, rows: Sequence[Possible]) -> Document:
 
 
 def possible_as_json(host: str, rows: Sequence[Possible]) -> dict[str, Any]:
-    """Return the rules of one host for programs."""
+    """Return the rules of one host as values for JSON."""
     return {
         "host": host,
         "rules": [

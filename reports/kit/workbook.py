@@ -389,7 +389,7 @@ def absolute(row: int, col: int) -> str:
 
 
 def t_quantile(confidence: str, df: str) -> str:
-    """A formula for Student's two-sided t of ``confidence`` with ``df`` degrees of freedom, whole or not.
+    """Return a formula for Student's two-sided t of ``confidence`` with ``df`` degrees of freedom, also fractional.
 
     By the incomplete beta function, t²/(df + t²) ~ Beta(1/2, df/2) (Abramowitz & Stegun 26.5.27): TINV would cut the
     degrees of freedom of Welch's test down to a whole number.

@@ -178,9 +178,9 @@ _LIMITED = (
     Column("power_w", message("kW at peak"), "number"),
     Column("power_limit_w", message("power limit"), "number", unit="kW"),
     Column("rack_units", message("rack units"), "number"),
-    Column("rack_limit", message("limit of rack units"), "number"),
+    Column("rack_limit", message("rack-unit limit"), "number"),
     Column("ports", message("ports"), "number"),
-    Column("port_limit", message("limit of ports"), "number"),
+    Column("port_limit", message("port limit"), "number"),
 )
 
 

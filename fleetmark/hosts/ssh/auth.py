@@ -104,7 +104,7 @@ class _Agent(AgentSSH):
 
 
 def words_of(error: BaseException | None) -> str:
-    """Return a short description of an error on one line."""
+    """Return a short one-line description of an error."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, EOFError):

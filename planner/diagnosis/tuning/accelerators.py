@@ -125,7 +125,7 @@ RULES = (
         "gpu-errors",
         "ECC counters, row remapping",
         _gpu_errors,
-        message("drain the host and reset the GPU; replace it if it comes back"),
+        message("drain the host and reset the GPU; replace the GPU if the errors return"),
         message("the facts again after the reset"),
         "NVIDIA, GPU memory error management: row remapping",
     ),

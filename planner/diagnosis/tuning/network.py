@@ -57,7 +57,7 @@ def _interrupts(s: Subject) -> Message | None:
         return None
     first = away[0]
     return message(
-        "{n} of {all} interrupts of {name} go to CPUs of another node than its own ({node})",
+        "{n} of {all} interrupts of {name} go to CPUs outside its own NUMA node ({node})",
         n=first.irqs_remote,
         all=len(first.irqs),
         name=first.name,
