@@ -1,4 +1,4 @@
-"""Ask whether the sources of workloads can be fetched: one HEAD request each, in bounded time."""
+"""Request the sources of workloads from this machine, and ask whether they can be fetched, in bounded time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,19 @@ def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, st
     return {url: reason for url, reason in zip(asked, reasons, strict=True) if reason}
 
 
+def request_for(login: Mapping[str, str], method: str = "GET") -> urllib.request.Request:
+    """Return a request for ``login`` (``redact.access``). No server to which it is redirected gets the credentials."""
+    request = urllib.request.Request(login["url"], headers={"User-Agent": "fleetmark"}, method=method)
+    if login.get("username"):
+        pair = f"{login['username']}:{login.get('password', '')}".encode()
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
+    return request
+
+
 def _reason(login: Mapping[str, str]) -> str:
     """Return why a URL cannot be fetched; empty if it can."""
     try:
-        request = urllib.request.Request(login["url"], method="HEAD")
-        if login.get("username"):
-            pair = f"{login['username']}:{login.get('password', '')}".encode()
-            request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
+        with urllib.request.urlopen(request_for(login, "HEAD"), timeout=TIMEOUT_S):
             return ""
     except urllib.error.HTTPError as error:
         return "" if error.code in _NO_HEAD else f"HTTP status {error.code}"

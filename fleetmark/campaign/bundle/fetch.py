@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import importlib.metadata
@@ -27,6 +26,7 @@ from fleetmark.base.redact import access, redact
 from fleetmark.campaign.bundle import target_of
 from fleetmark.campaign.bundle.wanted import Checkout, Download
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.sources import request_for
 
 MAX_SOURCE = 64 << 30  # bytes of one source
 TIMEOUT_S = 60.0  # without any data
@@ -68,11 +68,7 @@ def download(wanted: Download, credentials: Mapping[str, str], folder: Path) -> 
 
     ``credentials``: what ``secrets_of`` returned.
     """
-    place = access(credentials).get(wanted.url, {"url": wanted.url})
-    request = urllib.request.Request(place["url"], headers={"User-Agent": "fleetmark"})
-    if place.get("username"):
-        user = f"{place['username']}:{place.get('password', '')}"
-        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+    request = request_for(access(credentials).get(wanted.url, {"url": wanted.url}))
     path = folder / f"{wanted.sha256}-{Path(urlsplit(wanted.url).path).name}"
     digest, size = hashlib.sha256(), 0
     try:
