@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.bundle import SCHEMA, check, target_of, unpack
+from fleetmark.campaign.bundle import SCHEMA, _bound_headers, check, target_of, unpack
 from fleetmark.campaign.bundle.wanted import checksum_of, wanted
 from fleetmark.workloads import load, load_suite, names
 
@@ -81,7 +81,10 @@ HOSTILE = {
         "its name has another SHA-256",
     ),
     "an unknown key": ([entry(run="x")], [member()], "entries.0.run"),
-    **{f"type {link['type']!r}": ([entry(bytes=0)], [member(content=b"", **link)], "is not as") for link in LINKS},
+    **{
+        f"type {link['type']!r}": ([entry(bytes=0)], [member(content=b"", **link)], "is no regular file")
+        for link in LINKS
+    },
 }
 
 
@@ -95,6 +98,33 @@ def test_a_bundle_with_anything_else_is_refused(case: str, tmp_path: Path) -> No
         assert "\n" not in str(error.value)
     assert not [p for p in tmp_path.rglob("*") if p.is_symlink()]
     assert {p.parent for p in tmp_path.rglob("*") if p.is_file()} <= {tmp_path, tmp_path / "out/fleetmark"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_that_would_fill_the_memory_is_refused(kind: bytes, tmp_path: Path) -> None:
+    head = tarfile.TarInfo("x")
+    head.type, head.size = kind, 100 << 30
+    file = tmp_path / "bundle.tar"
+    file.write_bytes(head.tobuf(tarfile.GNU_FORMAT))
+    with file.open("r+b") as out:
+        out.truncate(head.size)  # a sparse file, which takes no space
+    with pytest.raises(FleetmarkError, match="is no regular file"):
+        check(file)
+
+
+def test_a_source_of_more_than_eight_gibibytes_is_passed_over(tmp_path: Path) -> None:
+    """Only an extended header has its size. The file is sparse, and its hash is not that of the index."""
+    size = 9 << 30
+    info, _ = member(f"sources/{SHA256}-" + "x" * 60)
+    info.size = size
+    file = bundle(tmp_path, [entry(path=info.name, bytes=size)])
+    start = file.read_bytes().rstrip(b"\0")
+    start += b"\0" * (-len(start) % tarfile.BLOCKSIZE)
+    file.write_bytes(start + info.tobuf(tarfile.PAX_FORMAT))
+    with file.open("r+b") as out:
+        out.seek(0, 2)
+        out.truncate(out.tell() + size + 2 * tarfile.BLOCKSIZE)
+    _bound_headers(file)
 
 
 def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:

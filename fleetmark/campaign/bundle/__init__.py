@@ -27,7 +27,9 @@ SCHEMA: Literal["fleetmark/bundle/1"] = "fleetmark/bundle/1"
 INDEX = "bundle.json"
 MAX_INDEX = 4 << 20  # bytes
 MAX_ENTRIES = 10_000
+MAX_HEADER = 64 << 10  # bytes of an extended header
 _BLOCK = 1 << 20
+_LARGE = re.compile(rb"^\d{1,3} size=(\d{1,15})$", re.MULTILINE)
 _SHA256 = r"[0-9a-f]{64}"
 _PATH = (
     rf"^(sources/([0-9a-f]{{40}}\.tar|{_SHA256}-[A-Za-z0-9._+~%-]{{1,150}})"
@@ -100,6 +102,7 @@ def unpack(file: Path, folder: Path) -> dict[str, tuple[str, str]]:
 
 def _read(file: Path, folder: Path | None) -> Contents:
     try:
+        _bound_headers(file)
         with file.open("rb") as raw, tarfile.open(fileobj=raw, mode="r|") as tar:
             members = iter(tar)
             contents = _index(tar, next(members, None), file)
@@ -116,6 +119,23 @@ def _read(file: Path, folder: Path | None) -> Contents:
     if left:
         raise FleetmarkError(f"{file}: {min(left)} is missing; collect it again")
     return contents
+
+
+def _bound_headers(file: Path) -> None:
+    """Raise FleetmarkError unless all headers are those of files, and small: tarfile reads them whole into memory."""
+    extended = b""
+    with file.open("rb") as raw:
+        while any(block := raw.read(tarfile.BLOCKSIZE)):
+            member = tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
+            size = int(large[1]) if (large := _LARGE.search(extended)) else member.size  # from 8 GiB on
+            blocks = -(-max(size, 0) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+            extended = b""
+            if member.type == tarfile.XHDTYPE and size <= MAX_HEADER:
+                extended = raw.read(blocks)[:size]
+            elif member.type in tarfile.REGULAR_TYPES:
+                raw.seek(blocks, os.SEEK_CUR)
+            else:
+                raise FleetmarkError(f"{file}: {member.name[:200]!r} is no regular file; collect it again")
 
 
 def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> Contents:
