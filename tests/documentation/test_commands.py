@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.documentation import stage
+from tests.documentation.text import HOUSE
 
 JUDGED = {"diagnose", "gate", "history"}  # they end with 1 if something is slow, broken or changed
 
@@ -17,6 +18,10 @@ def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for command, status, output in stage.perform(page, tmp_path):
         assert "Traceback" not in output, f"{command.line}\n{output}"
         assert status in ((0, 1) if command.words[0] in JUDGED else (0,)), f"{command.line}\n{output}"
+
+
+def test_commands_that_are_left_out_run_elsewhere() -> None:
+    assert [place for place in stage.ELSEWHERE.values() if not list(HOUSE.glob(place))] == []
 
 
 def test_commands_are_found_and_made_small() -> None:
