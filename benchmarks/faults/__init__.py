@@ -1,8 +1,9 @@
-"""How many campaigns survive faults at random moments, over real SSH: nothing lost, nothing counted twice, nothing left.
+"""Break campaigns at random moments over real SSH, resume them, and count how many survive without any loss.
 
 ``python -m benchmarks.faults [--rounds 20] [--seed 1] [--hosts 3] [--store FILE]`` (root). In each round, a campaign of
-the self-test runs on namespace hosts, and one to three faults of ``benchmarks.faults.strikes`` strike it at random moments. Then
-all faults are healed, and ``run --resume`` continues the campaign until it is complete. A round survives if:
+the self-test runs on namespace hosts, and one to three faults of ``benchmarks.faults.strikes`` strike it at random
+moments. Then all faults are healed, and ``run --resume`` continues the campaign until it is complete. A round survives
+if:
 
 - every step that was finished when the first controller ended is byte-identical at the end, unless a fault damaged it
 - every scheduled step passed in the end, was counted once, and has its values once

@@ -56,7 +56,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS).
+    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing.
     ``evidence``: the raw file of what is broken, relative to the campaign. ``near``: a benchmark that was measured, and
     that the rule may mean. ``texts``: of a rule on a text, what the host has and what is allowed."""
 
@@ -79,7 +79,6 @@ class Result:
 
 
 NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "peers", "unit", "peak", "fact"
-REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -12,7 +11,6 @@ from fleetmark.planner import peak
 Scalar = str | float
 Specification = Mapping[str, Scalar]  # what a machine should have, by the names of FACTS
 RATE = "B/s"
-_CARDS = re.compile("Ethernet|Infiniband|3D")  # kinds of devices whose links count
 _BYTES = 8  # that a memory channel moves in one transfer
 
 

@@ -190,12 +190,6 @@ def _fails(result: Result) -> bool:
     return result.verdict is not CheckVerdict.KEPT and result.severity is Severity.FAIL
 
 
-def _tone(result: Result) -> str:
-    if result.verdict is CheckVerdict.KEPT:
-        return "good"
-    return "bad" if _fails(result) else "unsure"
-
-
 def _attribute(text: str) -> str:
     return quoteattr(visible(text))
 
