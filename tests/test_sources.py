@@ -88,6 +88,7 @@ def test_credentials_stay_with_the_server_that_asked_for_them(server: str) -> No
             self.send_header("Location", f"http://{server}/there")
             self.end_headers()
 
+    LOGINS.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Away) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         login = {"url": f"http://127.0.0.1:{http.server_address[1]}/private", "username": "ops", "password": "sesame"}
