@@ -8,7 +8,7 @@ _CUT = "the output is cut: "
 
 
 def says_cut(reason: str) -> bool:
-    """Return whether ``reason`` says that output is cut, which is no news of a tool that ended with an error."""
+    """Return whether ``reason`` says that output is cut, which adds nothing if the tool ended with an error."""
     return _CUT in reason
 
 

@@ -233,7 +233,7 @@ def test_every_limit_can_break() -> None:
             "no server is used twice": {share(book, "share of them", 0, 2): 1.2},
             "shares servers as solved": {named(book, "workload_pool", 0): "front"},
             "ordered only while sold": {named(book, "sku_price", 1): None},
-            "whole servers, none below 0": {decision(book, "To order", 2, 1): 24.5, ("Pools", "E5"): 8.4},
+            "whole servers, none below 0": {decision(book, "Servers to order", 2, 1): 24.5, ("Pools", "E5"): 8.4},
             "orders are of whole lots": {},  # which follows
             "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
             "not below 0": {share(book, "share of them", dedicated, 2): -1},

@@ -194,9 +194,7 @@ def _results(v: PlanView, n: Numbers, limits_of_plan: Limits) -> Iterator[Sectio
     yield _tab(
         "sensitivity",
         message("Sensitivity"),
-        message(
-            "What matters: each input moved alone (live), and what was simulated and solved beside the plan (kept)."
-        ),
+        message("Each input varied alone (live), and stored results of simulations and further solutions."),
         sensitivity.tables(n, v),
     )
     yield _tab(

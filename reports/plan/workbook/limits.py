@@ -167,9 +167,9 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
         before = f"{{p{t - 1}}}+" if t else ""
         return live(f"{before}{at('retire', t, i)}", retired[i, t])
 
-    must = message("Have reached their age limit by then: servers")
+    must = message("Servers at their age limit by then")
     yield by_period(n, "must_leave", must, pair_labels(), rows, leaving, _WHOLE)
-    yield by_period(n, "have_left", message("Have been retired by then: servers"), pair_labels(), rows, left, _WHOLE)
+    yield by_period(n, "have_left", message("Servers retired by then"), pair_labels(), rows, left, _WHOLE)
 
 
 def scenarios(n: Numbers) -> Iterator[Tabular]:

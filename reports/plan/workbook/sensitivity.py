@@ -94,7 +94,7 @@ def _costs(n: Numbers) -> Tabular:
         numbers("adds", message("adds"), "#,##0.00", unit=q.currency, width=14),
         numbers("share", message("of the total"), "0.00%"),
     )
-    title = message("Cost of the plan as it stands, with one input higher (live)")
+    title = message("Cost of this plan with one input higher (live)")
     return grid("costs_moved", title, columns, len(lines), row)
 
 

@@ -46,24 +46,24 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     """Yield what to order, retire and switch on, what is in place then, and the workings behind costs."""
     given = [(Cell(s), Cell(k)) for s, k in n.pairs]
     for key, title, values in (
-        ("buy", message("To order: servers, in the period of the order (as solved)"), n.buy),
-        ("retire", message("To retire: servers (as solved)"), n.retire),
-        ("active", message("Active: servers switched on for work (as solved)"), n.active),
+        ("buy", message("Servers to order, by period of the order (as solved)"), n.buy),
+        ("retire", message("Servers to retire (as solved)"), n.retire),
+        ("active", message("Active servers, switched on for work (as solved)"), n.active),
     ):
         last = () if key == "active" else (total(values, COUNT),)
         cell = partial(_decision, values)
         yield by_period(n, key, title, pair_labels(), given if key == "buy" else pair_names(n), cell, COUNT, last=last)
-    arriving = message("Arriving: what was ordered a lead time before, and what was on order at the start")
+    arriving = message("Arriving: ordered one lead time earlier, or on order at the start")
     yield _pairs(n, "arrive", arriving, partial(_arriving, n), n.arrive, COUNT)
-    installed = message("Installed: before, and what arrives, without what is retired")
+    installed = message("Installed: previous stock plus arrivals, minus retirements")
     yield _pairs(n, "installed", installed, _installed, n.installed, COUNT)
     load = message("Load of the active servers with everything up, for their energy")
     yield _pairs(n, "load", load, _load, n.load_of_active, SHARE)
     paid = message("Price of one (of a SKU with price breaks as solved)")
     yield _pairs(n, "paid", paid, partial(_paid, n), n.paid, PRICE, is_working=True)
-    kept = message("Of the orders, in place at the end: servers, by the period of their arrival")
+    kept = message("Ordered servers in place at the end, by period of arrival")
     yield _pairs(n, "kept", kept, partial(_kept, n), n.left, COUNT, is_working=True)
-    worth = message("What these are worth at the end")
+    worth = message("Their residual value at the end")
     yield _pairs(n, "kept_worth", worth, partial(_kept_worth, n), n.left_worth, MONEY, is_working=True)
     yield _figures(n)
 
