@@ -9,22 +9,21 @@ first-run:
 	@$(VENV)/bin/fleetmark run
 	@echo "fleetmark is in $(VENV)/bin; to type it without its path: . $(VENV)/bin/activate"
 
-# A file a process, those that take longest first. One process more than there are cores, since some tests wait; fleets wait
-# more than they work. Only the files that have such tests are read where few have.
+# Fleets wait more than they work, and jobs of this machine run one at a time: more processes than cores fill their time.
+# tests/longest.py says what runs side by side. The last tests look at what this machine does meanwhile.
 pytest = $(VENV)/bin/python -m pytest
-processes = $(shell cores=$$(nproc); echo $$((cores < 4 ? cores + 1 : 5)))
-beside = --dist loadfile --no-loadscope-reorder
+processes = $(shell cores=$$(nproc); echo $$((cores < 5 ? cores + 3 : 8)))
+beside = --dist loadgroup --no-loadscope-reorder
 
 test:
 	@scripts/prepare test
-	@$(pytest) -n $(processes) $(beside) -m "not fleet and not alone"
-	@$(pytest) -n 3 $(beside) -m "fleet and not alone" $$(grep -rl --include='test_*.py' 'mark\.fleet' tests)
+	@$(pytest) -n $(processes) $(beside) -m "not alone"
 	@$(pytest) -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 
 # Other examples than the tests draw each time, and three times as many of some, from anywhere; what they find is kept in .hypothesis.
 explore:
 	@scripts/prepare test
-	@$(pytest) -n $(processes) $(beside) --hypothesis-profile=explore -m "not fleet and not alone"
+	@$(pytest) -n $(processes) $(beside) --hypothesis-profile=explore -m "not fleet and not alone and not job"
 
 # One file, folder or FILE::TEST, without setting up anything: make test-one T=tests/parsers/test_fio.py
 test-one:

@@ -10,6 +10,7 @@ import functools
 import os
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.testing
@@ -33,7 +34,17 @@ def _own_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    from tests.longest import first
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    from tests.longest import arrange, group
 
-    first(items)
+    arrange(items)
+    if config.pluginmanager.hasplugin("xdist"):
+        group(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep a file's tests in one process, and all of the machine's jobs in one."""
+    from tests.longest import scheduler
+
+    return scheduler(config, log) if config.getvalue("dist") == "loadgroup" else None

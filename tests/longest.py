@@ -1,9 +1,16 @@
-"""The test files that take longest. They start first, so that no process runs alone at the end."""
+"""Decide which tests run side by side, and which start first so that no process runs alone at the end.
+
+The tests of a file run in one process, one after another. So do all tests that take the job of this machine, which runs
+one at a time.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+JOB = "job"
 LONGEST = (
     *(
         "fleet/test_full.py",
@@ -23,7 +30,34 @@ LONGEST = (
 )
 
 
-def first(items: list[pytest.Item]) -> None:
-    """Sort ``items`` by this order of files. Tests within a file keep their order."""
+def arrange(items: list[pytest.Item]) -> None:
+    """Sort ``items``: the machine's jobs, fleets, which wait more than they work, and the others.
+
+    Within each, LONGEST comes first. Tests of a file keep their order.
+    """
     place = {name: n for n, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(place)))
+
+    def rank(item: pytest.Item) -> tuple[int, int]:
+        folder = item.path.parent.name
+        kind = 0 if item.get_closest_marker(JOB) else 1 if folder == "fleet" else 2
+        return kind, place.get(f"{folder}/{item.path.name}", len(place))
+
+    items.sort(key=rank)
+
+
+def group(items: list[pytest.Item]) -> None:
+    """Tell xdist which ``items`` take the machine's job."""
+    for item in items:
+        if item.get_closest_marker(JOB):
+            item.add_marker(pytest.mark.xdist_group(JOB))
+
+
+def scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return a scheduler of xdist that gives a process a whole group, or a whole file, at a time."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Scheduling(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).split("::")[0]
+
+    return Scheduling(config, log)

@@ -133,6 +133,7 @@ def test_a_limit_that_matches_no_recorded_host_names_them() -> None:
         limited(["db1", "db2"], "x")
 
 
+@pytest.mark.job
 def test_forty_dead_hosts_are_a_line_and_can_be_run_again(tmp_path: Path) -> None:
     inventory = "here ansible_connection=local\nn[001:040] ansible_host=127.0.0.1 ansible_port=1\n"
     (tmp_path / "hosts.ini").write_text(inventory)

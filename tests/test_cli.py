@@ -95,7 +95,7 @@ def test_results_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     assert "choose a folder with --results" in done.stderr
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_this_machine_without_an_inventory(tmp_path: Path) -> None:
     done = fleetmark("run", "--suite", "selftest", "--set", "selftest.commands=2", "--format", "json", cwd=tmp_path)
     assert done.returncode == OK, done.stderr
@@ -168,7 +168,7 @@ def test_a_campaign_passes_if_some_steps_passed_and_no_other_was_worse_than_skip
     assert is_passed(statuses, strict) == passed
 
 
-@pytest.mark.alone
+@pytest.mark.job
 @pytest.mark.parametrize(
     ("error", "status", "sentence"),
     [

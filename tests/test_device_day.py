@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fleetmark import parsers
 from tests.torches import PYTHON, needs_torch
 
@@ -22,6 +24,7 @@ def day(out: Path, *words: str) -> tuple[str, dict[str, str]]:
     return ran.stdout, dict(line.split(": ", 1) for line in lines)
 
 
+@pytest.mark.job
 def test_the_suite_runs_as_far_as_it_fits_and_leaves_fixtures_and_a_page(tmp_path: Path) -> None:
     _, left_out = day(tmp_path / "day", "--minutes", "0.3")
     kept = {path.parent.name for path in (tmp_path / "day" / "fixtures").rglob("*.out")}

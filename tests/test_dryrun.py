@@ -235,7 +235,7 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None:
     text = "description: x\nrepeats: 2\nworkloads:\n  selftest: {set: {commands: 2}}\n  selftest@three: {set: {commands: 3}}\n"
     (tmp_path / "mine.yml").write_text(f"{text}  mlc: {{where: is_root}}\n  nccl_tests: {{where: has_nvidia}}\n")
@@ -257,7 +257,7 @@ def test_every_case_of_a_dry_run_then_runs_and_none_more(tmp_path: Path) -> None
     assert {case["source"] for case in json.loads(after.stdout)["hosts"][0]["cases"]} == {RECORD}
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_plan_is_written_by_its_name(tmp_path: Path) -> None:
     words = ["run", "--suite", "selftest", "--results", str(tmp_path / "kept"), "--dry-run"]
     for name, begins in (("plan.md", b"# Test plan"), ("plan.pdf", b"%PDF"), ("plan.html", b"<!DOCTYPE html>")):

@@ -15,7 +15,7 @@ from fleetmark.base.errors import FleetmarkError, required
 from tests import records
 from tests.records import IOPS, NULL, TRIAD
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 HOSTS = {f"{gen}{n}": {"gen": gen} for gen in ("old", "new") for n in range(4)}
 COMPARE = ("compare", "-b", "gen=old", "-c", "gen=new")
 ROOT = Path(__file__).parents[1]

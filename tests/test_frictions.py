@@ -28,6 +28,7 @@ def typed(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[
     return subprocess.run([FLEETMARK, *words], cwd=folder, env=full, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.job
 def test_a_running_campaign_shows_what_there_is(tmp_path: Path) -> None:
     (tmp_path / "slow").mkdir()
     skeleton.write("slow_one", tmp_path / "slow")
@@ -51,6 +52,7 @@ def test_a_running_campaign_shows_what_there_is(tmp_path: Path) -> None:
     assert "requests" in shown.stdout or "rate" in shown.stdout
 
 
+@pytest.mark.job
 def test_commands_can_be_pasted_where_the_program_is_not_on_the_path(tmp_path: Path) -> None:
     inventory = tmp_path / "hosts.ini"
     inventory.write_text("here ansible_connection=local\nn1 ansible_host=127.0.0.1 ansible_port=1\n")
@@ -64,7 +66,7 @@ def test_commands_can_be_pasted_where_the_program_is_not_on_the_path(tmp_path: P
     assert {line.split()[0] for line in lines} == {"fleetmark"}
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_self_test_recommends_nothing_to_compare(tmp_path: Path) -> None:
     done = typed(tmp_path, "run", "-s", "selftest", "--repeats", "1")
     assert "uptime-1" in done.stdout and "reference save" not in done.stdout and "compare" not in done.stdout

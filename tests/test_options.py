@@ -90,7 +90,7 @@ def test_the_extension_of_a_file_chooses_the_format(ending: str, tmp_path: Path)
     assert not (tmp_path / "r" / "20260101T000000-x" / "summary.html").exists()
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_run_writes_its_documents_beside_its_page(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     run(tmp_path / "r", "run", "-s", "selftest", "--repeats", "1", "-o", str(file))

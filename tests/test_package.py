@@ -20,7 +20,7 @@ import pytest
 from tests import demands, programs
 from tests.reports.compared import archives
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 ROOT = Path(__file__).parents[1]
 _ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 _ENV |= {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}

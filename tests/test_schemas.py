@@ -104,7 +104,7 @@ def test_the_files_of_a_record_meet_their_schema(tmp_path: Path) -> None:
     assert len(files) == 12 and [fault for file in files for fault in faults("facts", json.loads(file.read_text()))] == []  # fmt: skip
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_what_a_campaign_writes_meets_the_schemas(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "fleetmark", "run", "--suite", "selftest", "--format", "json"]
     env = {**os.environ, "FLEETMARK_RESULTS": str(tmp_path / "results")}

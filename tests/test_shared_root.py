@@ -191,7 +191,7 @@ def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) ->
             assert content(victim) == held, f"{verb} wrote through {name} ({plant.__name__})"
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -> None:
     """Make the step due again, so that each folder above the raw files is created and filled again."""
     campaign = root / CAMPAIGN

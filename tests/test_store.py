@@ -475,7 +475,7 @@ def test_a_command_that_repeats_names_the_store(store: stores.Store, folder: Pat
     assert store.url in page.read_text()
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_campaign_is_run_into_a_store_and_read_on_another_machine(
     store: stores.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

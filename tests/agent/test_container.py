@@ -26,6 +26,7 @@ from fleetmark.workloads import Choice, Suite
 from tests.agent.job import Job, step
 from tests.schedules import facts
 
+pytestmark = pytest.mark.job
 AGENT = PLAYBOOKS / "agent"
 IMAGE = "podman:fleetmark-test:1"
 # A machine that may raise no limits needs them said; an own store leaves the machine's images alone.

@@ -18,7 +18,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.replies import Result
 from tests.agent.job import Job, step, unpack
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 
 
 def alive(marker: str) -> list[str]:

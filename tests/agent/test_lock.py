@@ -19,7 +19,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from tests.agent.job import Job, step
 from tests.agent.squatter import squatter
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 NAME = "\0fleetmark-host-job"
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -152,7 +152,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
         opened(private, tmp_path / "work")
 
 
-@pytest.mark.alone
+@pytest.mark.job
 def test_a_job_in_a_folder_that_its_group_can_replace_is_not_started(tmp_path: Path) -> None:
     above = tmp_path / "project"
     above.mkdir()

@@ -27,7 +27,7 @@ from fleetmark.hosts.reach import ReachError, Stalled
 from fleetmark.hosts.session import Session
 from tests.agent.job import Job, step
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
 OPTIONS = {"probe": ["sh"], "work": "/var/tmp"}
 

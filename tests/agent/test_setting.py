@@ -22,7 +22,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from tests.agent.job import Job, step
 from tests.agent.squatter import squatter
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.job
 
 
 @pytest.fixture

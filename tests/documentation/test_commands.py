@@ -12,7 +12,7 @@ from tests.documentation.text import HOUSE
 JUDGED = {"diagnose", "gate", "history"}  # they end with 1 if something is slow, broken or changed
 
 
-@pytest.mark.alone
+@pytest.mark.job
 @pytest.mark.parametrize("page", [p for p in stage.PAGES if list(stage.commands(p))], ids=lambda p: p.stem)
 def test_the_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for command, status, output in stage.perform(page, tmp_path):
