@@ -16,6 +16,9 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 
+# Tests run side by side: threads that wait for one another must leave the cores to others (torch takes 4 times as long).
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 helpers = pkgutil.iter_modules([str(Path(__file__).parent)], "tests.")
 pytest.register_assert_rewrite(*(module.name for module in helpers))
 

@@ -200,6 +200,7 @@ MaxStartups 200:30:400
 MaxSessions 100
 PrintMotd no
 AcceptEnv LANG LC_*
+SetEnv OMP_WAIT_POLICY=passive
 Subsystem sftp internal-sftp
 PidFile /run/sshd.pid
 E
