@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli import status
 from fleetmark.cli.app import app
 from fleetmark.cli.common import INTERRUPTED, OK, SOME_FAILED, USAGE
 from fleetmark.record.archive import Archive
@@ -55,12 +56,22 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["hosts", "--suite", "nope"], "no suite 'nope'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
-    done = fleetmark(*words, cwd=tmp_path)
-    assert done.returncode == USAGE
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+def test_what_makes_no_sense_is_refused_in_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["fleetmark", *words])
+    for stream in ("stdout", "stderr"):  # which it replaces
+        monkeypatch.setattr(sys, stream, getattr(sys, stream))
+    assert status() == USAGE
+    out, error = capfd.readouterr()
+    assert sentence in error
+    assert error.count("\n") == 1
+    assert out == ""
     assert not list(tmp_path.iterdir()), "nothing is begun"
 
 
