@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from tests.commands import run
 from tests.fleets import campaign, usual
-from tests.typed import VERBS
+from tests.typed import PROGRAM, VERBS
 
 
 def command(path: tuple[str, ...]) -> Any:
-    verb: Any = typer.main.get_command(app)
+    verb = PROGRAM
     for word in path:
         verb = verb.commands[word]
     return verb

@@ -12,12 +12,13 @@ import typer
 from fleetmark import workloads
 from fleetmark.cli.app import app
 
+PROGRAM: Any = typer.main.get_command(app)  # building it takes longer than a check
 EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/tutorials/own-benchmark.md)
 
 
 def refused(line: str) -> str:
     """Why the command line would be refused; empty where nothing of it is unknown."""
-    command: Any = typer.main.get_command(app)
+    command: Any = PROGRAM
     words = shlex.split(re.split(r" #| \||;|&&| >", line)[0], comments=True)[1:]
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
@@ -47,4 +48,4 @@ def verbs(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]
         yield path
 
 
-VERBS = list(verbs(typer.main.get_command(app)))
+VERBS = list(verbs(PROGRAM))
