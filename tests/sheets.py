@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,9 @@ def recalculated(books: Sequence[bytes]) -> list[Cells]:
 
 def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
     """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas recalculated; one start for all."""
-    program = needs_libreoffice()
+    program, home = needs_libreoffice(), _home()
     with tempfile.TemporaryDirectory() as folder:
-        home, out = Path(folder, "profile"), Path(folder, "out")
-        (home / "user").mkdir(parents=True)
-        (home / "user" / "registrymodifications.xcu").write_text(_ALWAYS)
+        out = Path(folder, "out")
         files = [Path(folder, f"book{n}.xlsx") for n in range(len(books))]
         for file, data in zip(files, books, strict=True):
             file.write_bytes(data)
@@ -68,6 +67,16 @@ def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
         outputs = [out / f"{file.stem}.{kind}" for file in files]
         assert all(m.exists() for m in outputs), f"LibreOffice made no {kind}: {process.stdout} {process.stderr}"
         return [m.read_bytes() for m in outputs]
+
+
+@cache
+def _home() -> Path:
+    """Return LibreOffice's profile for this process, which it fills at its first start."""
+    home = Path(tempfile.mkdtemp(prefix="libreoffice-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    (home / "user").mkdir()
+    (home / "user" / "registrymodifications.xcu").write_text(_ALWAYS)
+    return home
 
 
 def values(book: bytes) -> Cells:
