@@ -117,11 +117,19 @@ def others(folder: Path) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """Return the browser, and close the test's pages, which would take time from later ones."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
 
 
 def opened(browser: Any, file: Path, anchor: str = "", script: str = "", **options: Any) -> Opened:
