@@ -33,13 +33,13 @@ def more(record: fleetmark.Record) -> None:
 def check_types(folder: Path, python: Path) -> None:
     """Assert that ``mypy --strict`` accepts the program and refuses a wrong argument.
 
-    ``python``: the interpreter whose packages the program uses.
+    ``python``: the interpreter whose packages the program uses. ``folder.parent`` keeps their types for further checks.
     """
     texts = {"right.py": PROGRAM, "wrong.py": f"{PROGRAM}    record.values(workloads='stream')\n"}
     for name, text in texts.items():
         (folder / name).write_text(text)
     words = [sys.executable, "-m", "mypy", "--strict", "--config-file", "/dev/null", "--follow-imports=silent"]
-    words += ["--python-executable", str(python), "--cache-dir", str(folder / "cache"), *texts]
+    words += ["--python-executable", str(python), "--cache-dir", str(folder.parent / "types"), *texts]
     done = subprocess.run(words, capture_output=True, text=True, cwd=folder)
     assert done.stdout.startswith("wrong.py") and "workloads" in done.stdout.splitlines()[0], done.stdout + done.stderr
     assert "right.py" not in done.stdout, done.stdout

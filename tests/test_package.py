@@ -1,4 +1,4 @@
-"""The wheel and the sdist, each installed into an empty environment: all files are there, and it works from any folder."""
+"""The wheel and the sdist, each installed without the checkout: all files are there, and it works from any folder."""
 
 from __future__ import annotations
 
@@ -54,14 +54,29 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"wheel": wheel, "sdist": sdist}
 
 
-@pytest.fixture(scope="module", params=["wheel", "sdist"])
-def installed(request: pytest.FixtureRequest, built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program in an environment that has nothing else but pandas' types."""
-    place = tmp_path_factory.mktemp(request.param)
-    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+@pytest.fixture(scope="module")
+def environment(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment with the wheel, the packages that it asks for, pandas' types, and nothing else."""
+    place = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    _pip(place / "venv/bin/python", f"{built[request.param]}{'[all]' if 'all' in extras else ''}", "pandas-stubs")
-    return place / "venv" / "bin" / "fleetmark"
+    wheel = f"{built['wheel']}{'[all]' if 'all' in extras else ''}"
+    _pip(place / "bin/python", "--no-compile", wheel, "pandas-stubs")  # most modules are never imported
+    return place
+
+
+def _requirements(environment: Path) -> list[str]:
+    (metadata,) = environment.glob("lib/python*/site-packages/fleetmark-*.dist-info/METADATA")
+    return [line for line in metadata.read_text("utf-8").splitlines() if line.startswith(("Requires-", "Provides-"))]
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def installed(request: pytest.FixtureRequest, built: dict[str, Path], environment: Path) -> Path:
+    """Return the program. The sdist replaces the wheel: it asks for the same packages, so they are installed once."""
+    before = _requirements(environment)
+    _pip(environment / "bin/python", "--force-reinstall", "--no-deps", built[request.param])
+    assert _requirements(environment) == before and len(before) > 10
+    return environment / "bin" / "fleetmark"
 
 
 def run(installed: Path, folder: Path, *words: str, timeout: float = 300) -> str:
