@@ -7,8 +7,10 @@ user's choice and the installed packages decide which folders are used; a record
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fleetmark.base.errors import FleetmarkError
@@ -51,7 +53,7 @@ def extensions() -> list[Extension]:
     """Return all folders, with those of installed packages last. Raise FleetmarkError if one is invalid."""
     selected = list(chosen())
     paths = {extension.path for extension in selected}
-    return selected + [extension for extension in _installed() if extension.path not in paths]
+    return selected + [extension for extension in _installed(_import_path()) if extension.path not in paths]
 
 
 def gather(noun: str, built_in: Mapping[str, Path], inside: str = "") -> dict[str, Path]:
@@ -122,11 +124,22 @@ def _files(folder: Path, suffix: str) -> Iterator[Path]:
             yield path / "__init__.py"
 
 
-def _installed() -> Iterator[Extension]:
-    """Yield the folders that installed packages declare, without importing the packages' code."""
+def _import_path() -> tuple[tuple[str, int], ...]:
+    """Return the folders of ``sys.path`` with their modification times, which change when a package is installed."""
+    folders = [(folder, Path(folder)) for folder in sys.path]
+    return tuple((folder, path.stat().st_mtime_ns) for folder, path in folders if path.is_dir())
+
+
+@cache
+def _installed(_: tuple[tuple[str, int], ...]) -> list[Extension]:
+    """Return the folders that installed packages declare, without importing the packages' code.
+
+    The files of all packages are read, which takes milliseconds, so the result is kept for this import path.
+    """
     import importlib.metadata
     import importlib.util
 
+    listed = []
     for point in importlib.metadata.entry_points(group=GROUP):
         top, *rest = point.module.split(".")
         spec = importlib.util.find_spec(top)
@@ -139,4 +152,5 @@ def _installed() -> Iterator[Extension]:
                 f"the installed package {package}: its entry point {GROUP} names {point.value}, which is not a package "
                 f"with a folder; correct it, or uninstall it: pip uninstall {package}"
             )
-        yield Extension(folder.resolve(), package, distribution.version if distribution else "")
+        listed.append(Extension(folder.resolve(), package, distribution.version if distribution else ""))
+    return listed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -280,6 +281,18 @@ def test_a_package_is_found_while_it_is_installed(tmp_path: Path) -> None:
         path.unlink()
     gone = fleetmark("parse", "acme_bench", str(output), path=target, cwd=tmp_path)
     assert gone.returncode == 2 and "no parser for 'acme_bench'" in gone.stderr
+
+
+def test_a_package_that_comes_and_goes_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def packages() -> list[str]:
+        return [extension.package for extension in extensions.extensions() if extension.package == "acme-benchmarks"]
+
+    monkeypatch.syspath_prepend(tmp_path)
+    assert packages() == []
+    installed(tmp_path)
+    assert packages() == packages() == ["acme-benchmarks"]
+    shutil.rmtree(tmp_path / "acme_benchmarks-2.5.dist-info")
+    assert packages() == []
 
 
 def test_an_entry_point_that_names_nothing_is_one_sentence(tmp_path: Path) -> None:
