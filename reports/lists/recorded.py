@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.record.diagnosis.history import History
 from fleetmark.reports.diagnosis import history as over_time
 from fleetmark.reports.hosts.columns import ROWS, texts_of
@@ -87,5 +87,5 @@ def one(host: RecordedHost, history: History | None, reason: str, created: str, 
         return Document(title=host.name, answer=host.name, sections=(*told, *sections), created=created)
     shown = over_time.document(history, created, command)
     first, *plots = shown.sections
-    answer = message("{host}: {sentence}", host=host.name, sentence=shown.answer)
+    answer = joined([host.name, shown.answer], ": ")
     return replace(shown, title=host.name, answer=answer, sections=(first, *sections, *plots))
