@@ -21,21 +21,6 @@ of at about by to on with_ from_ in_
 what where when which who whose how why
 """
 VAGUE = frozenset(WORDS.split())  # all-purpose words, adjectives without their noun, prepositions, question words
-EXCEPTED = (  # these folders are being renamed
-    "fleetmark/record/diagnosis/",
-    "fleetmark/verbs/plan.py",
-    "fleetmark/verbs/report.py",
-    "reports/formats/",
-    "reports/html.py",
-    "reports/kit/",
-    "reports/markdown.py",
-    "reports/pdf.py",
-    "reports/plan/",
-    "reports/report.py",
-    "reports/sheets.py",
-    "reports/xlsx.py",
-    "tests/reports/",
-)
 EXCEPTED_NAMES = {
     ("fleetmark/api/documents.py", "what"),  # a key of the printed document
     ("fleetmark/api/documents.py", "whole"),  # a key of the printed document
@@ -45,7 +30,6 @@ EXCEPTED_NAMES = {
     ("fleetmark/cli/tune.py", "to"),  # --to
     ("parsers/facts/_document.py", "which"),  # the command of this name
     ("parsers/torch_ops.py", "why"),  # a key that the tool prints
-    ("planner/capacity/question.py", "why"),  # read by reports/plan
     ("workloads/manifest.py", "when"),  # Ansible's word for a condition
     ("workloads/suite.py", "where"),  # SQL's word for a condition
 }
@@ -127,26 +111,16 @@ def vague_names(name: str, text: str) -> list[str]:
 def test_every_name_says_what_it_holds() -> None:
     texts = {str(path.relative_to(HOUSE)): path.read_text("utf-8") for path in files()}
     assert len(texts) > 400
-    held = {name: text for name, text in texts.items() if not name.startswith(EXCEPTED)}
-    assert [word for name, text in held.items() for word in vague_names(name, text)] == []
-    bound = {(name, word) for name, text in held.items() for _, word in defined(text)}
+    assert [word for name, text in texts.items() for word in vague_names(name, text)] == []
+    bound = {(name, word) for name, text in texts.items() for _, word in defined(text)}
     assert sorted(EXCEPTED_NAMES - bound) == [], "these exceptions are not needed any more"
 
 
-def test_no_folder_is_excepted() -> None:
-    paths = {str(path.relative_to(HOUSE)): path for path in files()}
-    excepted = {name: path for name, path in paths.items() if name.startswith(EXCEPTED)}
-    left = sum(len(vague_names(name, path.read_text("utf-8"))) for name, path in excepted.items())
-    if left:
-        pytest.xfail(f"{left} vague names are left in {len(excepted)} excepted files")
-    assert EXCEPTED == ()
-
-
 def classes() -> Iterator[tuple[str, ast.ClassDef]]:
-    """Yield every class of the product and the benchmarks with its file, without the excepted folders."""
+    """Yield every class of the product and the benchmarks with its file."""
     for path in files():
         name = str(path.relative_to(HOUSE))
-        if not name.startswith((*EXCEPTED, "tests/")):
+        if not name.startswith("tests/"):
             yield from (
                 (name, node) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ClassDef)
             )
