@@ -40,6 +40,10 @@ fleetmark/base/measurement.py Measurement
 fleetmark/base/measurement.py Parsed
 fleetmark/demand/columns.py Rule
 fleetmark/hosts/inventory.py Host
+fleetmark/record/diagnosis/__init__.py Diagnosis
+fleetmark/record/diagnosis/baselines.py Baseline
+fleetmark/record/diagnosis/history.py Series
+fleetmark/record/diagnosis/trials.py Tried
 parsers/lmbench/summary.py _Column
 parsers/lmbench/words.py Table
 parsers/mlperf_training/lines.py Record
@@ -70,6 +74,17 @@ planner/estimate.py Estimate
 planner/ratio.py Ratio
 planner/scores.py Rule
 playbooks/roles/mlperf_inference/files/networks.py Network
+reports/kit/charts.py Chart
+reports/kit/document.py Section
+reports/kit/native.py Series
+reports/kit/tabular.py Cell
+reports/kit/tabular.py Column
+reports/kit/tabular.py Tabular
+reports/plan/front.py Front
+reports/plan/model.py Order
+reports/plan/model.py PlanView
+reports/plan/model.py Served
+reports/plan/model.py Supply
 """  # these dataclasses are still built by position
 
 

@@ -10,7 +10,6 @@ import stat
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,14 +29,6 @@ from fleetmark.reports.kit.tabular import Cell
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
 _SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of the page: the id of its heading's section, and its title."""
-
-    id: str
-    title: str
 
 
 def page(
