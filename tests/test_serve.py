@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -309,3 +310,40 @@ def test_other_addresses_than_loopback_need_a_token(root: Path, tmp_path: Path) 
         )
         with urllib.request.urlopen(request, timeout=60) as reply:
             assert FIRST.encode() in reply.read()
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_reader_goes_from_a_search_to_a_host_and_a_comparison(root: Path) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    pytest.importorskip("waitress", reason="needs waitress")
+    with served(root, "--listen", "127.0.0.1:0") as address, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(120_000)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.goto(address + "hosts")
+        assert page.locator("nav.site a[aria-current]").inner_text() == "Hosts"
+        page.get_by_label("Host or label").fill("n05")
+        page.get_by_role("button", name="Search").click()
+        page.wait_for_url("**/hosts?q=n05")
+        assert page.locator("tbody tr").count() == 1
+        page.get_by_role("link", name="n05", exact=True).click()
+        page.wait_for_url("**/host?name=n05")
+        page.locator("nav.site").get_by_role("link", name="Compare").click()
+        page.get_by_role("combobox", name="Baseline").fill("gen=icelake")
+        page.get_by_role("combobox", name="Candidates").fill("gen=genoa")
+        page.get_by_role("button", name="Compare").click()
+        page.wait_for_url("**/compare?baseline=gen%3Dicelake&candidate=gen%3Dgenoa**")
+        assert "genoa replaces" in page.locator("h1").first.inner_text()
+        found = axe.Axe().run(page, context={"exclude": [["figure svg"]]}).response["violations"]
+        assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+        page.goto(f"{address}campaigns/{LAST}/raw/x")
+        assert page.locator("body").inner_text() == "<script>alert(1)</script>"
+        assert errors == []
+        browser.close()
