@@ -168,7 +168,7 @@ def tasks(node: Any) -> list[dict[str, Any]]:
 
 
 def test_everything_a_role_fetches_is_pinned() -> None:
-    """A URL has a SHA-256 and a repository a full commit: in roles, and in the defaults of manifests."""
+    """A URL and the archive of a commit have a SHA-256: in roles, and in the defaults of manifests."""
     fetching = re.compile(r"\b(curl|wget|urlopen|urlretrieve|git clone)\b")
     pairs = set()
     for file in sorted((ROOT / "playbooks").rglob("*.yml")):
@@ -178,6 +178,8 @@ def test_everything_a_role_fetches_is_pinned() -> None:
             assert "ansible.builtin.uri" not in task and "ansible.builtin.git" not in task, file
             if "fm_source" in task and file.parent.parent.name != "source":
                 pairs.add((file.parents[1].name, task["fm_source"], task["fm_sha256"]))
+            if "fm_git" in task:
+                assert task["fm_commit_sha256"] == "{{ fm_params.commit_sha256 }}", file
     for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.sh")):
         text = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
         assert not fetching.search(text), f"{file} fetches by itself: use the role source"
@@ -192,6 +194,7 @@ def test_everything_a_role_fetches_is_pinned() -> None:
                 assert not parameter.default, f"{name}.{key}: a default source has no pin"
         if "git" in manifest.parameters:
             assert re.fullmatch(r"[0-9a-f]{40}", str(manifest.parameters["commit"].default)), name
+            assert re.fullmatch(r"[0-9a-f]{64}", str(manifest.parameters["commit_sha256"].default)), name
 
 
 def test_a_url_without_a_checksum_is_refused() -> None:
