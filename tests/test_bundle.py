@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 import re
+import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.bundle import SCHEMA, _bound_headers, check, target_of, unpack
+from fleetmark.campaign.bundle import SCHEMA, _bound_headers, check, fetch, target_of, unpack
 from fleetmark.campaign.bundle.wanted import checksum_of, wanted
 from fleetmark.workloads import load, load_suite, names
 
@@ -168,7 +170,7 @@ def tasks(node: Any) -> list[dict[str, Any]]:
 
 
 def test_everything_a_role_fetches_is_pinned() -> None:
-    """A URL has a SHA-256 and a repository a full commit: in roles, and in the defaults of manifests."""
+    """A URL and the archive of a commit have a SHA-256: in roles, and in the defaults of manifests."""
     fetching = re.compile(r"\b(curl|wget|urlopen|urlretrieve|git clone)\b")
     pairs = set()
     for file in sorted((ROOT / "playbooks").rglob("*.yml")):
@@ -178,7 +180,9 @@ def test_everything_a_role_fetches_is_pinned() -> None:
             assert "ansible.builtin.uri" not in task and "ansible.builtin.git" not in task, file
             if "fm_source" in task and file.parent.parent.name != "source":
                 pairs.add((file.parents[1].name, task["fm_source"], task["fm_sha256"]))
-    for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.sh")):
+            if "fm_git" in task:
+                assert task["fm_commit_sha256"] == "{{ fm_params.commit_sha256 }}", file
+    for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.*")):
         text = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
         assert not fetching.search(text), f"{file} fetches by itself: use the role source"
     for role, source, digest in pairs:
@@ -192,6 +196,28 @@ def test_everything_a_role_fetches_is_pinned() -> None:
                 assert not parameter.default, f"{name}.{key}: a default source has no pin"
         if "git" in manifest.parameters:
             assert re.fullmatch(r"[0-9a-f]{40}", str(manifest.parameters["commit"].default)), name
+            assert re.fullmatch(r"[0-9a-f]{64}", str(manifest.parameters["commit_sha256"].default)), name
+
+
+def test_a_commit_is_collected_by_the_checksum_of_its_archive(tmp_path: Path) -> None:
+    """The bundle has it under the name that the role looks for; another checksum, or none, is refused."""
+    repository = tmp_path / "repository"
+    me = ["-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (["init", "-q"], [*me, "commit", "-q", "--allow-empty", "-m", "x"]):
+        repository.mkdir(exist_ok=True)
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=repository, text=True).strip()
+    archive = subprocess.check_output(["git", "-c", "tar.umask=0002", "archive", commit], cwd=repository)
+    sha256 = hashlib.sha256(archive).hexdigest()
+    settings = {"nvbandwidth": {"git": str(repository), "commit": commit, "commit_sha256": sha256.upper()}}
+    (checkout,) = wanted(load_suite("nvbandwidth"), settings).checkouts
+    path = fetch.checkout(checkout, tmp_path)
+    assert path.relative_to(tmp_path) == Path(f"fleetmark/{sha256}-{commit}.tar") and path.read_bytes() == archive
+    with pytest.raises(FleetmarkError, match=f"has sha256 {sha256}, not {SHA256}: correct the parameter commit_sha256"):
+        fetch.checkout(replace(checkout, sha256=SHA256), tmp_path)
+    del settings["nvbandwidth"]["commit_sha256"]
+    with pytest.raises(FleetmarkError, match=r"needs its checksum; set nvbandwidth\.commit_sha256 too"):
+        wanted(load_suite("nvbandwidth"), settings)
 
 
 def test_a_url_without_a_checksum_is_refused() -> None:

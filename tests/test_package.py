@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import tomllib
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from fleetmark.campaign.bundle.fetch import TARGETS
 from tests import demands, programs
 from tests.reports.compared import archives
 
@@ -166,6 +168,32 @@ def _children_in(folder: Path) -> Iterator[int]:
             place = entry.readlink()
             if place.is_relative_to(folder) and "scratch" in place.parts:
                 yield int(entry.parent.name)
+
+
+@pytest.mark.parametrize("installed", ["wheel"], indirect=True)
+def test_a_controller_without_a_route_installs_from_the_wheels_of_a_bundle(installed: Path, tmp_path: Path) -> None:
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    target = next((name for name, target in TARGETS.items() if target.python == running), None)
+    if not target:
+        pytest.skip(f"no distribution that bundles know has Python {running}")
+    words = [installed, "bundle", "--for", target, "--suite", "selftest", "-o", "site.tar"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=_ENV, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with tarfile.open(tmp_path / "site.tar") as tar:
+        tar.extractall(tmp_path, [m for m in tar if m.name.startswith("wheels/")], filter="data")
+    lonely = ["unshare", "-n"] if os.geteuid() == 0 and shutil.which("unshare") else []
+    env = {**_ENV, "PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path)}
+    python = tmp_path / "fm/bin/python"
+    for command in (
+        [sys.executable, "-m", "venv", "fm"],
+        [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", "wheels", "fleetmark"],
+    ):
+        done = subprocess.run([*lonely, *command], capture_output=True, text=True, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stdout + done.stderr
+    words = [*lonely, python.with_name("fleetmark"), "run", "--suite", "selftest", "--format", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {o["status"] for o in json.loads(done.stdout)["outcomes"]} == {"passed"}
 
 
 def test_manifests_suites_roles_and_templates_travel(installed: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import subprocess
@@ -214,6 +215,7 @@ def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
     git("-C", str(work), "add", ".")
     git("-C", str(work), "commit", "-q", "-m", "x")
     commit = git("-C", str(work), "rev-parse", "HEAD")
+    packed = subprocess.run(["git", "-C", str(work), "archive", commit], env=home, capture_output=True, check=True)
     git("clone", "-q", "--bare", str(work), str(tmp_path / "served"))
     git("-C", str(tmp_path / "served"), "update-server-info")
 
@@ -237,7 +239,7 @@ def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
         real = f"http://jane:pa%2Fss@127.0.0.1:{server.server_port}/"
         file = tmp_path / "git's credentials"
         file.write_text(git_credentials({redact(real): real}))
-        words = ["/bin/sh", str(script), redact(real), commit]
+        words = ["/bin/sh", str(script), redact(real), commit, hashlib.sha256(packed.stdout).hexdigest()]
         refused = subprocess.run(words, env=home, capture_output=True, text=True)
         done = subprocess.run([*words, str(file)], env=home, capture_output=True, text=True)
         server.shutdown()

@@ -60,7 +60,7 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
-    """Raise FleetmarkError for settings that conflict on every host.
+    """Raise FleetmarkError for settings that conflict on every host, and for another source without its checksum.
 
     If the suite has other workloads, a workload without a required setting (a medium, a path) is skipped later.
     """
@@ -73,6 +73,10 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
         given = any(settings[k] != defaults[k] for k in names_in(need.that) if k in settings)
         if alone or given or evaluate(need.that, defaults, location):
             raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, location)}")
+    for key, value in settings.items():
+        pin = f"{key}_sha256"
+        if defaults.get(pin) and value != defaults[key] and values[pin] == defaults[pin]:
+            raise FleetmarkError(f"{manifest.name}.{key}: {value} needs its checksum; set {manifest.name}.{pin} too")
 
 
 def probes(entries: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from fleetmark.base.text import count
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, containers, make_schedule, probes, pythons, secrets_of, settings_of
 from fleetmark.hosts.inventory import load_inventory
+from fleetmark.hosts.mirrors import silent_mirrors
 from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.hosts.slurm import cluster
 from fleetmark.hosts.slurm.cluster import Node
@@ -52,12 +53,13 @@ def survey(
             work_dir=work_dir,
             timeout_s=timeout_s,
         )
-    for c in checked:
-        if c.reach:
-            c.reach.close()
-    answering = [(c.host, c.facts) for c in checked if c.facts]
-    schedule = make_schedule(answering, suite, settings, campaign="survey", seed=0, repeats=None)
-    entries = [_entry(c, schedule) for c in checked]
+    try:
+        answering = [(c.host, c.facts) for c in checked if c.facts]
+        schedule = make_schedule(answering, suite, settings, campaign="survey", seed=0, repeats=None)
+        entries = _with_mirrors([_entry(c, schedule) for c in checked], checked, schedule)
+    finally:
+        for c in checked:
+            c.close()
     deployed = {name for entry in entries for name in entry.deploy}
     urls = [
         value
@@ -68,6 +70,18 @@ def survey(
     ]
     with console.status(f"asking for {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
         return entries, unfetchable(urls, secrets_of(suite, settings))
+
+
+def _with_mirrors(entries: Sequence[Entry], checked: Sequence[Checked], schedule: Schedule) -> list[Entry]:
+    """Return the entries, with the reason where a host would install packages and reaches no mirror of them."""
+    asked = {}
+    for entry, c in zip(entries, checked, strict=True):
+        family = (c.facts.os_family if c.facts else None) or ""
+        names = {d.workload for d in schedule.hosts[c.host.name].deploy if d.packages.get(family)} if family else set()
+        if c.reach and names & set(entry.deploy):
+            asked[c.host.name] = (c.reach, family)
+    silent = silent_mirrors(asked)
+    return [replace(entry, mirror=silent.get(entry.host.name, "")) for entry in entries]
 
 
 def _entry(checked: Checked, schedule: Schedule) -> Entry:

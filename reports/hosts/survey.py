@@ -23,7 +23,10 @@ MOST_NAMES = 6  # of hosts in one line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A host: its facts, or why there are none, and what a suite would skip (workload to reason), refuse and deploy."""
+    """A host: its facts, or why there are none, and what a suite would skip (workload to reason), refuse and deploy.
+
+    ``mirror``: why it cannot install packages, if it would and reaches no mirror.
+    """
 
     host: Host
     facts: Facts | None
@@ -31,6 +34,7 @@ class Entry:
     skipped: dict[str, str]
     refused: tuple[str, ...] = ()
     deploy: tuple[str, ...] = ()
+    mirror: str = ""
     unknown_key: UnknownKey | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -44,6 +48,7 @@ class Entry:
             "skipped": self.skipped,
             "refused": list(self.refused),
             "deploy": list(self.deploy),
+            "mirror": self.mirror or None,
             "facts": self.facts.model_dump(mode="json") if self.facts else None,
         }
 
@@ -59,6 +64,7 @@ def document(entries: Sequence[Entry], unfetchable: Mapping[str, str] | None = N
     skipped = _by_text((joined([name, reason], " "), e) for e in entries for name, reason in e.skipped.items())
     deploy = _by_text((name, e) for e in entries for name in e.deploy)
     refused = [Note(text, is_unbroken=True) for e in entries for text in e.refused]
+    mirrors = _by_text((e.mirror, e) for e in entries if e.mirror)
     notes = _by_text((note, e) for e in entries if e.facts for note in e.facts.notes)
     sections = (
         Section("hosts", "", (compact(Tabular("hosts", message("Hosts"), _COLUMNS, answering, listing=True)),))
@@ -67,6 +73,11 @@ def document(entries: Sequence[Entry], unfetchable: Mapping[str, str] | None = N
         Section("silent", _silent_title(len(silent), len(entries)), tuple(_silent(silent)) if silent else ()),
         Section("keys", message("Unknown host keys"), tuple(_keys(keys))),
         Section("deploy", message("Would install"), tuple(Note(text) for text in deploy)),
+        Section(
+            "mirrors",
+            message("Packages that cannot be installed"),
+            tuple(Note(text, tone="bad", is_unbroken=True) for text in mirrors),
+        ),
         Section("sources", message("Sources that cannot be fetched"), tuple(_sources(unfetchable))),
         Section("skipped", message("Would be skipped"), tuple(Note(text, is_unbroken=True) for text in skipped)),
         Section("refused", message("Would be refused"), tuple(refused)),

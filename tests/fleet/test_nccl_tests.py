@@ -190,9 +190,10 @@ def test_rccl_from_git_whose_build_fails_half_way_and_is_done_again(
     fleet = command.fleet
     fleet.exec("h3", ["mv", "/usr/local/bin/nvidia-smi", "/usr/local/bin/nvidia-smi.hidden"])
     gpu_server(fleet, "h3", "rccl", "1.0.60200")
-    repository, commit = git_repository(tmp_path)
+    repository, commit, sha256 = git_repository(tmp_path)
     command.env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-    text = suite(workload="rccl_tests", source="", git=str(repository), commit=commit, nodes="1", one_node="processes")
+    sources = {"source": "", "git": str(repository), "commit": commit, "commit_sha256": sha256}
+    text = suite(workload="rccl_tests", **sources, nodes="1", one_node="processes")
     folder = "cd /var/tmp/fleetmark-0/tools/rccl_tests-* && ls -A"
     try:
         sh(fleet, "h3", "touch /etc/standin-broken")
@@ -218,37 +219,46 @@ def test_rccl_from_git_whose_build_fails_half_way_and_is_done_again(
     assert (frame.query("metric == 'peak_busbw'")["value"] > 50e9).all()
 
 
-def git_repository(folder: Path) -> tuple[Path, str]:
+def git_repository(folder: Path) -> tuple[Path, str, str]:
+    """Return a repository, its commit, and the SHA-256 of the commit's archive."""
     repository = folder / "repository"
     shutil.copytree(STANDIN, repository)
     me = ["-c", "user.name=x", "-c", "user.email=x"]
     for words in (["init", "-q"], ["add", "."], [*me, "commit", "-qm", "x"]):
         subprocess.run(["git", *words], cwd=repository, check=True)
     commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=repository, text=True).strip()
-    return repository, commit
+    archive = subprocess.check_output(["git", "-c", "tar.umask=0002", "archive", commit], cwd=repository)
+    return repository, commit, hashlib.sha256(archive).hexdigest()
 
 
 def test_a_commit_is_archived_once(tmp_path: Path) -> None:
-    repository, commit = git_repository(tmp_path)
+    repository, commit, sha256 = git_repository(tmp_path)
 
     def archive(*words: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         return subprocess.run(["sh", str(ARCHIVE), *words], capture_output=True, text=True, env=env)
 
-    path, checksum = archive(str(repository), commit).stdout.split()
-    assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == checksum
+    wrong = archive(str(repository), commit, "a" * 64)
+    assert wrong.returncode == 1
+    assert wrong.stderr.splitlines()[-1].startswith(
+        f"commit {commit} has sha256 {sha256}, not {'a' * 64}: correct the parameter commit_sha256, or do not use {repository}"
+    )
+    (path,) = archive(str(repository), commit, sha256).stdout.split()
+    assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == sha256
     with tarfile.open(path) as tar:
         assert "perf.c" in tar.getnames()
     shutil.rmtree(repository)
-    assert archive(str(repository), commit).stdout.split() == [path, checksum], "from the cache"
-    absent = archive(str(repository), "b" * 40)
+    assert archive(str(repository), commit, sha256).stdout.split() == [path], "from the cache"
+    absent = archive(str(repository), "b" * 40, sha256)
     assert absent.returncode == 1
     assert absent.stderr.startswith(f"could not fetch {repository}: fatal: ")
     assert "give the sources as a tar file" in absent.stderr.splitlines()[-1]
-    repository, _ = git_repository(tmp_path)
-    unknown = archive(str(repository), "b" * 40)
+    repository, *_ = git_repository(tmp_path)
+    unknown = archive(str(repository), "b" * 40, sha256)
     assert unknown.stderr.splitlines() == [f"{repository} has no commit {'b' * 40}: correct the parameter commit"]
-    assert [p.name for p in (tmp_path / "cache/fleetmark").iterdir()] == [f"{commit}.tar"], "nothing half done is left"
+    assert [p.name for p in (tmp_path / "cache/fleetmark").iterdir()] == [f"{sha256}-{commit}.tar"], (
+        "nothing half done is left"
+    )
 
 
 @pytest.mark.parametrize(

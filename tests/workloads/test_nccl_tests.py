@@ -162,7 +162,7 @@ def test_what_changes_the_programs_changes_their_folder(tmp_path: Path) -> None:
     usual = folder()
     assert folder() == usual
     others = [
-        folder(commit="b" * 40),
+        folder(commit="b" * 40, commit_sha256="c" * 64),
         folder(nodes=["2"]),
         folder(library_home="/opt/nccl"),
         folder(make_args="DEBUG=1"),
@@ -236,6 +236,8 @@ def test_unlike_hosts_are_refused_together_and_measure_by_themselves(
     [
         ({"commit": "v2.19.6"}, "needs sources or programs: commit as a full hash of 40 digits"),
         ({"commit": "z" * 40}, "commit as a full hash"),
+        ({"commit": "b" * 40}, f"nccl_tests.commit: {'b' * 40} needs its checksum; set nccl_tests.commit_sha256 too"),
+        ({"commit": "b" * 40, "commit_sha256": "c" * 63}, "commit as a full hash of 40 digits and commit_sha256"),
         ({"git": "", "commit": ""}, "needs sources or programs"),
         ({"path": "nccl-tests/build"}, "path as a whole path"),
         ({"min_bytes": "1MiB", "max_bytes": "1k"}, r"min_bytes \(1048576\) to be no more than max_bytes \(1024\)"),

@@ -32,7 +32,7 @@ _BLOCK = 1 << 20
 _LARGE = re.compile(rb"^\d{1,3} size=(\d{1,15})$", re.MULTILINE)
 _SHA256 = r"[0-9a-f]{64}"
 _PATH = (
-    rf"^(sources/([0-9a-f]{{40}}\.tar|{_SHA256}-[A-Za-z0-9._+~%-]{{1,150}})"
+    rf"^(sources/{_SHA256}-[A-Za-z0-9._+~%-]{{1,150}}"
     r"|packages/[a-z0-9.]{1,32}-[A-Za-z0-9_]{1,32}\.tar|wheels/[A-Za-z0-9._+!-]{1,200}\.whl)$"
 )
 
@@ -151,7 +151,7 @@ def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> 
         raise FleetmarkError(f"{file}: {INDEX}: {place}: {first['msg']}; collect it again") from error
     for entry in contents.entries:
         name = entry.path.rpartition("/")[2]
-        if entry.path.startswith("sources/") and not re.match(rf"[0-9a-f]{{40}}\.tar$|{entry.sha256}-", name):
+        if entry.path.startswith("sources/") and not name.startswith(f"{entry.sha256}-"):
             raise FleetmarkError(f"{file}: {entry.path}: its name has another SHA-256 than {entry.sha256}")
     return contents
 

@@ -92,7 +92,8 @@ def download(wanted: Download, credentials: Mapping[str, str], folder: Path) -> 
 def checkout(wanted: Checkout, folder: Path) -> Path:
     """Archive a commit as the role ``source`` does, into ``folder/fleetmark``. Raise FleetmarkError."""
     script = PLAYBOOKS / "roles" / "source" / "files" / "archive.sh"
-    done = _run(["sh", str(script), wanted.git, wanted.commit], env={**os.environ, "XDG_CACHE_HOME": str(folder)})
+    words = ["sh", str(script), wanted.git, wanted.commit, wanted.sha256]
+    done = _run(words, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
     if done.returncode:
         raise FleetmarkError(f"{wanted.parameter}: {redact(_last(done.stderr))}")
     return Path(done.stdout.splitlines()[0])

@@ -23,11 +23,12 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A commit, by its full hash, of a git repository."""
+    """A commit, by its full hash, of a git repository, with the SHA-256 of its archive in lower case."""
 
     parameter: str
     git: str
     commit: str
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,10 @@ def _checkout(manifest: Manifest, values: Mapping[str, Any]) -> Checkout:
     commit = _value(manifest, values, "commit").lower()
     if not _is_hex(commit, 40):
         raise FleetmarkError(f"{manifest.name}.commit: give the full hash of 40 digits, got {commit!r}")
-    return Checkout(f"{manifest.name}.git", _value(manifest, values, "git"), commit)
+    digest = _value(manifest, values, "commit_sha256").lower()
+    if not _is_hex(digest, 64):
+        raise FleetmarkError(f"{manifest.name}.commit_sha256: give the SHA-256 of git archive, got {digest!r}")
+    return Checkout(f"{manifest.name}.git", _value(manifest, values, "git"), commit, digest)
 
 
 def _is_hex(text: str, length: int) -> bool:

@@ -19,6 +19,8 @@ for tool in apt-get dpkg-deb; do
     command -v $tool >/dev/null || fail "no lmbench package is known for this system: set lmbench.path to a folder on it that holds lat_mem_rd"
 done
 
+[ -z "${FLEETMARK_MIRROR:-}" ] || fail "could not fetch lmbench: $FLEETMARK_MIRROR; let the host reach its package mirror, $instead"
+
 mkdir -p "$dest"
 work=$(mktemp -d "$dest/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT

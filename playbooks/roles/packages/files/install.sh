@@ -1,8 +1,9 @@
 # Installs distribution packages on a host: install.sh FAMILY "PACKAGE..." "COMMAND..."
 # Nothing happens where every COMMAND is there already, or every PACKAGE. Nothing is ever removed or upgraded on purpose.
+# FLEETMARK_MIRROR: what mirror.sh said of the mirrors; if anything, only packages that lie in the host's cache are installed.
 # Prints "installed ..." or "present". The last line of standard error says what is wrong and what to do.
 set -eu
-family=$1 packages=$2 commands=$3
+family=$1 packages=$2 commands=$3 silent=${FLEETMARK_MIRROR:-}
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
 
@@ -28,7 +29,7 @@ is_installed() {
 apt() { apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 "$@"; }
 
 # shellcheck disable=SC2086
-apt_install() { apt install -y --no-install-recommends --no-remove --no-upgrade $missing; }
+apt_install() { apt install -y --no-install-recommends --no-remove --no-upgrade ${silent:+--no-download} $missing; }
 
 # Lists are refreshed only where what they say does not serve. Locks on lists, unlike dpkg's, are not waited for by apt-get.
 apt_update() {
@@ -42,7 +43,7 @@ apt_update() {
 # shellcheck disable=SC2086
 install() {
     case $family in
-        debian) apt_install || { apt_update; apt_install; } ;;
+        debian) apt_install || { [ -z "$silent" ] && apt_update && apt_install; } ;;
         rhel) "$(command -v dnf || command -v yum)" -y --setopt=install_weak_deps=False install $missing ;;
         suse) zypper --non-interactive install --no-recommends --no-force-resolution $missing ;;
         alpine) apk add --no-progress $missing ;;
@@ -70,7 +71,7 @@ if ! said=$(install 2>&1 </dev/null); then
     reason=$(echo "$said" | grep -E '^E: |^Error|No match|No package|not found|unable to select' | head -n 1)
     hint=
     [ "$family" = rhel ] && hint=" (some packages are in EPEL: dnf install epel-release)"
-    fail "could not install $missing: ${reason:-$(echo "$said" | tail -n 1)}; install it on this host by hand$hint"
+    fail "could not install $missing: ${silent:-${reason:-$(echo "$said" | tail -n 1)}}; install it on this host by hand$hint"
 fi
 [ -z "$commands" ] || have_commands || fail "$missing was installed, yet there is no command $commands: install it by hand"
 echo "installed $missing"

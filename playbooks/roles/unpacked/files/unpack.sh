@@ -55,8 +55,10 @@ get() {
 }
 # The host's own lists serve mostly; where they are absent or too old, lists of our own.
 # shellcheck disable=SC2086
-get "" || { apt-get $fresh -q update </dev/null >>"$work/log" 2>&1; get "$fresh"; } || fail "could not fetch $packages:" \
-    "$(grep -hoE 'Failed to fetch.*|Could not.*|^E: .*|Unable to locate.*' "$work/log" | head -n 1); install it on this host by hand, or set path"
+silent=${FLEETMARK_MIRROR:-} # what mirror.sh said of the mirrors
+# shellcheck disable=SC2086
+{ [ -z "$silent" ] && { get "" || { apt-get $fresh -q update </dev/null >>"$work/log" 2>&1; get "$fresh"; }; }; } ||
+    fail "could not fetch $packages: ${silent:-$(grep -hoE 'Failed to fetch.*|Could not.*|^E: .*|Unable to locate.*' "$work/log" | head -n 1)}; install it on this host by hand, or set path"
 
 for file in "$work"/*.deb; do dpkg-deb -x "$file" "$work/root"; done
 rm -rf "$dest/root" "$dest/bin"
