@@ -78,7 +78,7 @@ def attacked(fleet: Fleet, target: str, code: str, inventory: Path) -> Iterator[
 
 
 def measured(fleet: Fleet, target: str, code: str, suite: str) -> tuple[float, dict[str, str]]:
-    """The largest process of one command, in MB, and how each host's runs ended."""
+    """Return the memory of the largest process of one command, in MB, and how each host's runs ended."""
     with tempfile.TemporaryDirectory(prefix="fleetmark-hostile-") as place:
         root = Path(place)
         (root / "suite.yml").write_text(suite)

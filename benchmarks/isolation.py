@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def line(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> str:
-    """The results of trials as a row of the table."""
+    """Return the results of trials as a row of the table."""
     trials = len(results)
     runs = sorted(r.groups for r in results)
     limit = 2 * math.log2(n) * (nodes + links + borders) + 4

@@ -138,7 +138,7 @@ def _write(log: Path, size: int) -> int:
 
 
 def _round(pick: random.Random) -> tuple[str, int]:
-    """What one round of loading, issuing and logging prints, and in how many lines."""
+    """Return the output of one round of loading, issuing and logging, and its number of lines."""
     keys = list(_round_values(pick))
     return "".join(_line(key, value, pick.random() * 1e6) for key, value in keys), len(keys)
 

@@ -20,8 +20,8 @@ from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Wor
 
 
 def question(workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1) -> Question:
-    """A question of that size: three generations of servers of which the oldest is no longer sold, GPU servers that
-    run a few workloads only, growing demand with seasons, failure domains that must be survived, spares, budgets.
+    """Return a question of this size: three generations of servers, the oldest no longer sold, GPU servers that run
+    only a few workloads, growing demand with seasons, failure domains that must be survived, spares, and budgets.
     """
     rng = np.random.default_rng(seed)
     works = [f"work{j:02d}" for j in range(workloads)]

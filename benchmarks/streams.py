@@ -68,7 +68,7 @@ class Held:
 
 
 def waited() -> float:
-    """Seconds in which this process was ready to run and another ran."""
+    """Return the seconds in which this process was ready to run and another one ran."""
     return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 

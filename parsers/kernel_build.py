@@ -22,7 +22,7 @@ _COMPILER = re.compile(r"^fleetmark: compiler (.{1,80})$", re.MULTILINE)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The one line. Raises ParseError where it is not there, or its time is 0."""
+    """Return the build's time. Raise ParseError if its line is missing or the time is 0."""
     text = decode(raw)
     match = _LINE.search(text)
     if not match or not float(match[1]):

@@ -38,9 +38,9 @@ from fleetmark.parsers.nccl.read import read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every test in ``raw``; ``command`` names the collective where the text does not.
+    """Return the measurements of every test in ``raw``. ``command`` names the collective if the text does not.
 
-    Raises ParseError where there is no row of results, with nccl-tests' or the launcher's message, or with the stage
+    Raise ParseError if there is no row of results, with nccl-tests' or the launcher's message, or with the stage
     that was reached.
     """
     return read("nccl_tests", "nccl", raw, command)

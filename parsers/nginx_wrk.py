@@ -26,7 +26,7 @@ _WRONG = re.compile(r"^ {1,8}(Socket errors: .{1,120}|Non-2xx or 3xx responses: 
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The run that counts. Raises ParseError where it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no rate."""
     load = last(decode(raw))
     text = load.section.text
     rate = _RATE.search(text)

@@ -48,7 +48,7 @@ _RULE = re.compile(r"\s*-{20,}\s*")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every row. Raises ParseError where there is none."""
+    """Return every row. Raise ParseError if there is none."""
     text = decode(raw)
     program = _PROGRAM.fullmatch(PurePosixPath(command[0]).name) if command else None
     case = f"{program[1]}_{program[2]}" if program else ""

@@ -28,7 +28,7 @@ _NAMES = {"TPC-B (sort of)": "tpcb-like", "select only": "select-only", "simple 
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The run that counts. Raises ParseError where it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no rate."""
     load = last(decode(raw))
     text = load.section.text
     rates = [value for _, line in load.section.lines if (match := _RATE.match(line)) and (value := number(match[1]))]

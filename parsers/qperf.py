@@ -44,7 +44,7 @@ _EXPECTED = {"bandwidth": "B/s", "sent_bandwidth": "B/s", "latency": "s", "messa
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test's figures. Raises ParseError where there is none."""
+    """Return the figures of every test. Raise ParseError if there is none."""
     text = decode(raw)
     version = None
     measurements: dict[tuple[str, str], Measurement] = {}

@@ -17,8 +17,8 @@ from fleetmark.parsers.nccl.read import read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every test in ``raw``; ``command`` names the collective where the text does not.
+    """Return the measurements of every test in ``raw``. ``command`` names the collective if the text does not.
 
-    Raises ParseError as ``nccl_tests`` does.
+    Raise ParseError as ``nccl_tests`` does.
     """
     return read("rccl_tests", "rccl", raw, command)

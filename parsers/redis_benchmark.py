@@ -21,7 +21,7 @@ _LONGEST = 200  # characters of a row
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The rows of the run that counts. Raises ParseError where there is none."""
+    """Return the rows of the run that counts. Raise ParseError if there is none."""
     text = decode(raw)
     load = last(text)
     rows = dict(_rows(load.section.lines))
@@ -36,7 +36,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _rows(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, list[float]]]:
-    """Each test with its rate and, where a heading names them, its latencies in ms."""
+    """Yield each test with its rate, and with its latencies in ms if a heading names them."""
     for _, line in lines:
         if len(line) > _LONGEST or not line.startswith('"'):
             continue

@@ -17,8 +17,8 @@ from fleetmark.parsers.spec_cpu.checks import CPU2026, read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``; ``command`` is not needed: SPEC's tools print what they ran.
+    """Return the results in ``raw``. ``command`` is not needed, because SPEC's tools print what they ran.
 
-    Raises ParseError where no benchmark finished, and for the results of another suite.
+    Raise ParseError if no benchmark finished, and for the results of another suite.
     """
     return read(CPU2026, raw)

@@ -100,19 +100,19 @@ class _KernelRun:
 
     @property
     def wrong(self) -> str | None:
-        """Why this run does not count, if it does not."""
+        """Return why this run does not count; None if it counts."""
         return self.failed or (None if self.valid else cut("no 'Solution Validates' line"))
 
     @property
     def read(self) -> bool:
-        """Whether its table was reached."""
+        """Return whether the run reached its table."""
         return bool(self.rows or self.heading)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` is not needed: STREAM prints what it ran.
+    """Return the measurements of every run in ``raw``. ``command`` is not needed, because STREAM prints what it ran.
 
-    Raises ParseError where no row of the table can be read.
+    Raise ParseError if no row of the table can be read.
     """
     text = decode(raw)
     notes: list[str] = []
@@ -181,7 +181,7 @@ def _take_fact(run: _KernelRun, line: str) -> None:
 
 
 def _columns(line: str) -> tuple[_Column, ...]:
-    """The numeric columns a heading line names, left to right; none where the line is no heading."""
+    """Return the numeric columns that a heading line names, from left to right; empty if the line is no heading."""
     heading = _HEADING.search(line)
     columns = tuple(_column(match) for match in _COLUMN.finditer(heading[1])) if heading else ()
     distinct = len({c.suffix for c in columns}) == len(columns)
@@ -227,7 +227,9 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
 
 
 def _cut(cells: list[str], columns: tuple[_Column, ...]) -> bool:
-    """Whether the last figure of a row that ends the text may have lost digits: cells or decimals are missing."""
+    """Return whether the last figure of the text's last row may have lost digits, because cells or decimals are
+    missing.
+    """
     if len(cells) == len(columns) > 2:
         return _decimals(cells[-1]) < _decimals(cells[-2])
     return 1 < len(cells) < len(columns)
@@ -249,7 +251,7 @@ def _cells(rest: str) -> list[str]:
 
 
 def _looks_usual(cells: list[str]) -> bool:
-    """Whether a row without heading can only be rate, average, minimum and maximum time."""
+    """Return whether a row without a heading can only be the rate and the average, minimum and maximum times."""
     if len(cells) != len(_USUAL) or not all(_NUMBER.fullmatch(c) for c in cells):
         return False
     rate, average, minimum, maximum = map(float, cells)
@@ -266,7 +268,7 @@ def _measurements(run: _KernelRun) -> Iterator[Measurement]:
 
 
 def _disagreements(run: _KernelRun) -> Iterator[str]:
-    """Where the best rate is not bytes moved over the shortest time, beyond the rounding of both as printed."""
+    """Yield where the best rate differs from the bytes moved over the shortest time, beyond the rounding of both."""
     if run.array is None or run.word is None:
         return
     for kernel, cells in run.rows.items():

@@ -26,7 +26,7 @@ _TEST = re.compile(r"[a-z_]{2,20}")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The last row. Raises ParseError where there is none."""
+    """Return the last row. Raise ParseError if there is none."""
     text = decode(raw)
     kind, percentile, row, last = "", "50", None, (1, "no output")
     for n, line in numbered(text):
@@ -50,7 +50,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _case(command: Sequence[str]) -> str:
-    """The word behind ``-t`` in the command."""
+    """Return the word after ``-t`` in the command."""
     after = next((test for option, test in pairwise(command) if option == "-t"), "")
     return after if _TEST.fullmatch(after) else ""
 

@@ -38,7 +38,7 @@ class Olympic:
 def olympic_mean(
     benchmark: str, times: Sequence[float | None], runs: Mapping[str, int], dropped: Mapping[str, int]
 ) -> Olympic:
-    """The result of ``times`` to train, in seconds and in the order of launch; None for a run that did not converge.
+    """Return the result of ``times`` to train, in seconds and in launch order; None for a run that did not converge.
 
     ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
     go at each end where that is not one. Too few runs, or too many that did not converge, make no mean.
@@ -82,7 +82,7 @@ def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) 
 
 
 def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) -> str:
-    """Why the set that counts has no mean."""
+    """Return why the set that counts has no mean."""
     if sets == 1:
         return f"{times.count(None)} runs did not converge, at most {ends} may"
     return (
@@ -91,7 +91,7 @@ def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) ->
 
 
 def _score(times: Sequence[float | None], ends: int) -> float:
-    """The olympic mean of a set, infinite where too many of its runs did not converge."""
+    """Return the olympic mean of a set; infinite if too many of its runs did not converge."""
     inner = sorted(map(_or_inf, times))[ends:-ends]
     return math.fsum(inner) / len(inner)
 

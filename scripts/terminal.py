@@ -11,9 +11,20 @@ from itertools import groupby
 COLUMNS, ROWS = 100, 30
 WIDTH, HEIGHT, MARGIN = 8.4, 19.0, 14.0  # of a character and around the screen, in px
 STYLES = {  # codes of "select graphic rendition", and the properties of CSS
-    **{1: "font-weight:bold", 2: "opacity:.65", 3: "font-style:italic", 4: "text-decoration:underline"},
-    **{31: "fill:#ff7b72", 32: "fill:#56d364", 33: "fill:#e3b341", 34: "fill:#79c0ff", 35: "fill:#d2a8ff"},
-    **{36: "fill:#56d4dd", 90: "fill:#8b949e", 91: "fill:#ffa198", 92: "fill:#7ee787", 93: "fill:#f2cc60"},
+    1: "font-weight:bold",
+    2: "opacity:.65",
+    3: "font-style:italic",
+    4: "text-decoration:underline",
+    31: "fill:#ff7b72",
+    32: "fill:#56d364",
+    33: "fill:#e3b341",
+    34: "fill:#79c0ff",
+    35: "fill:#d2a8ff",
+    36: "fill:#56d4dd",
+    90: "fill:#8b949e",
+    91: "fill:#ffa198",
+    92: "fill:#7ee787",
+    93: "fill:#f2cc60",
 }
 PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\r\n]|[^\x1b\r\n]+|\x1b.?")
 Style = tuple[int, ...]
@@ -125,7 +136,8 @@ def picture(frames: Sequence[Frame], shown: int = -1) -> str:
     names = {style: f"s{number}" for number, style in enumerate(used)}
     still = (shown % len(frames)) * -high
     css = [
-        "text{font:14px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;fill:#e6edf3;white-space:pre}",
+        "text{font:14px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace}",
+        "text{fill:#e6edf3;white-space:pre}",
         *(f".{name}{{{';'.join(STYLES[code] for code in style)}}}" for style, name in names.items()),
         f"@keyframes p{{{''.join(steps)}}}",
         f".p{{transform:translateY({still:g}px);animation:p {total:g}s steps(1,end) infinite}}",

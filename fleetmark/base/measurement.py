@@ -57,7 +57,7 @@ class Standing(StrEnum):
 
     @property
     def footnote(self) -> str:
-        """The footnote that every such figure needs."""
+        """Return the footnote that every such figure needs."""
         return {
             Standing.ESTIMATE: message(
                 "estimate: not a compliant reportable run; not comparable with published SPEC results."

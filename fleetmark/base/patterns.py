@@ -17,7 +17,7 @@ _BETWEEN = re.compile(r"[,:](?![^\[\]]*\])")  # commas and colons outside bracke
 
 
 def is_chosen(name: str, patterns: Sequence[str]) -> bool:
-    """Whether any of ``patterns`` matches ``name``; without patterns every name is chosen."""
+    """Return whether any of ``patterns`` matches ``name``. Without patterns, every name matches."""
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 

@@ -18,7 +18,7 @@ Round = tuple[tuple[str, str], ...]
 
 
 def rounds(hosts: Sequence[str]) -> list[Round]:
-    """Every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds for an even number, N for an odd one.
+    """Return every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds if N is even, N if it is odd.
 
     Each round's pairs share no host (Kirkman's round-robin tournament).
     """

@@ -63,7 +63,9 @@ class Receiver:
         return len(data)
 
     def end(self, ended: Ended) -> tuple[Path, Result]:
-        """All files of a step have arrived. Returns their folder, for ``Archive.save_step``, and its result."""
+        """Take the end of a step, after all its files have arrived. Return their folder, for ``Archive.save_step``, and
+        the result.
+        """
         now = self._arriving
         if now is None or now.step != ended.step or now.sizes != ended.files:
             raise NoReply(f"step {ended.step} ends without all of its files")
@@ -107,7 +109,9 @@ class Receiver:
 
 
 def _is_expected(step: Step, name: str) -> bool:
-    """Whether a step may leave a file of that name: the runner's own, or one that the step's patterns name."""
+    """Return whether a step may leave a file with this name: one of the runner's own, or one that the step's patterns
+    match.
+    """
     if name in _RUNNER_FILES:
         return True
     if "/" in name or name.startswith(".") or name == "step.json" or not name.isprintable() or not name.isascii():
@@ -116,7 +120,7 @@ def _is_expected(step: Step, name: str) -> bool:
 
 
 def _unpacked(data: str) -> bytes:
-    """The bytes of a part. Unpacking stops beyond ``MAX_PART`` bytes."""
+    """Return the bytes of a part. Unpacking stops after ``MAX_PART`` bytes."""
     try:
         packed = base64.b64decode(data, validate=True)
         stream = zlib.decompressobj()

@@ -14,7 +14,8 @@ START_S = 120.0  # in which a host stores its job and begins
 
 
 def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` where none came.
+    """Return the reply of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` if there was
+    none.
 
     A session or a link that is lost meanwhile is opened once more: the agent answers ``running`` to a job that it has
     already.

@@ -201,7 +201,7 @@ def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
 
 
 def _factor(written: str, demanded: str) -> float:
-    """The number of ``demanded`` units in one ``written`` unit."""
+    """Return the number of ``demanded`` units in one ``written`` unit."""
     if written == demanded:
         return 1.0
     a, b = base(written), base(demanded)

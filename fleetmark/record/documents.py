@@ -19,7 +19,7 @@ KEY = ("host", "workload", "case", "repeat", "subject")  # identifies a run
 
 
 def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The run that an event or a step belongs to."""
+    """Return the run that an event or a step belongs to."""
     return tuple(run[name] for name in KEY)
 
 
@@ -140,7 +140,7 @@ _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
 
 
 def event_of(line: bytes) -> dict[str, Any]:
-    """A line of the journal. Raises ValueError for one that is no event."""
+    """Return a line of the journal as an event. Raise ValueError if it is not an event."""
     try:
         event = decode_json(line)
     except ValueError as error:
@@ -156,7 +156,7 @@ def event_of(line: bytes) -> dict[str, Any]:
 
 
 def fault(error: Exception) -> str:
-    """An error as one line."""
+    """Return an error on one line."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, ValidationError):

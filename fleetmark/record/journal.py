@@ -38,10 +38,10 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """The last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the time of
-    the last event (ISO 8601; empty where there is none). Names, status and reason are categories.
+    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the
+    time of the last event (ISO 8601; empty if there is none). Names, status and reason are categories.
 
-    Raises FleetmarkError where the journal is damaged.
+    Raise FleetmarkError if the journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
     file = archive.path / "journal.jsonl"
@@ -81,7 +81,7 @@ def _at_once(archive: Archive) -> _Read | None:
 
 
 def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
-    """The outcomes of a block of lines, its other events, and the time of the last."""
+    """Return the outcomes of a block of lines, its other events, and the time of the last."""
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     table = pj.read_json(pa.BufferReader(raw), parse_options=options)
     lines = raw.splitlines()
@@ -97,7 +97,7 @@ def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
 
 
 def _notes(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
-    """The notes of each run; those without share one empty tuple."""
+    """Return the notes of each run. Runs without notes share one empty tuple."""
     notes = np.empty(len(column), dtype=object)
     notes.fill(())
     some = np.flatnonzero(pc.greater(pc.fill_null(pc.list_value_length(column), 0), 0).to_numpy())
@@ -107,7 +107,7 @@ def _notes(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
 
 
 def _frame(parts: list[pa.Table], notes: list[npt.NDArray[np.object_]]) -> pd.DataFrame:
-    """The outcomes of ``parts`` below one another, column by column; categories are in the order of the alphabet."""
+    """Concatenate the outcomes of ``parts``, column by column. Categories are in alphabetical order."""
     columns: dict[str, Any] = {}
     for name in _COLUMNS[:-1]:
         column = pa.chunked_array([chunk for part in parts for chunk in part.column(name).chunks], _TYPES.get(name))

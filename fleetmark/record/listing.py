@@ -27,7 +27,7 @@ _STALE = 2  # lines per campaign above which the index is rewritten
 
 
 def summaries(root: Path) -> list[Summary]:
-    """What each campaign under ``root`` says of itself, oldest first."""
+    """Return a summary of each campaign under ``root``, oldest first."""
     lines, known = _read(root)
     listed, fresh = [], []
     for name in _names(root):
@@ -57,7 +57,7 @@ def _names(root: Path) -> list[str]:
 
 
 def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
-    """The summary of a campaign whose files are as they were when it was read."""
+    """Return the summary of a campaign if its files have not changed since it was read."""
     try:
         if entry is None or entry["stamp"] != _stamp(path, entry["files"]):
             return None
@@ -67,7 +67,7 @@ def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
 
 
 def _lines(summary: Summary) -> list[str]:
-    """The index's line of a campaign; none of a damaged one."""
+    """Return the index line of a campaign; none if it is damaged."""
     if summary.damaged:
         return []
     hosts = Archive(summary.path).campaign().get("jobs", {})
@@ -78,7 +78,7 @@ def _lines(summary: Summary) -> list[str]:
 
 
 def _stamp(folder: Path, files: Sequence[str]) -> str:
-    """The sizes and times of ``files`` as a hash."""
+    """Return the sizes and times of ``files`` as a hash."""
     states = []
     for name in files:
         try:

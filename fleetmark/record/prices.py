@@ -18,8 +18,8 @@ _LABELS = ("price", "currency", "price_date", "term")
 def priced(
     chosen: Mapping[str, Sequence[Machine]], prices: Sequence[str], selectors: Mapping[str, str]
 ) -> dict[str, Sequence[Machine]]:
-    """Each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them; a NAME is a side's title
-    or its selector (``selectors``: by title). Raises FleetmarkError for what is no price, or of no side.
+    """Return each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them. NAME is a side's
+    title or its selector (``selectors``: by title). Raise FleetmarkError if a text is no price or names no side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in prices:

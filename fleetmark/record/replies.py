@@ -191,7 +191,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read(model: type[_Model], raw: bytes | str) -> _Model:
-    """``raw`` (JSON) as ``model``. Raises NoReply, saying which field is wrong and how."""
+    """``raw`` (JSON) as ``model``. Raise NoReply, saying which field is wrong and how."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -199,7 +199,7 @@ def read(model: type[_Model], raw: bytes | str) -> _Model:
 
 
 def read_event(line: bytes) -> Event:
-    """One line of ``follow.py``. Raises NoReply."""
+    """Return the event in one line of ``follow.py``. Raise NoReply."""
     try:
         return _EVENT.validate_json(line)
     except ValidationError as error:
@@ -207,7 +207,7 @@ def read_event(line: bytes) -> Event:
 
 
 def read_launch(answer: object) -> Launch:
-    """The result of the action plugin ``fleetmark_job``, as Ansible hands it over. Raises NoReply."""
+    """Return the result of the action plugin ``fleetmark_job``, as Ansible passes it on. Raise NoReply."""
     try:
         return Launch.model_validate(answer)
     except ValidationError as error:

@@ -45,7 +45,7 @@ class Spool:
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest().encode()
 
     def get(self, key: bytes | None) -> Any:
-        """The document of ``key``; None where there is none, or it is damaged."""
+        """Return the document of ``key``; None if it is missing or damaged."""
         if self._file is None or key not in self._places:
             return None
         offset, length = self._places[key]

@@ -34,7 +34,7 @@ _COUNTS = {"input_sequence_length": "prompt_tokens", "output_sequence_length": "
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The profile in ``raw``. Raises ParseError where there is none."""
+    """Return the profile in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     doc = next((d.value for d in scan.documents if dig(d.value, "request_latency", "unit")), None)
@@ -87,7 +87,7 @@ def _model(doc: Mapping[str, Any]) -> object:
 
 
 def _incomplete(doc: Mapping[str, Any]) -> str | None:
-    """Why the run did not come to its end; None where it did."""
+    """Return why the run did not come to its end; None if it did."""
     if doc.get("was_cancelled") is True:
         return "the run was cancelled"
     if doc.get("is_complete") is not False:

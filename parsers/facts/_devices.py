@@ -169,7 +169,7 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
 
 
 def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
-    """By the index of a GPU, its active NVLinks and their errors, where nvidia-smi tells them."""
+    """Return the active NVLinks and their errors by GPU index, if nvidia-smi reports them."""
     result: dict[int, dict[str, int]] = {}
     for command, name, tally in (
         ("nvlink", "nvlinks", nvidia_smi.active_links),
@@ -181,6 +181,8 @@ def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:
-    """Whether a function is a device for computing. AMD's VGA functions are mostly a CPU's graphics; no Instinct is."""
+    """Return whether a PCI function is a compute device. AMD's VGA functions are mostly integrated graphics, never
+    Instinct.
+    """
     kinds = ("3D controller", "VGA compatible controller") if vendor == "nvidia" else ("Processing accelerators",)
     return str(function["class"]).startswith(kinds)

@@ -22,7 +22,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
     Those with a link also have ``speed``, ``max_speed`` (GT/s), ``width`` and ``max_width`` (lanes; width 0 is a link
     that is down); bridges with access control ``acs``, its enabled bits. ``denied``: capabilities were hidden, as they
-    are without root. Raises ParseError.
+    are without root. Raise ParseError.
     """
     text = decode(raw)
     functions: list[dict[str, Any]] = []

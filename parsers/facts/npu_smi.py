@@ -25,7 +25,7 @@ _PAIR = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``. Raises ParseError.
+    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``. Raise ParseError.
 
     ``slowdown`` has the health of a chip that is not OK (``health_warning``, ``health_alarm``).
     """

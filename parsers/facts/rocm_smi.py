@@ -11,7 +11,7 @@ from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``. Raises ParseError."""
+    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``. Raise ParseError."""
     text = decode(raw)
     output = document("rocm_smi", text)
     cards = {

@@ -23,7 +23,7 @@ _ROW = re.compile(
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every row. Raises ParseError where there is none."""
+    """Return every row. Raise ParseError if there is none."""
     text = decode(raw)
     measurements: list[Measurement] = []
     last = (1, "no output")

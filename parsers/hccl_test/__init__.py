@@ -17,7 +17,7 @@ _TOOL = "hccl_test"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every table in ``raw``. Raises ParseError where there is none."""
+    """Return the measurements of every table in ``raw``. Raise ParseError if there is none."""
     try:
         parsed = nccl_variants.parse(raw, command)
     except ParseError as error:

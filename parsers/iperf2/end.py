@@ -24,7 +24,7 @@ class Options:
 
 
 def options_of(command: Sequence[str]) -> Options:
-    """The options in ``command``, an argument vector; all None for a server or another program."""
+    """Return the options in ``command``, an argument vector; all None for a server or another program."""
     program = next((n for n, word in enumerate(command) if _PROGRAM.search(word)), len(command))
     words = "\0".join(["", *command[program + 1 :], ""])
     many = re.search(r"\0(?:-P\0?|--parallel[=\0])(\d{1,6})\0", words)
@@ -36,7 +36,7 @@ def options_of(command: Sequence[str]) -> Options:
 
 
 def end_missing(test: Test, text: str, options: Options) -> str | None:
-    """Why the last test of ``text`` is truncated; None where it is complete."""
+    """Return why the last test of ``text`` is truncated; None if it is complete."""
     if inside := cut_in_line(text):
         return inside
     missing = _row_missing(test, options) or _clients_row_missing(test) or _too_short(test, options)
@@ -61,7 +61,9 @@ def _row_missing(test: Test, options: Options) -> str | None:
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """The same for rows that only clients print: the server's report of datagrams, the sum over the whole time."""
+    """Return the same for rows that only clients print: the server's report of datagrams, and the sum over the whole
+    time.
+    """
     if not test.client:
         return None
     forward, _ = _directions(test)
@@ -76,13 +78,13 @@ def _clients_row_missing(test: Test) -> str | None:
 
 
 def _directions(test: Test) -> tuple[list[Stream], list[Stream]]:
-    """The streams that have rows, from the client to the server and back."""
+    """Return the streams that have rows, from the client to the server and back."""
     live = [s for s in test.streams.values() if s.rows]
     return [s for s in live if not s.reverse], [s for s in live if s.reverse]
 
 
 def _too_short(test: Test, options: Options) -> str | None:
-    """A sentence where the rows end before the requested time, or on a whole second as only interval rows do."""
+    """Return a sentence if the rows end before the requested time, or on a whole second as only interval rows do."""
     ends = [r for s in test.streams.values() for r in s.rows] + test.sums
     last = max(ends, key=lambda r: r.end, default=None)
     if last is None:

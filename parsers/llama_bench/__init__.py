@@ -19,7 +19,7 @@ _MOST = 10_000
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The tests in ``raw``. Raises ParseError where there is none."""
+    """Return the tests in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     tests = [d.value for d in scan.documents[:_MOST]]

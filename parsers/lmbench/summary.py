@@ -146,14 +146,14 @@ def _title(line: str) -> str | None:
 
 
 def is_summary(text: str) -> bool:
-    """Whether ``text`` is what getsummary writes, or a part of it."""
+    """Return whether ``text`` is the output of getsummary, or a part of it."""
     if _BANNER.search(text):
         return True
     return any(_title(line) and "is better" in line for _, line in numbered(text))
 
 
 def read_summary(text: str) -> Parsed:
-    """The measurements of a summary. Raises ParseError where every table is empty."""
+    """Return the measurements of a summary. Raise ParseError if every table is empty."""
     notes: list[str] = []
     figures: list[tuple[str, Measurement]] = []
     title, scale, unit = None, 1.0, ""
@@ -198,14 +198,16 @@ def read_summary(text: str) -> Parsed:
 
 
 def _filled(line: str, spans: Sequence[_Span]) -> bool:
-    """Whether the last two columns of a row end alike: then its last cell is complete without a line end."""
+    """Return whether the last two columns of a row end alike. If so, its last cell is complete even without a line end."""
     held = [s for s in spans if s.holds]
     ends = {m.end() for m in re.finditer(r"\S+", line)}
     return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))
 
 
 def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
-    """Why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is complete."""
+    """Return why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is
+    complete.
+    """
     last = list(rows)[-1]
     if (banner and last != _LAST) or rows[last] < max(rows.values()):
         return cut("no table of memory latencies with a row of each host")
@@ -213,7 +215,7 @@ def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | Non
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:
-    """The columns under one rule. Their headings are matched, in order, to the table's possible columns."""
+    """Return the columns under one rule. Headings are matched, in order, with the table's possible columns."""
     spans: list[_Span] = []
     left = list(columns)
     for dashes in re.finditer(r"-+", rule):
@@ -234,7 +236,7 @@ def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: i
 
 
 def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | None:
-    """A row's cells by column; None where one does not end where its column does, as when spaces were lost."""
+    """Return a row's cells by column; None if a cell does not end where its column does, as when spaces were lost."""
     first = next((i for i, s in enumerate(spans) if s.holds), len(spans))
     last = max((s.end for s in spans if s.holds), default=0)
     taken: dict[int, str] = {}
@@ -261,7 +263,9 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
 
 
 def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
-    """The measurements, with a ``host`` label where the rows are of several hosts; a clock only once a host."""
+    """Return the measurements, with a ``host`` label if the rows cover several hosts. A clock rate appears once per
+    host.
+    """
     several = len({host for host, _ in figures}) > 1
     clocks: set[str] = set()
     measurements = []

@@ -69,7 +69,7 @@ class _Reader:
         self._json_size = 0
 
     def read(self, lines: MllogLines) -> None:
-        """Read to the end. Raises ParseError early for another kind of file, and DamagedError."""
+        """Read to the end. Raise ParseError early for another kind of file, and DamagedError."""
         others, mark = OTHERS.match, MARK
         n = 0
         for n, line in enumerate(lines, 1):
@@ -86,7 +86,7 @@ class _Reader:
 
     @property
     def empty_list(self) -> bool:
-        """Whether the text is only ``[`` and ``]``, as LoadGen writes where no responses are logged."""
+        """Return whether the text is only ``[`` and ``]``, as LoadGen writes where no responses are logged."""
         return self._first is not None and self._first.strip() == b"[" and self.last is not None and self.last[1] == "]"
 
     def _take_text(self, n: int, raw: bytes, open_end: bool) -> None:
@@ -158,15 +158,16 @@ class _Reader:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``, as ``parse_stream``."""
+    """Return the results in ``raw``, as ``parse_stream`` does."""
     return parse_stream(io.BytesIO(raw), command)
 
 
 def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``file``, packed with gzip or not, read as it goes: a detail log of any size takes little memory.
+    """Return the results in ``file``, with or without gzip. The file is read as a stream, so a large detail log needs
+    little memory.
 
     ``command`` may add what the log lacks: the Interactive scenario, a compliance test, a search for the peak. Runs
-    that break their rules are left out where there are others, else kept and ``invalid``. Raises ParseError where the
+    that break their rules are left out where there are others, else kept and ``invalid``. Raise ParseError if the
     file holds no result.
     """
     reader = _Reader()
@@ -213,7 +214,7 @@ def _loadgen(reader: _Reader) -> list[Run]:
 def _settle(
     runs: Iterable[Run | Report], command: Sequence[str], notes: list[str]
 ) -> tuple[list[Measurement], str | None]:
-    """The measurements of the valid runs, or of all where none is valid; and why none is."""
+    """Return the measurements of the valid runs, or of all runs and the reason if none is valid."""
     judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
     used = [entry for entry in judged if not entry[2]] or judged
     several = len(judged) > 1
@@ -229,7 +230,7 @@ def _settle(
 
 
 def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
-    """A sentence where the text ends within one of several results and others are complete."""
+    """Return a sentence if the text ends within one of several results and others are complete."""
     if any(not run.ended for run in runs):
         return CUT.format("one of its results ends before its last line")
     if begun := reader.summary.begun:
@@ -238,7 +239,7 @@ def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
 
 
 def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:
-    """Why an accuracy without a run is not an accuracy run's, if so."""
+    """Return why an accuracy without a run is not one of an accuracy run; None if it is."""
     if reader.accuracy.verification is not None:
         return "a compliance test's verification, not the accuracy of a run"
     word = hint(command)
@@ -253,7 +254,7 @@ def _version(runs: list[Run], reports: list[Report]) -> str | None:
 
 
 def _nothing(reader: _Reader) -> ParseError:
-    """The error that names what is missing, as precisely as the text allows."""
+    """Return the error that names what is missing, as precisely as the text allows."""
     line: int | None
     got: str | None
     line, got = reader.last or (None, "no output")

@@ -82,7 +82,7 @@ class AccuracyReader:
 
     @property
     def cut(self) -> str | None:
-        """Where the figures stop before their end, if that shows."""
+        """Return where the figures stop before their end, if that is visible."""
         if self._half_line is not None:
             return f"line {self._half_line} may be half of one"
         if self._ranking and not self._ranking.endswith("_num_samples"):
@@ -169,7 +169,7 @@ class AccuracyReader:
                     self.put(_metric_name(key), figure, False)
 
     def _check(self) -> None:
-        """Whether the accuracy printed is what its own counts give."""
+        """Check that the printed accuracy follows from its own counts."""
         accuracy, good, total = (self.values.get((name, ())) for name in ("accuracy", "good", "total"))
         if accuracy is not None and good is not None and total and abs(accuracy - good / total) > 1e-5:
             self._say(f"accuracy {accuracy:.5f} disagrees with its own counts, {good:.0f} of {total:.0f}")

@@ -60,7 +60,7 @@ class Reader:
         self.last = b""  # the beginning of ``line``
 
     def read(self, lines: MllogLines) -> Iterator[Record]:
-        """Every record with a key of interest. Raises DamagedError."""
+        """Yield every record with a key of interest. Raise DamagedError."""
         for n, line in enumerate(lines, 1):
             if line and not line.isspace():
                 self.line, self.last = n, line[:500]
@@ -94,7 +94,9 @@ def _unreadable(n: int, line: bytes) -> Record:
 
 
 def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
-    """A line of v0.6 or v0.5. One that ends the text without a line's end may have lost digits: only JSON is sure."""
+    """Yield the record of a line of v0.6 or v0.5. A last line without a line end may have lost digits; only JSON is
+    safe.
+    """
     if match := _MLL.search(line):
         value = _json(match[3])
         if not isinstance(value, dict):
@@ -127,7 +129,7 @@ def _time(value: object, factor: int = 1) -> float | None:
 
 
 def _json(raw: bytes) -> Any:
-    """The JSON value at the start of ``raw``; None where there is none."""
+    """Return the JSON value at the start of ``raw``; None if there is none."""
     try:
         return _DECODER.raw_decode(raw.decode("utf-8", "replace").replace("\0", ""))[0]
     except (ValueError, RecursionError):

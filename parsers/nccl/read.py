@@ -16,9 +16,9 @@ from fleetmark.parsers.nccl.text import PROGRAM, Reader
 
 
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
-    """The measurements in ``raw``; ``family`` ("nccl", "rccl") is the case where no collective is known.
+    """Return the measurements in ``raw``. ``family`` ("nccl", "rccl") names the case if no collective is known.
 
-    Raises ParseError, with the message of the benchmark or of its launcher, where there are none.
+    Raise ParseError, with the message of the benchmark or of its launcher, where there are none.
     """
     files = read_files(decode(raw))
     output = lines(files.around)
@@ -41,13 +41,13 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
 
 
 def named_by(command: Sequence[str]) -> str | None:
-    """The collective that ``command`` runs, if it is one."""
+    """Return the collective that ``command`` runs, if it is one."""
     names = {collective(match["name"]) for match in PROGRAM.finditer(" ".join(command)[:100_000])}
     return names.pop() if len(names) == 1 else None
 
 
 def unfinished(text: str, output: list[Line]) -> int | None:
-    """The line that ``text`` ends in, where it does not end with a line's end."""
+    """Return the last line's number if ``text`` does not end with a line end."""
     return output[-1].n if output and text and not text[-1].isspace() else None
 
 
@@ -60,7 +60,7 @@ def end_of(runs: list[Run], output: list[Line]) -> None:
 
 
 def nothing(tool: str, files: Files, reader: Reader, output: list[Line]) -> ParseError:
-    """Why there is no measurement, with the benchmark's or the launcher's message where there is one."""
+    """Return why there is no measurement, with the benchmark's or the launcher's message where there is one."""
     return next(_reasons(tool, files, reader, output))
 
 

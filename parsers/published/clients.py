@@ -37,7 +37,7 @@ class Client:
     PUBLISHER: str = ""
 
     def read(self, raw: bytes, name: str = "") -> Table:
-        """The runs in ``raw``; the machine goes by the file's ``name``. Raises FleetmarkError where there is none."""
+        """Return the runs in ``raw``, with the file's ``name`` as the machine. Raise FleetmarkError if there is none."""
         parsed = parsers.parse_file(self.tool, io.BytesIO(unpacked(raw, parsers.MAX_BYTES)))
         collector = Collector()
         collector.notes += parsed.notes
@@ -63,7 +63,7 @@ def closed_loop(case: str) -> bool:
 
 
 def _lengths(measurements: Iterable[Measurement], case: str) -> str:
-    """``p1024-o128-`` of a case's mean lengths; empty where it does not say them."""
+    """``p1024-o128-`` of a case's mean lengths; empty if it does not say them."""
     means = {m.metric: m.value for m in measurements if m.case == case}
     parts = [
         f"{letter}{_length(means[name])}"

@@ -36,7 +36,7 @@ class _Matrix:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every matrix of bandwidths. Raises ParseError where there is none."""
+    """Return every matrix of bandwidths. Raise ParseError if there is none."""
     version, names, matrices = None, dict[str, str](), list[_Matrix]()
     inside, last = False, (1, "no output")
     for n, text in numbered(decode(raw)):

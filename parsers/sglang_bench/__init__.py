@@ -18,7 +18,7 @@ _UNKNOWN = "it does not say how many requests failed: run it with --output-detai
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The runs in ``raw``. Raises ParseError where there is none."""
+    """Return the runs in ``raw``. Raise ParseError if there is none."""
     try:
         parsed = vllm_bench.parse(raw, command)
     except ParseError as error:

@@ -179,12 +179,12 @@ class _CsvReader:
 
 
 def _place(run: Run) -> tuple[str, str, int | None]:
-    """The key of a run in a report; a row with NR is in both tables and counts once."""
+    """Return the key of a run in a report. A row with NR appears in both tables and counts once."""
     return run.benchmark, run.tune, 0 if run.status == "NR" else run.iteration
 
 
 def _width(cells: list[str], columns: int) -> int:
-    """The number of cells of the next tune: five, regardless of the heading, where nothing was run or shown."""
+    """Return the number of cells of the next tune: five if nothing was run or shown, regardless of the heading."""
     if columns > _USUAL and not any(cells[:4]) and cells[4:5] == ["NR"]:
         return _USUAL
     if columns > _USUAL and len(set(cells[:_USUAL])) == 1 and cells[0] in WITHDRAWN:
@@ -193,7 +193,7 @@ def _width(cells: list[str], columns: int) -> int:
 
 
 def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: list[str]) -> Run | None:
-    """The run in one tune's cells; None where its status is missing or a figure is not one."""
+    """Return the run in one tune's cells; None if its status is missing or a figure is not a number."""
     if len(group) < len(columns):
         group = group + [""] * (len(columns) - len(group))
     cells = {column: cell for column, cell in zip(columns, group, strict=False) if column}
@@ -209,7 +209,7 @@ def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: li
 
 
 def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     reader = _CsvReader()
     reader.begin(1)
     for n, line, complete in lines:

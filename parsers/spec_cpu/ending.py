@@ -13,7 +13,7 @@ from fleetmark.parsers.spec_cpu.model import TUNES, Report, Score
 
 
 def cut(report: Report, agrees: Callable[[Score], bool]) -> str | None:
-    """Where ``report`` shows that its text is truncated; None where it is complete or looks complete.
+    """Return where ``report`` is truncated; None if it is complete or looks complete.
 
     ``agrees``: whether a score is the mean of its rows.
     """

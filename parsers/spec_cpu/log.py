@@ -100,7 +100,7 @@ class _LogReader:
 
 
 def read_log(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     reader = _LogReader()
     reader.begin(1)
     for n, line, _ in lines:

@@ -47,7 +47,7 @@ def spelled(status: str) -> str:
 
 
 def reason(line: str) -> str:
-    """The text between the ``#`` marks of a line within the frame of INVALID RUN."""
+    """Return the text between the ``#`` marks of a line in the frame around INVALID RUN."""
     return line.removeprefix("#").strip().removesuffix("#").strip()
 
 
@@ -99,7 +99,7 @@ class Score:
 
     @property
     def ended(self) -> bool:
-        """Whether its line is complete: a word such as ``Not Run`` is complete by itself."""
+        """Return whether the run's line is complete. A word such as ``Not Run`` is complete by itself."""
         return self.complete or self.printed in ("Not Run", "--")
 
 
@@ -130,13 +130,15 @@ class Report:
         return run.size or self.size
 
     def is_reference(self, run: Run) -> bool:
-        """Whether ``run`` used the workload that scores are made of; a ratio says so where nothing else does."""
+        """Return whether ``run`` used the workload that scores are computed from. If nothing else says so, a ratio
+        does.
+        """
         size = self.size_of(run)
         return size.startswith("ref") if size else True
 
 
 def score(name: str, printed: str, line: int, complete: bool = True) -> Score | None:
-    """The score called ``name``, however its trademarks are written; None for another name."""
+    """Return the score called ``name``, however its trademarks are written; None for another name."""
     match = SCORE.fullmatch(name)
     if not match:
         return None

@@ -49,7 +49,7 @@ class _Raw:
 
 
 def read_rsf(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     raws: list[_Raw] = []
     cut: int | None = None
     for n, line, complete in lines:

@@ -32,7 +32,7 @@ _PER_GPU = "Per GPU Output Throughput (tokens/sec/gpu)"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The overview or report in ``raw``. Raises ParseError where there is none."""
+    """Return the overview or report in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     report = next((d.value for d in scan.documents if isinstance(d.value.get("performance"), dict)), None)
@@ -81,6 +81,6 @@ def _overview(text: str) -> dict[str, object]:
 
 
 def _short(text: str) -> str | None:
-    """What is missing of an overview: breakdowns follow it, each of which ends with its 99th percentile."""
+    """Return what an overview lacks. Breakdowns follow it, each of which ends with its 99th percentile."""
     last = text.rpartition("Breakdown")[2] if "Breakdown" in text else ""
     return None if f"{_LAST} " in last else cut(f"the last breakdown of its percentiles has no {_LAST}")

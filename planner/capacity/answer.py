@@ -53,11 +53,11 @@ class Answer:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The account of the plan."""
+        """Return the account of the plan."""
         assert self.plan is not None
         return Ledger(self.question, self.plan.stock, self.plan.use)
 
     @cached_property
     def nothing(self) -> Nothing:
-        """What happens if nothing is bought."""
+        """Return what happens if nothing is bought."""
         return do_nothing(self.question)

@@ -50,7 +50,7 @@ class Forecast:
 def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
     """``steps`` periods after ``use``, which is above 0 throughout; ``season``: its periods, 1 for none.
 
-    Raises ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
+    Raise ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
     """
     if len(use) < LEAST:
         raise ValueError(f"{len(use)} values, at least {LEAST} are needed")

@@ -75,8 +75,8 @@ def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> F
 
 
 def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> tuple[Flags, int]:
-    """Whether some shares meet ``demand`` (draws, workloads) in each draw, and the number of open draws (which count as
-    not possible). ``shares``: the first ones to try.
+    """Return whether some shares meet ``demand`` (draws, workloads) in each draw, and the number of undecided draws,
+    which count as not possible. ``shares``: the first ones to try.
     """
     good = _moved(worth, demand, servers, shares)
     open_ = np.flatnonzero(~good)
@@ -126,7 +126,7 @@ def enough(work: Floats, demand: Floats) -> Flags:
 
 
 def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
-    """The largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
+    """Return the largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
     cases, many = len(servers.kept), len(s)

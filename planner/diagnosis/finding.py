@@ -68,5 +68,5 @@ class Finding:
 
     @property
     def cleared(self) -> bool:
-        """Whether a repeat showed nothing of it."""
+        """Return whether a repeat showed no sign of it."""
         return self.settled is not None and self.settled.verdict is Verdict.CLEARED

@@ -104,7 +104,7 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
-    """The result of a host that did not measure what a rule names."""
+    """Return the result for a host that lacks the measurement that a rule names."""
     return Result(rule, severity, host, benchmark, CheckVerdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
@@ -142,12 +142,12 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
 
 
 def _full(bound: Bound, value: Value) -> float:
-    """What a bound is a multiple of."""
+    """Return the value that a bound is a multiple of."""
     if bound.of_peers:
         return statistics.median(value.peers)
     return value.peak if bound.of_peak and value.peak is not None else 1.0
 
 
 def accepted(results: Sequence[Result]) -> bool:
-    """Whether every rule of severity ``fail`` is kept, and there is one at all."""
+    """Return whether there is a rule of severity ``fail`` and all such rules are kept."""
     return bool(results) and all(r.verdict is CheckVerdict.KEPT for r in results if r.severity is Severity.FAIL)

@@ -87,5 +87,7 @@ def named(argv):
 
 
 def is_counted(step):
-    """Whether the CPU time of the step's processes is that of the runner's children: not below docker's daemon."""
+    """Return whether the step's processes are the runner's children, so that their CPU time counts. Below docker's
+    daemon they are not.
+    """
     return not step.get("container") or engine_of(step["container"])[0] != "docker"

@@ -39,7 +39,7 @@ def main():
 
 
 def is_mine(folder, state):
-    """Whether the setting is still this trial's to put back. The start of another job may have put it back first, and
+    """Return whether this trial must still restore the setting. The start of another job may have restored it first, or
     a runner of the same job may have begun again.
     """
     holder = lock_holder(work_of(folder))

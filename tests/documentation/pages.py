@@ -15,7 +15,10 @@ from pathlib import Path
 
 from tests.documentation.text import DOCS, HOUSE
 
-PAGES = [HOUSE / "README.md", *(page for kind in ("tutorials", "how-to", "explanation") for page in sorted((DOCS / kind).glob("*.md")))]
+PAGES = [
+    HOUSE / "README.md",
+    *(page for kind in ("tutorials", "how-to", "explanation") for page in sorted((DOCS / kind).glob("*.md"))),
+]
 MARK = re.compile(r"<!-- (run by |not run: )(.+?) -->")
 INLINE = re.compile(r"`(fleetmark [^`]+ [^`]+)`")
 FENCE = re.compile(r"```(\w*)")
@@ -57,7 +60,6 @@ def _all(page: Path) -> Iterator[Command]:
                 yield Command(page, re.split(r"\s+# ", block)[0].strip(), **mark)
                 block = ""
         elif not fence:
-            found = MARK.search(line)
-            mark = {"elsewhere" if found[1] == "run by " else "reason": found[2]} if found else {}
-            for shown in INLINE.findall(line):
-                yield Command(page, shown, **mark)
+            note = MARK.search(line)
+            mark = {"elsewhere" if note[1] == "run by " else "reason": note[2]} if note else {}
+            yield from (Command(page, shown, **mark) for shown in INLINE.findall(line))

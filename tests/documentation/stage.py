@@ -30,9 +30,9 @@ from unittest import mock
 
 from typer.testing import CliRunner
 
-from fleetmark.demand import question
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
+from fleetmark.demand import question
 from tests import demands, fleets, profiles, records
 from tests.corpus import ROOT as CORPUS
 from tests.documentation.pages import Command, commands
@@ -56,8 +56,14 @@ TABLES = {
     "c16.json": "vllm_bench/here_serve_0.32_tiny.json",
 }
 LOAD = {  # of c16.json, for the client of another engine
-    **{"random_input_len": 128, "random_output_len": 32, "request_rate": "inf", "max_concurrency": 4, "completed": 40},
-    **{"total_input_tokens": 5131, "total_output_tokens": 1280, "server_info": {"model_path": "tiny"}},
+    "random_input_len": 128,
+    "random_output_len": 32,
+    "request_rate": "inf",
+    "max_concurrency": 4,
+    "completed": 40,
+    "total_input_tokens": 5131,
+    "total_output_tokens": 1280,
+    "server_info": {"model_path": "tiny"},
 }
 SGLANG = HOUSE / "tests" / "parsers" / "fixtures" / "sglang_bench" / "schema.jsonl"
 

@@ -42,7 +42,8 @@ def test_commands_that_are_left_out_run_elsewhere() -> None:
     wrong = [
         f"{command.line}: not in {command.elsewhere}"
         for command in ALL
-        if command.elsewhere and not all(word in (HOUSE / command.elsewhere).read_text() for word in telling(command.line))
+        if command.elsewhere
+        and not all(word in (HOUSE / command.elsewhere).read_text() for word in telling(command.line))
     ]
     assert wrong == []
 
@@ -75,10 +76,14 @@ def test_commands_are_found_and_marked(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("page", [page for page in pages.PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in pages.PAGES if page.stem not in ELSEWHERE], ids=lambda page: page.stem
+)
 def test_commands_stand_in_blocks_that_are_run(page: Path) -> None:
     lines = page.read_text("utf-8").splitlines()
-    assert [line for line in lines if line.startswith(("    fleetmark ", "    pip ", "    make ", "    ansible "))] == []
+    assert [
+        line for line in lines if line.startswith(("    fleetmark ", "    pip ", "    make ", "    ansible "))
+    ] == []
 
 
 def test_runs_and_plans_become_small() -> None:

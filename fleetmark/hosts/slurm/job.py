@@ -108,7 +108,7 @@ class Job:
         return job
 
     def as_json(self) -> dict[str, str | None]:
-        """What Ansible's connection needs to reach its nodes."""
+        """Return what Ansible's connection needs to reach the job's nodes."""
         return {"id": self.id, "folder": str(self.folder), "partition": self.partition}
 
     def look(self) -> None:
@@ -148,7 +148,7 @@ class Job:
         new.rename(self.folder / "alive")
 
     def why_over(self, node: str) -> str:
-        """Why nothing more comes from a node; empty while something may."""
+        """Return why a node will send nothing more; empty if it still may."""
         if self.is_over:
             because = f" ({self.state.reason})" if self.state.reason else ""
             return f"its Slurm job {self.id} ended: {self.state.word}{because}"

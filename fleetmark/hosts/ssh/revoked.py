@@ -12,9 +12,9 @@ _REVOKED = 1  # exit status of ssh-keygen -Q
 
 
 def is_revoked(kind: str, blob: bytes, file: Path) -> bool:
-    """Whether the key ``blob`` of that ``kind`` (``ssh-ed25519``) is in ``file``.
+    """Return whether ``file`` revokes the key ``blob`` of this ``kind`` (``ssh-ed25519``).
 
-    Raises ValueError, with the reason, where the file cannot be read: ssh then trusts no host.
+    Raise ValueError, with the reason, where the file cannot be read: ssh then trusts no host.
     """
     try:
         content = file.read_bytes()

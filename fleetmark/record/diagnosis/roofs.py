@@ -14,8 +14,9 @@ from fleetmark.record.roofs import Rate, Roof, best_of, part_of, roofs
 
 
 def roofs_of(archive: Archive) -> list[Roof]:
-    """Every part of every host that was measured, or whose peak its facts tell. Raises FleetmarkError for facts or
-    measurements that are damaged."""
+    """Return every part of every host that was measured, or whose peak follows from the facts. Raise FleetmarkError if
+    facts or measurements are damaged.
+    """
     facts = archive.facts()
     if not archive.inside("measurements.parquet").exists():
         return list(roofs(facts, archive.host_names(), {}))
@@ -24,7 +25,7 @@ def roofs_of(archive: Archive) -> list[Roof]:
 
 
 def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
-    """The rates of single hosts, and for both its ends those of a pair."""
+    """Yield the rates of single hosts. A pair's rate counts for both its ends."""
     table = Table(measured, hosts)
     for row in range(len(table.keys)):
         benchmark = table.benchmark(row)

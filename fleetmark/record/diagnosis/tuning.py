@@ -36,7 +36,7 @@ class Tuning:
 
 
 def tune(archive: Archive) -> Tuning:
-    """Every rule on every host. Raises FleetmarkError for facts or measurements that are damaged."""
+    """Return the result of every rule on every host. Raise FleetmarkError if facts or measurements are damaged."""
     names = archive.host_names()
     facts = archive.facts()
     newest = tried(archive)

@@ -43,10 +43,10 @@ _HINTS = {
 def amounts(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], per: str, files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str], list[str]]:
-    """For each of ``rows`` (``record``, a place in ``chosen``, and ``benchmark``) the natural logarithm of how much its
-    machine had of ``per``, NaN where that is not known; notes; and where power was read.
+    """Return three things for each of ``rows`` (``record``, a position in ``chosen``, and ``benchmark``): the natural
+    logarithm of its machine's amount of ``per``, NaN if unknown; notes; and the sources of power figures.
 
-    Raises FleetmarkError where no machine has an amount.
+    Raise FleetmarkError if no machine has an amount.
     """
     sources: list[str] = []
     notes: list[str] = []
@@ -88,7 +88,7 @@ def amounts(
 def _used(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> pd.Series:
-    """The logarithm of how many accelerators were used for each row, where its workload measures that; else NaN."""
+    """Return the logarithm of the number of accelerators used in each row, if its workload measures that; else NaN."""
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case", "class"]], on="benchmark")
     told_by = {w: metric for w in keys["workload"].unique() if (metric := declared.devices(w))}
     on_devices = keys["workload"].isin(list(told_by)) & keys["class"].str.startswith("gpu")
@@ -108,7 +108,7 @@ def _used(
 def _fewer(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], used: pd.Series, installed: pd.Series
 ) -> Iterator[str]:
-    """A note for each workload of which figures are divided by another number than that of their host's GPUs."""
+    """Yield a note for each workload whose figures are not divided by the number of the host's GPUs."""
     other = (used - installed).abs() > 1e-9
     workload = rows["benchmark"][other].map(benchmarks["workload"])
     for name in sorted(set(workload)):
@@ -129,8 +129,9 @@ def _fewer(
 def _power(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str]]:
-    """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
-    case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
+    """Return the logarithm of the power in W during the runs of each row, by machine, campaign and case, and its
+    sources. The label ``watts`` is used for machines whose power was not measured.
+    """
     hosts = numbered((m.campaign, m.host) for m in chosen)
     side = figures.of_side(figures.read(files, hosts, condition=figures.POWER))
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
@@ -174,7 +175,7 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
 
 
 def _threads(machine: Machine) -> float | None:
-    """How many a published machine had: some tables give them by core."""
+    """Return the number that a published machine had. Some tables give it per core."""
     cores, each = (positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
     return positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 

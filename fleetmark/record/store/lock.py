@@ -23,7 +23,7 @@ NAME = ".driven.json"
 
 @contextlib.contextmanager
 def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
-    """Hold the locks of ``campaigns``. Raises FleetmarkError, with whose it is, where another process holds one."""
+    """Hold the locks of ``campaigns``. Raise FleetmarkError, with whose it is, where another process holds one."""
     with contextlib.ExitStack() as locks:
         for campaign in campaigns:
             _take(objects, campaign)

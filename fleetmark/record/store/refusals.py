@@ -15,7 +15,7 @@ _NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutErro
 
 
 def sentence(error: BaseException, url: str, doing: str) -> str:
-    """Why the store at ``url`` refused to let us ``doing`` ("list", "read", "write in"), and what to do."""
+    """Return why the store at ``url`` refused ``doing`` ("list", "read", "write in"), and what to do."""
     bucket = "/".join(url.split("/")[:3])
     chain = list(_chain(error))
     codes = [code for e in chain if (code := _code(e))]
@@ -37,7 +37,7 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
 
 
 def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> str:
-    """What is wrong with who asks, and what to do; empty where that is not the reason."""
+    """Return what is wrong with the credentials, and what to do; empty if they are not the reason."""
     if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
         return f"the store does not accept these credentials ({unknown[0]}); {_KEYS}"
     if expired := [word for word in (*codes, *kinds) if word in _EXPIRED]:
@@ -50,7 +50,7 @@ def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> 
 
 
 def code_of(error: BaseException) -> str:
-    """The store's own word for an error; empty where it has none."""
+    """Return the store's error code; empty if there is none."""
     return next((code for e in _chain(error) if (code := _code(e))), "")
 
 

@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of that name. Raises FleetmarkError, with those that can be tried."""
+    """Return the rule with this name. Raise FleetmarkError, which lists the rules that can be tried."""
     rule = next((r for r in RULES if r.name == name), None)
     if rule is None:
         names = [r.name for r in RULES]

@@ -41,7 +41,7 @@ class Answer:
         self.status, self.problem, self.detail, self.tried = 0, "", "", 0
 
     def event(self, text, now):
-        """One event of the stream. Raises Broken for what is none of a completion."""
+        """Take one event of the stream. Raise Broken if it does not belong to a completion."""
         if text == b"[DONE]":
             self.done = True
             return
@@ -69,7 +69,7 @@ class Answer:
 
 
 def complaint(body):
-    """What a server says of an error, on one line."""
+    """Return a server's error message on one line."""
     text = body.decode("utf-8", "replace")
     try:
         doc = json.loads(text)
@@ -88,7 +88,7 @@ class Reader:
         self.left, self.mode, self.keeps, self.over = 0, "head", True, False
 
     def feed(self, data, now):
-        """More bytes, which came at ``now``; none at the end of the connection. Raises Broken."""
+        """More bytes, which came at ``now``; none at the end of the connection. Raise Broken."""
         if not data:
             if self.mode != "close":
                 raise Broken("the connection was closed before the answer's end")
@@ -99,7 +99,7 @@ class Reader:
             pass
 
     def step(self, now):
-        """One part of the response, where all of it has come."""
+        """Return one part of the response, once it is complete."""
         if self.mode == "head":
             return self.head(now)
         if self.mode in ("size", "trailer"):

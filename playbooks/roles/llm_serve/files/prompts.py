@@ -29,7 +29,7 @@ class Mistake(Exception):
 
 
 def lengths(text):
-    """A function of a random source to a number of tokens: ``512``, ``128-1024`` (each alike), ``512~100`` (normal)."""
+    """Return a function that draws a number of tokens: ``512``, ``128-1024`` (uniform), ``512~100`` (normal)."""
     try:
         if "~" in text:
             middle, spread = map(float, text.split("~"))
@@ -57,9 +57,9 @@ NAMES = (
 
 
 def trace(path):
-    """The requests of a trace, as (prompt or None, its tokens or None, tokens of the answer).
+    """Return the requests of a trace, as (prompt or None, its tokens or None, tokens of the answer).
 
-    Raises Mistake for the first line that is none.
+    Raise Mistake for the first line that is none.
     """
     requests = []
     try:
@@ -109,7 +109,7 @@ class Source:
         self.words, self.fixed, self.count = 0.75, 0.0, 0
 
     def next(self):
-        """The next prompt and the tokens of its answer."""
+        """Return the next prompt and the tokens of its answer."""
         rng = random.Random("%s/%d" % (self.seed, self.count))
         self.count += 1
         if self.listed:
@@ -125,7 +125,7 @@ class Source:
         return " ".join(rng.choices(WORDS, k=max(1, count)))
 
     def middle(self):
-        """The tokens of a usual prompt."""
+        """Return the tokens of a usual prompt."""
         rng = random.Random("middle")
         few = [p for _, p, _ in self.listed[:1000] if p] if self.listed else [self.prompt(rng) for _ in range(99)]
         return sorted(few)[len(few) // 2] if few else 0

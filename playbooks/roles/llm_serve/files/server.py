@@ -17,7 +17,7 @@ COMPLAINTS = ("error", "exception", "out of memory", "cannot", "failed", "no suc
 
 
 def last_words(path):
-    """The line that says most about an end: the last that complains, else the last one."""
+    """Return the line that best explains why a server ended: its last complaint, else its last line."""
     with open(path, "rb") as log:
         log.seek(max(0, os.path.getsize(path) - TAIL))
         text = log.read().decode("utf-8", "replace")

@@ -36,12 +36,12 @@ class Endpoint:
         self.here = None  # whether this machine answers; None before the first connection
 
     def resolve(self):
-        """Look the host up once. Raises OSError."""
+        """Look the host up once. Raise OSError."""
         family, kind, _, _, address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
         self.address = family, kind, address
 
     def request(self, method, path, body=b"", mark=None):
-        """The bytes of a request; ``mark``: what the server's log may call it."""
+        """Return the bytes of a request. ``mark``: the name that the server's log may show for it."""
         host = "[%s]" % self.host if ":" in self.host else self.host
         lines = ["%s %s%s HTTP/1.1" % (method, self.base, path), "Host: %s:%d" % (host, self.port)]
         lines += ["User-Agent: fleetmark", "Accept: text/event-stream, application/json"]
@@ -199,7 +199,7 @@ class Engine:
             pass  # it is not watched any more
 
     def take(self, connection, data, now):
-        """A piece of an answer, or what ended its connection."""
+        """Take a piece of an answer, or what ended its connection."""
         answer, reader = connection.answer, connection.reader
         if (not data or isinstance(data, OSError)) and self.again(connection, answer):
             return
@@ -220,7 +220,7 @@ class Engine:
             self.finished.append(answer)
 
     def again(self, connection, answer):
-        """Whether the request is sent once more: its connection had been used before, and was closed meanwhile."""
+        """Return whether the request is sent again, because its reused connection had been closed in the meantime."""
         if connection.fresh or answer.status or answer.tried or connection.reader.rest:
             return False
         self.leave(connection, keep=False)
@@ -260,7 +260,7 @@ class Engine:
             self.leave(connection, keep=False)
 
     def ask(self, answer):
-        """One request alone, to its end."""
+        """Run one request alone, to its end."""
         self.send(answer)
         while True:
             finished = self.turn(clock() + 0.25)

@@ -20,7 +20,7 @@ class Wrong(Exception):
 
 
 def check(shapes):
-    """``shapes`` as they are read from YAML or JSON. Raises Wrong for anything that is no set of shapes."""
+    """``shapes`` as they are read from YAML or JSON. Raise Wrong for anything that is no set of shapes."""
     if not isinstance(shapes, dict) or not shapes:
         raise Wrong("it is no mapping of families (%s) to shapes" % ", ".join(FAMILIES))
     for family, named in shapes.items():

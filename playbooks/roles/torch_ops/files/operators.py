@@ -101,7 +101,7 @@ class Maker:
         return pool.repeat(-(-count // len(pool)))[:count].view(shape)
 
     def order(self, count):
-        """A permutation of the numbers below ``count``."""
+        """Return a permutation of the numbers below ``count``."""
         generator = self.torch.Generator().manual_seed(17)
         return self.torch.randperm(count, generator=generator).to(self.device)
 

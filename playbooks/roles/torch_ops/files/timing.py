@@ -42,7 +42,7 @@ class Clock:
             self.handle = None
 
     def throttled(self):
-        """Whether the device runs below its clock for a reason that spoils a time."""
+        """Return whether the device is throttled for a reason that spoils a time."""
         if self.handle is None:
             return False
         try:
@@ -55,7 +55,7 @@ class Clock:
             self.torch.accelerator.synchronize()
 
     def once(self, call):
-        """Seconds of one call, everything included."""
+        """Return the seconds of one call, including everything."""
         self.wait()
         start = time.perf_counter()
         call()

@@ -22,7 +22,7 @@ NAMES = sorted(name for name in {**GPT, **RESNET} if name != "check")
 
 
 def single(output):
-    """What a loss is worked out from: fp32 where the model's output has less."""
+    """Return the output in the precision of the loss: fp32 if the model's output has less."""
     return output if output.dtype == torch.float64 else output.float()
 
 
@@ -80,7 +80,9 @@ class Gpt(nn.Module):
         return count * self.length
 
     def flops(self, count):
-        """Of a step: 6 N + 12 L T d a token (PaLM, appendix B), N without the position embedding, which only adds."""
+        """Return the operations of a step: 6 N + 12 L T d per token (PaLM, appendix B). N excludes the position
+        embedding, which only adds.
+        """
         n = sum(p.numel() for p in self.parameters()) - self.places.weight.numel()
         return self.units(count) * (6 * n + 12 * self.layers * self.length * self.width)
 
@@ -144,7 +146,9 @@ class Resnet(nn.Module):
         return count
 
     def flops(self, count):
-        """Of a step: three times the forward pass, whose convolutions and head do two operations a weight and place."""
+        """Return the operations of a step: three times the forward pass, whose convolutions and head need two
+        operations per weight and position.
+        """
         side, sizes = self.side, {}
 
         def note(module, _, output):
@@ -180,14 +184,14 @@ def fill(model):
 
 
 def build_check(name):
-    """The small model of the same family that the check of the loss steps, and the samples of a rank."""
+    """Return the small model of the same family for the check of the loss, and the samples of a rank."""
     if name in GPT:
         return Gpt(*GPT["check"][:5]), GPT["check"][5]
     return Resnet(*RESNET["check"][:5], exact=True), RESNET["check"][5]
 
 
 def parameters(name, layers=0):
-    """How many parameters a preset has, and the most of one block; nothing is allocated."""
+    """Return the number of parameters of a preset, and of its largest block, without allocating anything."""
     more = 0
     with torch.device("meta"):
         model, _ = build(name, 1)
