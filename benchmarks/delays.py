@@ -1,4 +1,4 @@
-"""How near the client of LLM servers comes to delays that are known: TTFT and ITL, at 1 and 32 requests at once.
+"""Compare the TTFT and ITL that the LLM client measures with known delays, at 1 and 32 concurrent requests.
 
 ``python -m benchmarks.delays [--first] [SECONDS]``: the tests' server, in a process of its own, has a delay for the first
 token of each request and one for those after it, and logs when it wrote each. What the client says is held against the

@@ -1,4 +1,4 @@
-"""Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
+"""Check whether running a tool through Fleetmark changes its result: alternately by hand and through Fleetmark.
 
 Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15] [--only NAME ...] [--set WORKLOAD.KEY=VALUE ...]``. ``pgbench``
 runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; ``kernel_build`` needs ``kernel_build.source`` and

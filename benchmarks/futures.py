@@ -1,4 +1,4 @@
-"""From plan to proof: whether a plan made for a quantile of futures meets its demand there, and what not knowing costs.
+"""Test whether a plan for a quantile of futures meets its demand there, and what the uncertainty costs.
 
 ``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive] [--slips] [--share]``; with
 ``--slips`` orders come late in some futures, with ``--share`` only the share of futures met is told. For each seed a question with

@@ -1,4 +1,4 @@
-"""How long SSH takes between this machine and hosts: what tests/swarm plays is drawn from these figures.
+"""Measure how long SSH takes between this machine and hosts, for the delays that tests/swarm simulates.
 
 ``python -m benchmarks.links [--hosts 8] [--rounds 5]`` (root): namespace hosts with a real sshd, over the controller's own
 connections. Seconds from the wish to connect until a process runs there, all hosts at once; seconds that a line takes

@@ -1,4 +1,4 @@
-"""How long a plan takes, how close it is proven to come to the best there is, and what memory that needs.
+"""Measure how long a plan takes, how close to the optimum it is proven to be, and its memory.
 
 ``python -m benchmarks.planning [--size 20x15x10x12] [--servers 12000] [--seeds 1 2 3] [--gap 0.01] [--seconds 60]``:
 workloads x SKUs x sites x periods, and how many servers there are about. Time is that of the clock, beside that of this process's

@@ -1,4 +1,4 @@
-"""What one controller holds: hundreds and thousands of simulated agents behind a stand-in for SSH (tests/swarm).
+"""Measure one controller with hundreds and thousands of simulated agents behind a stand-in for SSH (tests/swarm).
 
 ``python -m benchmarks.swarm [--agents 1 100 1000] [--commands 6]``. Of every 100 agents one never answers, two lose
 their link once and one dies for good. Each campaign runs under the shell's usual limit of 1,024 open files; for the

@@ -1,4 +1,4 @@
-"""What telemetry of a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
+"""Measure the cost of telemetry: CPU time per sample as a share of one core, beside merely reading the same files.
 
 Run as ``python -m benchmarks.telemetry [--seconds 5]``, on a quiet machine for the smallest figures. CPU time is
 what is counted, so other load matters less than it would to wall time.

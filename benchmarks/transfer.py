@@ -1,4 +1,4 @@
-"""How well ``planner.predict.transfer`` predicts figures of machines of an unseen family, on published results.
+"""Measure how well ``planner.predict.transfer`` predicts machines of an unseen family, on published results.
 
 ``python -m benchmarks.transfer [WORD ...]`` prints a row per task (those whose name has one of the words), beside a
 geometric mean of the known ratios and, for CPUs, cores x clock. The tables are found through FLEETMARK_CORPUS.

@@ -1,4 +1,4 @@
-"""HPC Challenge's hpccoutf.txt to measurements, of HPCC 1.0 to 1.5; by hand, or printed by Fleetmark's launcher.
+"""Parse HPC Challenge's hpccoutf.txt, of HPCC 1.0 to 1.5, from a manual run or from Fleetmark's launcher.
 
 Case: ``Np``, the count of MPI processes. Metrics come from the summary: ``hpl``, ``dgemm`` (a process, all busy),
 ``dgemm_alone``, ``fft`` in FLOP/s; ``transpose``, ``triad``, ``triad_alone``, ``ring_bandwidth`` in B/s;

@@ -1,4 +1,4 @@
-"""What Fleetmark's build program prints, to measurements: one line of wall time, CPU time and jobs.
+"""Parse the output of Fleetmark's build program: one line of wall time, CPU time and jobs.
 
 Case: ``build``. Metrics: ``build_rate`` in 1/s (higher), ``build_time`` and ``cpu_time`` in s (lower), ``jobs``.
 """

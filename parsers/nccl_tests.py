@@ -1,4 +1,5 @@
-"""nccl-tests (all_reduce_perf, all_gather_perf, ...): its text, from 2017 to version 2.19, and the file of ``-J``.
+"""Parse nccl-tests (all_reduce_perf, all_gather_perf, ...): its text, from 2017 to version 2.19, and the file of
+``-J``.
 
 Case: the collective (``all_reduce``, ``all_gather``, ``reduce_scatter``, ``alltoall``, ``alltoallv``, ``broadcast``,
 ``reduce``, ``gather``, ``scatter``, ``sendrecv``, ``hypercube``). From 2.17 the text says which; before, it comes from

@@ -1,4 +1,4 @@
-"""``openssl speed -mr`` to measurements: OpenSSL 1.1.1 to 3, one process or several (``-multi``).
+"""Parse ``openssl speed -mr``: OpenSSL 1.1.1 to 3, one process or several (``-multi``).
 
 Case: the algorithm (``aes-256-gcm``, ``rsa2048``, ``ecdsap256``, ``ecdhx25519``, ``ed25519``). Metrics, all higher:
 ``throughput`` in B/s of ciphers and hashes, with a label ``size`` where several block sizes were measured; ``sign`` and

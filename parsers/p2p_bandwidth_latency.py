@@ -1,4 +1,4 @@
-"""The matrices of CUDA's sample p2pBandwidthLatencyTest to measurements.
+"""Parse the matrices of CUDA's sample p2pBandwidthLatencyTest.
 
 Case: ``p2p`` or ``no-p2p`` (peer access on or off). Labels ``from`` and ``to`` (``gpu0``). Metrics: ``bandwidth`` and
 ``bidirectional_bandwidth`` in B/s (higher; GB/s are 1e9), ``latency`` as the GPU sees it and ``launch_latency`` as

@@ -1,4 +1,4 @@
-"""perftest's tables (ib_write_bw, ib_read_lat, ...) to measurements, of versions 4 to 6; headings name the columns.
+"""Parse the tables of perftest 4 to 6 (ib_write_bw, ib_read_lat, ...). Their headings name the columns.
 
 Case: verb and test (``write_bw``, ``send_lat``), from the command or the banner. Metrics, with a label ``size``:
 ``bandwidth``, ``bandwidth_peak`` in B/s, ``message_rate`` in 1/s (higher); ``latency_p50`` (t_typical),

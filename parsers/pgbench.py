@@ -1,4 +1,4 @@
-"""pgbench's report to measurements, of PostgreSQL 9 to 17; by hand, or through Fleetmark's driver.
+"""Parse pgbench's report, of PostgreSQL 9 to 17, from a manual run or from Fleetmark's driver.
 
 Case: the script (``tpcb-like``, ``select-only``, ``simple-update``, the name of a file). Metrics:
 ``transactions_per_second`` in 1/s (higher), without the time to connect; ``latency_mean``, ``_stddev`` and, by

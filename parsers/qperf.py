@@ -1,4 +1,4 @@
-"""qperf's text to measurements, version 0.4, also with ``-v``, ``-u`` or ``-ub``: each line has a unit of its own.
+"""Parse the text of qperf 0.4, also with ``-v``, ``-u`` or ``-ub``. Each line has its own unit.
 
 Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher; for UDP what the
 receiver received) and ``sent_bandwidth``; ``latency`` in s (lower, one way: half a round trip); ``message_rate`` in

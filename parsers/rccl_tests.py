@@ -1,4 +1,4 @@
-"""rccl-tests, ROCm's nccl-tests: the same text, read alike; see ``nccl_tests`` for cases, metrics and labels.
+"""Parse rccl-tests, ROCm's version of nccl-tests, with the same text; see ``nccl_tests`` for cases, metrics and labels.
 
 Its own: the line ``rccl-tests: Version`` without a number sign, asterisks behind errors that exceed the threshold,
 tables of one half (-O), cycles (-N), the columns algo, proto and nchannels (-A) and hipevt (``hip_event_time``, s,

@@ -1,4 +1,4 @@
-"""``redis-benchmark --csv`` to measurements, of Redis 2 to 7 and Valkey; by hand, or through Fleetmark's driver.
+"""Parse ``redis-benchmark --csv``, of Redis 2 to 7 and Valkey, from a manual run or from Fleetmark's driver.
 
 Case: the test (``SET``, ``LRANGE_100 (first 100 elements)``). Metrics: ``requests_per_second`` in 1/s (higher);
 ``latency_mean``, ``_min``, ``_p50``, ``_p95``, ``_p99``, ``_max`` in s (lower; from 6.2 on); ``clients``, connections.

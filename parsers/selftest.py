@@ -1,4 +1,4 @@
-"""The self-test's output: one line of /proc/uptime (proc(5)), seconds since boot and idle seconds summed over CPUs."""
+"""Parse the self-test: the line of /proc/uptime (proc(5)), with seconds since boot and idle seconds over all CPUs."""
 
 from __future__ import annotations
 

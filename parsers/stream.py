@@ -1,4 +1,4 @@
-"""STREAM's table to measurements: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
+"""Parse STREAM's table: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
 
 Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` where neither is printed.
 Metrics: ``copy``, ``scale``, ``add``, ``triad`` are the best rates in B/s (higher), which is what STREAM reports;

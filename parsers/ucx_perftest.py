@@ -1,4 +1,4 @@
-"""ucx_perftest's table to measurements, of UCX 1.8 to 1.17, with ``-f`` or without.
+"""Parse the table of ucx_perftest, of UCX 1.8 to 1.17, with or without ``-f``.
 
 Case: the test that the command names (``tag_lat``), else ``latency`` or ``bandwidth`` by the table's heading. Metrics:
 ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower) of latency tests; ``bandwidth`` in B/s and

@@ -1,4 +1,4 @@
-"""The percentile bootstrap over hosts: a second interval that assumes no distribution, for fleets large enough for it.
+"""Compute the percentile bootstrap over hosts: a second interval without assumed distribution, for large fleets.
 
 Hosts are resampled with replacement, and each contributes its mean: resampling repeats within hosts as well would
 count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Below

@@ -1,4 +1,4 @@
-"""What stands for several values of a figure, and between which ends: the rules, as data that SQL can join."""
+"""Define how several values of a figure are summarised and between which ends, as data that SQL can join."""
 
 from __future__ import annotations
 

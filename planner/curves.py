@@ -1,4 +1,4 @@
-"""Which figures are points of a curve over size, and what they have in common: the one rule for it."""
+"""Decide which figures are points of one curve over size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
+"""Compute MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
 
 By the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the HPC rules of
 v3.0: a benchmark needs a number of runs; as many as are dropped at one end may count as the slowest without having

@@ -1,4 +1,4 @@
-"""What the power of a host by its sources covers."""
+"""Define which parts of a host each source of power readings covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of work with the one kind of figure that each holds, and the kind of a figure that nobody declared."""
+"""Define the classes of work, the kind of figure that each has, and the kind of undeclared figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lines may break: between words, and between characters of scripts that are written without spaces."""
+"""Find where lines may break: between words, and between characters of scripts without spaces."""
 
 from __future__ import annotations
 

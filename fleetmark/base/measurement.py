@@ -1,4 +1,4 @@
-"""Measurements: a number with its unit and direction, the status of a run, and the standing of a figure."""
+"""Define measurements: a number with its unit and direction, the status of a run, and the standing of a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that patterns choose: shell-style ones of metrics, and Ansible's of hosts (``--limit``)."""
+"""Match names with patterns: shell-style ones for metrics, and Ansible's for hosts (``--limit``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences that keep their template and values, so that a report can translate them."""
+"""Build sentences that keep their template and values, so that a report can translate them."""
 
 from __future__ import annotations
 

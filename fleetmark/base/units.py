@@ -1,4 +1,4 @@
-"""Units: base units to display units, and the sizes and times that users type."""
+"""Convert base units to display units, and parse the sizes and times that users type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs this process."""
+"""Name the user of this process."""
 
 from __future__ import annotations
 

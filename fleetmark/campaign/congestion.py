@@ -1,4 +1,4 @@
-"""What network devices counted of congestion and loss while a step ran, as guardrails. Pure.
+"""Compute guardrails from the congestion and loss that network devices counted during a step. Pure.
 
 What each counter counts says ``parsers.kit.congestion``; what that does not know is in ``result.json`` only.
 """

@@ -1,4 +1,4 @@
-"""Schedules pairs of hosts: rounds of disjoint pairs, so that no host is in two at once, and their steps. Pure."""
+"""Schedule pairs of hosts in rounds of disjoint pairs, so that no host is in two at once. Pure."""
 
 from __future__ import annotations
 

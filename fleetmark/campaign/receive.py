@@ -1,4 +1,4 @@
-"""Receives the files of finished steps from one host, part by part and within limits, into the archive."""
+"""Receive the files of finished steps from one host into the archive, part by part and within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolves a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
+"""Resolve a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
 
 from __future__ import annotations
 

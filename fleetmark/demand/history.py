@@ -96,7 +96,9 @@ def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where,
 def _in_order(
     file: str, rows: Sequence[tuple[int, str]], names: Sequence[str], faults: list[tuple[Where, str]]
 ) -> periods.Place | None:
-    """Return the last period of the history. Note faults for gaps, and for periods that do not fit those of the plan."""
+    """Return the last period of the history. Note faults for gaps, and for periods that do not fit those of the
+    plan.
+    """
     first, before = periods.place(names[0]), None
     for line, name in rows:
         here, place = periods.place(name), Where(file, line, PERIOD)

@@ -31,7 +31,9 @@ class Terms:
         return tuple(sorted((int(least), self.money(each, (*path, least))) for least, each in breaks.items()))
 
     def slips(self, sku: str) -> tuple[tuple[float, ...], int]:
-        """Return the probability of each number of periods from 0, and the periods that the plan adds to the lead time."""
+        """Return the probability of each number of periods from 0, and the periods that the plan adds to the
+        lead time.
+        """
         late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}
         if not late:
             return (), 0

@@ -1,4 +1,4 @@
-"""Connects to a host: this machine itself, or over SSH."""
+"""Connect to a host: this machine itself, or another one over SSH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to add the host keys that are not known."""
+"""Build the commands that add unknown host keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaigns under a results root, and which of them a user means."""
+"""List the campaigns under a results root, and find the one that a user means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands to type next that name the record they work on, so that they hold wherever they are pasted."""
+"""Build commands to type next that name their results, so that they work wherever they are pasted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
+"""Define a campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark import``: published tables and tidy files, stored beside the campaigns and compared like them.
+"""Import published tables and tidy files, store them beside the campaigns, and compare them in the same way.
 
 imports/ID/import.json           source of the rows, what was left out and why, machines and their labels
 imports/ID/measurements.parquet  as a campaign's

@@ -1,4 +1,4 @@
-"""A campaign's journal as tables: how every run ended, and the other events. Arrow reads a large one."""
+"""Read a campaign's journal as tables: how every run ended, and the other events. Arrow reads large ones."""
 
 from __future__ import annotations
 

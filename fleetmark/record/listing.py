@@ -1,4 +1,4 @@
-"""The list of a results root's campaigns, from an index of what was read before: ten thousand in a second or two.
+"""List the campaigns of a results root from an index of earlier reads: ten thousand in a second or two.
 
 ``.campaigns.jsonl`` under the root has a line per campaign and state of its files (sizes, times); the last line of a
 campaign counts. Anyone may remove it. A campaign whose files differ is read again, and so is a damaged one, always.

@@ -1,4 +1,4 @@
-"""What the sides of a comparison are called: the values that tell them apart, rather than their selectors.
+"""Name the sides of a comparison by the values that distinguish them, instead of by their selectors.
 
 ``accelerator=NVIDIA H200-SXM-141GB,gpus=8`` is ``H200-SXM-141GB x8``, and ``gen=genoa`` is ``genoa``. Names that two
 sides would share become longer, up to the selector itself.

@@ -1,4 +1,4 @@
-"""Prices that a comparison is given on the command line, for sides whose hosts have none, or others, on record."""
+"""Apply prices from the command line to the sides of a comparison, in place of recorded prices."""
 
 from __future__ import annotations
 

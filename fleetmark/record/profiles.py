@@ -1,4 +1,4 @@
-"""``fleetmark profile``: what a workload is short of, fitted from machines on record; saved by name for ``plan``.
+"""Fit what limits a workload from machines on record, and save profiles by name for ``plan``.
 
 ``profiles/NAME.VERSION.json`` under the results root. A new version never touches an old one.
 """

@@ -1,4 +1,4 @@
-"""The agent's replies as typed documents, checked on arrival and again when read from an archive.
+"""Define the agent's replies as typed documents, checked on arrival and again when read from an archive.
 
 Nothing that a host sends is used before it has passed one of these models. ``NoReply`` says what is wrong with a
 reply that does not pass, and quotes at most a few characters of it.

@@ -1,4 +1,4 @@
-"""A cache of what was read from a campaign's raw files, on disk beside them while the campaign runs.
+"""Cache on disk what was read from a campaign's raw files while the campaign runs.
 
 ``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the rest, a key, a document. The key is made of the
 folder, the state of its files and what read them, so that a document is only found again where all of these are the

@@ -1,4 +1,4 @@
-"""The parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
+"""Define the parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiperf's ``profile_export_aiperf.json`` (and genai-perf's, its forerunner) to measurements.
+"""Parse aiperf's ``profile_export_aiperf.json``, and that of its predecessor genai-perf.
 
 Case: ``c8``, ``r2`` or ``all``, by its settings (of the measured phase, from schema 1.1 on). Its
 ``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, our ``tpot``; ``inter_chunk_latency`` is

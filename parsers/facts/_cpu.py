@@ -1,4 +1,4 @@
-"""Processors, caches and NUMA nodes: from lscpu and numactl where they answer, sysfs and /proc/cpuinfo where not."""
+"""Read CPUs, caches and NUMA nodes: from lscpu and numactl if they answer, else from sysfs and /proc/cpuinfo."""
 
 from __future__ import annotations
 

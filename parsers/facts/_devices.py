@@ -1,4 +1,4 @@
-"""Memory slots, disks, PCIe links and GPUs of a host, each from the source that knows it best."""
+"""Read memory slots, disks, PCIe links and GPUs of a host, each from its most reliable source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dmidecode: BIOS, system, processors and memory slots, from its text.
+"""Parse dmidecode's text: BIOS, system, CPUs and memory slots.
 
 Read against dmidecode 2.12 to 3.6. Sizes are powers of 1024 whatever the unit's spelling (SMBIOS 3, 7.18.5). Speeds
 up to 3.1 say MHz and mean MT/s. Serial numbers, UUIDs and asset tags are never returned.

@@ -1,4 +1,4 @@
-"""lsblk: the whole disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both with any columns.
+"""Parse lsblk: the disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
 
 What counts as use guards data against benchmarks that write to raw disks, so it errs on the safe side: a file system or
 partition table that is not mounted counts as much as one that is.

@@ -1,4 +1,4 @@
-"""lscpu: processors, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
+"""Parse lscpu: CPUs, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
 
 Read against util-linux 2.23 to 2.41. Up to 2.33 a cache line gives the size of one cache and not how many there are;
 from 2.34 the sum, from 2.37 with ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at

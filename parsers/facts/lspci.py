@@ -1,4 +1,4 @@
-"""lspci -vvv, whole or cut: PCIe functions, what their links could do and do, and the access control of bridges.
+"""Parse ``lspci -vvv``, complete or truncated: PCIe functions, their link speeds, and the access control of bridges.
 
 Read against pciutils 3.2 to 3.10: the remark after a speed or width ((ok), (downgraded), (strange)) came with 3.6. A
 link that saves power while idle, as GPUs do, shows less than it does at work.

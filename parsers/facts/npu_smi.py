@@ -1,4 +1,5 @@
-"""npu-smi info: Ascend NPUs by chip, from its table of two rows a chip. Read against versions 23.0 to 25.5.
+"""Parse ``npu-smi info``: Ascend NPUs by chip, from its table with two rows per chip. Tested with versions 23.0 to
+25.5.
 
 The first row of a chip has device, name, health, power and temperature; the second bus address, load and memory. HBM is
 the last pair of used and total there; cards without it (310) have only the memory before.

@@ -1,4 +1,4 @@
-"""nvidia-smi: driver and GPUs, from -q -x (XML), --query-gpu (CSV) and the plain table; links between GPUs from topo.
+"""Parse nvidia-smi: driver and GPUs from -q -x (XML), --query-gpu (CSV) and the plain table; GPU links from topo.
 
 Read against drivers 375 to 595. The XML's names move with its DTD: power limits lay in ``power_readings`` before v12.
 """

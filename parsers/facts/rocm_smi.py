@@ -1,4 +1,6 @@
-"""rocm-smi --json: AMD GPUs by card; the spelling of its keys moves with the version (Card series, Card Series)."""
+"""Parse ``rocm-smi --json``: AMD GPUs by card. The spelling of its keys varies by version (Card series, Card
+Series).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hccl_test of Ascend's CANN, as Fleetmark launches it: what ``nccl_variants`` reads, and the best of all sizes.
+"""Parse hccl_test of Ascend's CANN: the rows that ``nccl_variants`` reads, and the best of all sizes.
 
 Case: ``hccl-OPERATION``. Metrics: ``time`` (s, lower) and ``algbw`` (B/s, higher) with the label ``size``, and
 ``peak_algbw`` (B/s, higher). hccl_test prints no bus bandwidth. A failed check makes the run ``invalid``.

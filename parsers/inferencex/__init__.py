@@ -1,4 +1,4 @@
-"""InferenceX's ``agg_*.json``: one point of a sweep a document, in seconds and per GPU.
+"""Parse InferenceX's ``agg_*.json``: each document is one point of a sweep, in seconds and per GPU.
 
 Case: ``p1024-o128-c48``; of replayed traces (AgentX) ``agentic-coding-c48``, whose figures stand in ``request_metrics``
 and whose ``itl`` is aiperf's, our TPOT. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu``

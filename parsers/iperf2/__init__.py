@@ -1,4 +1,4 @@
-"""iperf 2: throughput, loss and jitter of a test, from text or comma-separated output, of client or server.
+"""Parse iperf 2: throughput, loss and jitter of a test, from the text or comma-separated output of a client or server.
 
 Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the side that printed it did),
 ``sent_bitrate`` (UDP: what left the sender; it describes and never judges), ``retransmits`` (with ``-e``), ``loss``

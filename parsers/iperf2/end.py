@@ -1,4 +1,4 @@
-"""Whether iperf 2's output is complete. iperf prints no line that marks the end of a test."""
+"""Check whether iperf 2's output is complete. iperf prints no line that marks the end of a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""iperf 2's two outputs, text and comma-separated, sorted into tests, their streams and the rows of each."""
+"""Sort iperf 2's text and comma-separated output into tests, their streams and the rows of each."""
 
 from __future__ import annotations
 

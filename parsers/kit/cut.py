@@ -1,4 +1,4 @@
-"""Truncated output: how parsers detect it, and the sentence that reports it."""
+"""Detect truncated output, and say so in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether lmbench's output is complete, by its programs' last lines and by the command."""
+"""Check whether lmbench's output is complete, from its programs' last lines and from the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixed-width tables of lmbench's ``make summary``: a cell belongs to the column it stands under, and may be blank.
+"""Parse the fixed-width tables of lmbench's ``make summary``. A cell belongs to the column above it, and may be blank.
 
 Cases, metrics and labels are those of the programs the figures come from, with these exceptions: ``null_io`` is the
 mean of reading and writing a byte; lat_fs's creations and deletions are times here, ``create_time`` and ``delete_time``
@@ -198,7 +198,9 @@ def read_summary(text: str) -> Parsed:
 
 
 def _filled(line: str, spans: Sequence[_Span]) -> bool:
-    """Return whether the last two columns of a row end alike. If so, its last cell is complete even without a line end."""
+    """Return whether the last two columns of a row end alike. If so, its last cell is complete even without a
+    line end.
+    """
     held = [s for s in spans if s.holds]
     ends = {m.end() for m in re.finditer(r"\S+", line)}
     return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))

@@ -1,4 +1,4 @@
-"""memcaslap's and memaslap's text (``-S``) to measurements; by hand, or through Fleetmark's driver.
+"""Parse the text (``-S``) of memcaslap and memaslap, from a manual run or from Fleetmark's driver.
 
 Case: ``get9-set1`` by the proportions it prints. Metrics: ``requests_per_second`` in 1/s (higher); ``latency_mean``,
 ``_min``, ``_max``, ``_p50``, ``_p99`` in s (lower); ``clients``, the connections. Its histogram has powers of two of

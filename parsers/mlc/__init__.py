@@ -1,4 +1,4 @@
-"""Intel Memory Latency Checker (MLC), versions 3.0 to 3.12: a whole run, or the output of each single mode.
+"""Parse Intel Memory Latency Checker (MLC) 3.0 to 3.12: a whole run, or the output of a single mode.
 
 Case: ``mlc``. Latencies are in s (lower is better), bandwidths in B/s (higher is better); MLC's 1 MB/sec is 1e6 B/s.
 

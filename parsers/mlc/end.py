@@ -1,4 +1,4 @@
-"""Whether MLC's output is complete. MLC prints no end line, but the contents of each table are known."""
+"""Check whether MLC's output is complete. MLC prints no end line, but the contents of each table are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Intel Memory Latency Checker's lines mean: its headings, its options, its tables' first rows, its figures."""
+"""Read the lines of Intel Memory Latency Checker: headings, options, the first rows of tables, and figures."""
 
 from __future__ import annotations
 

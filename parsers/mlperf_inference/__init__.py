@@ -1,4 +1,4 @@
-"""MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and the reports of MLPerf's endpoints client.
+"""Parse MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and reports of MLPerf's endpoints client.
 
 Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
 LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.

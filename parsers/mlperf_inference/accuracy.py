@@ -1,4 +1,4 @@
-"""accuracy.txt in the forms that MLPerf's own scripts print, read line by line."""
+"""Read accuracy.txt line by line, in the forms that MLPerf's own scripts print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLPerf Training's logs: how long it took to train to the target, and the evaluations on the way.
+"""Parse MLPerf Training's logs: the time to train to the target, and the evaluations on the way.
 
 Case: the benchmark as the log names it (``bert``), ``training`` where it does not. Metrics:
 ``time_to_train`` (s, lower): run_stop less run_start, of a run whose run_stop says success and of no other;

@@ -1,4 +1,4 @@
-"""Records of MLPerf Training logs: ``:::MLLOG`` (v0.7 and later), ``:::MLL`` (v0.6) and ``:::MLPv0.5.0`` lines alike.
+"""Read the records of MLPerf Training logs: ``:::MLLOG`` (v0.7 and later), ``:::MLL`` (v0.6) and ``:::MLPv0.5.0``.
 
 Times become milliseconds since the epoch, which is what mllog prints; the two older formats, and ``time_s``, are in
 seconds. A record's own words are kept as they are.

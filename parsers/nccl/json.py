@@ -1,4 +1,4 @@
-"""What nccl-tests writes with ``-J FILE``, and rccl-tests with ``-Z json`` or ``-Z csv``, as runs with their rows.
+"""Read the files of nccl-tests (``-J FILE``) and rccl-tests (``-Z json`` or ``-Z csv``) as runs with their rows.
 
 The file of ``-J`` holds the full environment of the run. Only the results, the settings, the devices and the
 benchmark's name are read, and nothing of it is ever quoted. A run that crashed leaves it truncated.

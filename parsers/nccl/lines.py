@@ -1,4 +1,4 @@
-"""Lines as launchers pass them on: the process that printed each, and the launcher's own messages."""
+"""Read lines that passed through a launcher: which process printed each, and the launcher's own messages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Line:
 
 
 def lines(text: str) -> list[Line]:
-    """Return the lines of ``text`` without launchers' prefixes. Omit lines too long for any tool, and pieces of JSON."""
+    """Return the lines of ``text`` without launchers' prefixes. Omit lines too long for any tool, and pieces of
+    JSON.
+    """
     raw_lines = [(n, raw.rstrip()) for n, raw in numbered(text)]
     raw_lines = [(n, raw) for n, raw in raw_lines if len(raw) <= _LONGEST and not _JSON.search(raw)]
     split = [(n, *_split(raw), raw) for n, raw in raw_lines]

@@ -1,4 +1,4 @@
-"""What NCCL's log (NCCL_DEBUG=INFO) says of the way between hosts: through GPU-direct RDMA, or through host memory."""
+"""Read from NCCL's log (NCCL_DEBUG=INFO) whether hosts exchange data through GPU-direct RDMA or host memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of nccl-tests and rccl-tests, in all their formats; the two differ in name only."""
+"""Parse nccl-tests and rccl-tests in all their formats. The two differ only in their names."""
 
 from __future__ import annotations
 

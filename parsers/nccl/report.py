@@ -1,4 +1,4 @@
-"""Runs of collective benchmarks to measurements: which runs count, and under which names."""
+"""Turn runs of collective benchmarks into measurements: which runs count, and under which names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class Report:
         return Parsed(self.tool, tuple(measurements), _version(used), invalid, tuple(notes))
 
     def _cut(self, runs: Sequence[Run]) -> Run | None:
-        """Return the last test if the text ends before the test does. An earlier test that stopped has merely failed."""
+        """Return the last test if the text ends before the test does. An earlier test that stopped has merely
+        failed.
+        """
         last = max(runs, key=lambda run: (run.last, run.line), default=None)
         return last if last is not None and last.unended() and not (last.rows and last.wrong()) else None
 

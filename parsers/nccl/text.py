@@ -1,4 +1,4 @@
-"""The text that nccl-tests, rccl-tests and mscclpp-test print, as tests with their rows.
+"""Read the text of nccl-tests, rccl-tests and mscclpp-test as tests with their rows.
 
 A table's heading says which columns there are. Rows are read from the right: versions up to 2.12 leave out or leave
 blank what does not apply to a collective. Incomplete rows are left out.

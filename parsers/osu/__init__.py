@@ -1,4 +1,4 @@
-"""OSU Micro-Benchmarks 3 to 7 (MPI, also of device memory) to measurements.
+"""Parse OSU Micro-Benchmarks 3 to 7 (MPI, including device memory).
 
 Case: the test by its heading (``latency``, ``bandwidth``, ``allreduce``). Labels: ``size`` (bytes). Metrics:
 ``latency`` in s (lower; of collectives the mean over processes), ``bandwidth`` in B/s (MB/s are 1e6) and

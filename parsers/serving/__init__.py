@@ -1,4 +1,4 @@
-"""What benchmarks of LLM servers have in common: our metrics, to which each tool's own definitions are mapped.
+"""Shared definitions for benchmarks of LLM servers: our metrics, to which each tool's own definitions are mapped.
 
 ``ttft``: to the first token. ``tpot``: (last - first token) / (tokens - 1) of a request. ``itl``: between one token, or
 piece, and the next, over all of them. ``e2e``: to the last token. ``token_mean``: e2e / tokens of a request, the first

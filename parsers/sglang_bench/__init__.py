@@ -1,4 +1,4 @@
-"""``python -m sglang.bench_serving``'s JSON lines and table: vLLM's names and definitions.
+"""Parse the JSON lines and table of ``python -m sglang.bench_serving``, which uses vLLM's names and definitions.
 
 Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens
 under its own interface. How many requests failed stands only among the details (``--output-details``: ``errors``).

@@ -1,4 +1,4 @@
-"""SPEC CPU's CSV report: its two tables of results, the scores below them, ``valid`` above and the errors at the end.
+"""Read SPEC CPU's CSV report: ``valid``, two tables of results, the scores, and the errors at the end.
 
 A row of the full table names its workload and iteration; one of the selected table is marked as selected.
 With power measured each tune has five columns more, and a benchmark that was not run still only the usual five.

@@ -1,4 +1,4 @@
-"""runcpu's log (CPU2017.001.log): one line as each run ends, the only record of an interrupted run.
+"""Read runcpu's log (CPU2017.001.log). Each run ends with a line, the only record of an interrupted run.
 
     Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 

@@ -1,4 +1,4 @@
-"""The common result of the readers of SPEC CPU's four formats: runs, scores, and a report's own statements.
+"""Define the common result of the readers of SPEC CPU's four formats: runs, scores, and a report's own statements.
 
 A status is what SPEC's tools call the outcome of one run: ``S`` for success, ``*`` for the selected one in text.
 """

@@ -1,4 +1,4 @@
-"""SPEC CPU's text report: the table of all runs, a ruler, the table of the selected ones, the scores, then prose.
+"""Read SPEC CPU's text report: the table of all runs, a ruler, the table of the selected runs, the scores, then prose.
 
 Figures have 3 significant digits. ``*`` marks the selected run, ``S`` the others. A row has one group of figures for
 each tune, ended by its status; a single group is peak's where it stands under the second half of the heading. Energy is

@@ -1,4 +1,4 @@
-"""What Fleetmark's program of collectives by torch.distributed prints, to measurements.
+"""Parse the output of Fleetmark's program for collectives of torch.distributed.
 
 Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of calls in a row, of the slowest
 rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw``, ``busbw`` and ``torch_peak_busbw`` (B/s,

@@ -1,4 +1,4 @@
-"""TensorRT-LLM's ``trtllm-bench``: the overview that it prints, and its report in JSON.
+"""Parse TensorRT-LLM's ``trtllm-bench``: the overview that it prints, and its JSON report.
 
 Case: ``throughput``. Its TPOT is ours; all requests are there at once unless a rate or concurrency is set, so TTFT is
 mostly the wait in a queue.

@@ -1,4 +1,4 @@
-"""``vllm bench serve``'s JSON, its table, and descendants that keep its names (InferenceX's fork: in seconds).
+"""Parse the JSON and table of ``vllm bench serve``, and of forks with the same names (InferenceX's is in seconds).
 
 Case: ``c4`` (most requests at once), ``r2`` (their rate), ``all``. Metrics as in ``parsers/serving``: vLLM's TPOT
 is ours, its ITL is between pieces of the stream. A run of which more than 1% failed is ``invalid``: the tool exits with

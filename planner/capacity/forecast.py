@@ -1,4 +1,4 @@
-"""A forecast of demand from past use: exponential smoothing of its logarithm, with its error in a backtest.
+"""Forecast demand from past use: exponential smoothing of its logarithm, with its error in a backtest.
 
 Error, trend and season are additive in the logarithm (ETS; Hyndman, Koehler, Ord and Snyder, Forecasting with
 Exponential Smoothing, 2008), so a forecast is log-normal. Of no trend, a trend and a damped one, each without and with

@@ -1,4 +1,4 @@
-"""What happens if nothing is bought: how much of the demand the servers in place can serve, period by period."""
+"""Compute what happens if nothing is bought: how much of the demand the existing servers meet in each period."""
 
 from __future__ import annotations
 

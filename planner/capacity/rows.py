@@ -1,4 +1,4 @@
-"""Rows of a capacity programme, collected piece by piece into a sparse matrix."""
+"""Collect the rows of a capacity programme into a sparse matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether servers can be shared among workloads so that all demands are met, for many futures at once.
+"""Decide, for many futures at once, whether workloads can share servers so that all demands are met.
 
 Shares first move, draw by draw, to the workloads that lack servers. A linear programme decides an open draw: the
 largest theta at which every workload gets theta times its demand. It helps with other draws too: its prices can prove
@@ -126,7 +126,9 @@ def enough(work: Floats, demand: Floats) -> Flags:
 
 
 def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
-    """Return the largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
+    """Return the largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the
+    demands.
+    """
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
     cases, many = len(servers.kept), len(s)

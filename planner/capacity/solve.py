@@ -1,4 +1,4 @@
-"""From a capacity question to the plan of least present value, or to the limits that rule out a plan."""
+"""Solve a capacity question: find the plan with the lowest present value, or the limits that rule out a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became slower between two campaigns: of one host, or of all."""
+"""Find what became slower between two campaigns, on one host or on all."""
 
 from __future__ import annotations
 

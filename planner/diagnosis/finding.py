@@ -1,4 +1,4 @@
-"""What a diagnosis finds: plain values, from which every document makes its sentences."""
+"""Define the findings of a diagnosis: plain values, from which every document makes its sentences."""
 
 from __future__ import annotations
 

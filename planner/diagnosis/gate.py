@@ -1,4 +1,4 @@
-"""Acceptance rules: declared bounds on what hosts measured, each kept, broken, or without the data that it needs."""
+"""Check acceptance rules: declared bounds on measurements, each kept, broken, or without the necessary data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a setting changed: pairs of runs without and with it, one after the other, as a ratio with its interval."""
+"""Compute what a setting changed: pairs of runs without and with it, as a ratio with its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cores of a machine compute at most on doubles, by their instructions and their highest clock.
+"""Compute the peak rate of a machine's cores on doubles, from their instructions and highest clock.
 
 The widest fused multiply-add that a core's flags name, times the units that its kind has for it, times two operations
 for each double. Where flags, clock or kind do not tell, there is no peak.

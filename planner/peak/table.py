@@ -1,4 +1,6 @@
-"""What facts do not say of hardware, from ``peaks.yml``: memory channels, specifications of accelerators."""
+"""Look up hardware data that facts do not contain, in ``peaks.yml``: memory channels, specifications of
+accelerators.
+"""
 
 from __future__ import annotations
 

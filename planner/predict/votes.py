@@ -1,4 +1,4 @@
-"""The arithmetic of a transfer: a line from known figures to the target, lines joined, and their errors.
+"""Compute a transfer: lines from known figures to the target, their combination, and their errors.
 
 Everything is in natural logs. For every machine on record a line also gives the prediction without that
 machine's family, so that errors are those to expect for a machine of a new family.

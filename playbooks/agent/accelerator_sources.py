@@ -1,4 +1,4 @@
-"""What a host's accelerators say of themselves: clocks, power, heat, memory, load, slowdowns, memory errors.
+"""Read the state of a host's accelerators: clocks, power, temperature, memory, load, throttling, memory errors.
 
 Imported by ``accelerators``, which samples them. Standard library only, Python 3.6 and later; NVML's Python package is
 used where the host has it. Where a device does not report a value it is absent, and so is one that no device can have.

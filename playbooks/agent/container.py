@@ -1,4 +1,4 @@
-"""The words that run a step's command in a container of this host: the image's programs, on the host's own folders.
+"""Build the command that runs a step in a container of this host: the image's programs, on the host's own folders.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later. Network, IPC and devices are the
 host's, as a workload is to be measured and not a network of containers; the engine's own security profile stays.

@@ -1,4 +1,4 @@
-"""Reports a job's events over one idle connection; finished steps are sent with their files.
+"""Report a job's events over one idle connection, and send finished steps with their files.
 
 ``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (the
 first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop``

@@ -1,4 +1,4 @@
-"""Counts of congestion and loss that a host's network devices keep: pause frames, ECN marks, CNPs, discards, retries.
+"""Read a host's network counters of congestion and loss: pause frames, ECN marks, CNPs, discards, retries.
 
 Imported by the host's sampler, which asks before a step and after it: drivers may query their card for the answer.
 Standard library only, Python 3.6 and later.

@@ -100,7 +100,9 @@ class Node:
         return next((holder for holder in holders if holder and holder.get("dir") in jobs), None)
 
     def jobs(self):
-        """Return the folders of jobs that were begun or followed here. Another job on this machine may hold the lock."""
+        """Return the folders of jobs that were begun or followed here. Another job on this machine may hold the
+        lock.
+        """
         for number in self.numbers():
             if number in self.begun:
                 continue

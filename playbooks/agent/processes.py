@@ -1,4 +1,4 @@
-"""Processes and ports of this host: who listens, and how to end all leftovers of a step.
+"""Find listening ports of this host, and end all processes that a step left behind.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """

@@ -1,4 +1,4 @@
-"""What the roles of a suite fetch: sources by URL or commit, and packages of distributions."""
+"""List what the roles of a suite fetch: sources by URL or commit, and packages of distributions."""
 
 from __future__ import annotations
 

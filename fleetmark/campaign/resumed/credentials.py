@@ -1,4 +1,4 @@
-"""Credentials of a resumed campaign. Its record holds none: they come from the command line again, or the suite."""
+"""Restore the credentials of a resumed campaign from the command line or the suite. Its record contains none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job of Slurm that lends hosts: submitted, watched by a thread, ended."""
+"""Submit, watch and end the Slurm job whose nodes are the hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key that a host shows: which kind is asked for, and whether it is trusted (StrictHostKeyChecking)."""
+"""Check the key that a host presents: which type to request, and whether it is trusted (StrictHostKeyChecking)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of a host in known_hosts, as OpenSSH looks them up (sshd(8)): hashed names, patterns and markers.
+"""Look up a host's keys in known_hosts as OpenSSH does (sshd(8)): hashed names, patterns and markers.
 
 A file is read once for all hosts: to ask ``ssh-keygen -F`` costs two processes a host and more.
 """

@@ -1,4 +1,4 @@
-"""Whether a host key is among those that the user revoked (RevokedHostKeys), as OpenSSH checks it."""
+"""Check whether the user revoked a host key (RevokedHostKeys), as OpenSSH does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suspects measured again: which cases on which hosts, and what the repeats say of each finding."""
+"""Plan repeats on suspects, and read what the repeats say about each finding."""
 
 from __future__ import annotations
 

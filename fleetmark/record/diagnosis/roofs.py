@@ -1,4 +1,4 @@
-"""The roofs of a campaign's hosts, from its files."""
+"""Compute the roofs of a campaign's hosts from its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tuning rules on every host of a campaign."""
+"""Apply the tuning rules to every host of a campaign."""
 
 from __future__ import annotations
 

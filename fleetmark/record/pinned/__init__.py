@@ -1,4 +1,4 @@
-"""Documents saved by name and version under the results root: a new version never touches an old one.
+"""Save documents by name and version under the results root. A new version never changes an old one.
 
 ``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
 """

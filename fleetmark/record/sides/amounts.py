@@ -1,4 +1,4 @@
-"""How much of a thing each machine has that a comparison is shared out by: sockets, cores, GPUs, watts, money."""
+"""Find how much of a divisor each machine has: sockets, cores, GPUs, watts, money."""
 
 from __future__ import annotations
 

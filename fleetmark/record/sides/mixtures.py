@@ -1,4 +1,4 @@
-"""Sides that are not one thing: of several processors, memory populations or software, a sentence for each.
+"""Describe mixed sides: one sentence each for several CPUs, memory configurations or software versions.
 
 Each sentence ends with the condition that selects one part, where one condition does.
 """

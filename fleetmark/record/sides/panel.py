@@ -1,4 +1,4 @@
-"""The panel of a comparison: the benchmarks that a user names for its headlines, as titles."""
+"""Resolve the panel of a comparison: the benchmarks that a user names as headlines, as titles."""
 
 from __future__ import annotations
 

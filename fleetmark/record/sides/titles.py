@@ -1,4 +1,4 @@
-"""Benchmarks under titles that machines of other kinds share, and the host means below them."""
+"""Group benchmarks under titles that different kinds of machines share, with the means of hosts."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -
 
 
 def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Return what the titles of ``rows`` refer to. ``sizes``: rows that are selected by name alone, under their title."""
+    """Return what the titles of ``rows`` refer to. ``sizes``: rows that are selected by name alone, under their
+    title.
+    """
     titles = rows["title"].cat
     cells = pd.unique(titles.codes.to_numpy(int) * len(benchmarks) + rows["benchmark"].to_numpy(int))
     pairs = pd.DataFrame({"title": cells // len(benchmarks), "benchmark": cells % len(benchmarks)})
@@ -177,7 +179,9 @@ def _title(benchmark: Mapping[Any, Any]) -> str:
 
 
 def _units(benchmarks: Sequence[Mapping[Any, str]]) -> str:
-    """Return the unit of a benchmark. If it has several units or directions, all are named, and it cannot be compared."""
+    """Return the unit of a benchmark. If it has several units or directions, all are named, and it cannot be
+    compared.
+    """
     if len({b["better"] for b in benchmarks}) == 1:
         return joined(b["unit"] for b in benchmarks)
     return joined(f"{b['unit']} ({Better(b['better']).phrase})" for b in benchmarks)

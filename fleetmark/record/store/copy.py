@@ -1,4 +1,4 @@
-"""The copy of a store's results root on this machine: what differs is fetched before a verb, and stored after it.
+"""Synchronise the local copy of a store's results root: fetch changes before a verb, and store them after it.
 
 ``.store/FOLDER.json`` under the copy says which version of each object the files of a folder are, and how they looked
 when they were written: so what the store has newer and what was changed here are told apart. A folder without such a

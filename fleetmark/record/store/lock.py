@@ -1,4 +1,4 @@
-"""One controller at a time writes a campaign that lies in a store: an object that can be made only once says who."""
+"""Lock a campaign in a store for one controller, with an object that only one writer can create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy knows of its files: the version of each in the store, and how it looked here when it was written."""
+"""Record the state of a copy's files: the version of each in the store, and its local state when it was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects of a results root in an object store: listed, fetched and stored by s3fs."""
+"""List, fetch and store the objects of a results root in an object store, with s3fs."""
 
 from __future__ import annotations
 

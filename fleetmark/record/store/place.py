@@ -1,4 +1,4 @@
-"""Where the copy of a store's results root lies on this machine, and of which root a folder is the copy."""
+"""Find the folder of a store's local copy, and the root that a folder is a copy of."""
 
 from __future__ import annotations
 

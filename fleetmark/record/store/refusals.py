@@ -1,4 +1,4 @@
-"""Why a store refused, as one sentence with what to type."""
+"""Explain in one sentence why a store refused, and what to type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule suggests to set, as data: files or commands of the host, the value, and how it is read back."""
+"""Define a rule's suggested setting as data: files or commands of the host, the value, and how to read it back."""
 
 from __future__ import annotations
 

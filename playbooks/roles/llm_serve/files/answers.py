@@ -1,4 +1,4 @@
-"""One request and its answer, read from the bytes of an HTTP response: its events, each with the time at which it came.
+"""Read one answer from the bytes of an HTTP response: its events, each with its arrival time.
 
 Imported by stream.py and client.py on the host. Standard library only, Python 3.6 and later. Nothing here waits or
 touches a socket. Whatever a server sends is bounded, and what breaks HTTP or the event stream is said.

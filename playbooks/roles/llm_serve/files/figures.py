@@ -1,4 +1,4 @@
-"""What a run's answers say: counts, percentiles and rates, as plain values that are printed as JSON.
+"""Compute a run's figures from its answers: counts, percentiles and rates, as plain values for JSON.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A percentile is the smallest value that
 at least so many of all requests keep; one that got no whole answer keeps none, so it is never counted as fast.
@@ -11,7 +11,9 @@ TOLERATED = 0.01  # share of requests that may fail in a run whose figures count
 
 
 def failure(answer, exact):
-    """Return why an answer does not count; empty if it counts. ``exact``: it must have the requested number of tokens."""
+    """Return why an answer does not count; empty if it counts. ``exact``: it must have the requested number of
+    tokens.
+    """
     if answer.problem:
         return answer.problem
     if answer.used is None:

@@ -1,4 +1,4 @@
-"""Requests of wanted lengths: from a distribution, or from a trace of the user's own (JSON lines).
+"""Make requests of given lengths, from a distribution or from the user's own trace (JSON lines).
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
 many as give its tokens by the server's own count, and begins with words that no other prompt begins with: a cache of

@@ -1,4 +1,4 @@
-"""Runs the user's server and says how it fares: server.py --address A --port P --control C -- COMMAND
+"""Run the user's server and report its state: server.py --address A --port P --control C -- COMMAND
 
 Whoever connects to the control port is told nothing while the server runs, and its exit status with the last line of
 its output when it has ended. Standard library only, Python 3.6 and later. {address} and {port} in the command are

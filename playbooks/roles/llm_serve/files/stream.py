@@ -1,4 +1,4 @@
-"""Streams of an OpenAI-compatible endpoint: many requests at once on one thread, each piece of an answer with its time.
+"""Stream from an OpenAI-compatible endpoint: many concurrent requests on one thread, each piece with its time.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. All sockets that have data are emptied
 before any of it is read, and stamped with the moment at which the kernel reported them, so that reading many answers

@@ -1,4 +1,4 @@
-"""memcaslap at a number of connections: client.py OPTIONS -- memcaslap -s HOST:PORT"""
+"""Run memcaslap with a number of connections: client.py OPTIONS -- memcaslap -s HOST:PORT"""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Which CPUs each instance of a network gets: cores side by side, sockets and NUMA nodes one after another."""
+"""Assign CPUs to the instances of a network: adjacent cores, one socket and NUMA node after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def cores() -> list[tuple[int, ...]]:
-    """Return the physical cores that this process may use, each as its CPUs, ordered by socket, NUMA node and number."""
+    """Return the physical cores that this process may use, each as its CPUs, ordered by socket, NUMA node and
+    number.
+    """
     cpus_by_core: dict[tuple[int, int, str], list[int]] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         here = CPUS / f"cpu{cpu}"

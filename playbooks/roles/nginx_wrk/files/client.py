@@ -1,4 +1,4 @@
-"""wrk at a number of connections: client.py OPTIONS -- wrk URL"""
+"""Run wrk with a number of connections: client.py OPTIONS -- wrk URL"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""pgbench at a number of connections: client.py OPTIONS --scale N --script tpcb-like --address A --port P -- BIN"""
+"""Run pgbench with a number of connections: client.py OPTIONS --scale N --script tpcb-like --address A --port P
+-- BIN
+"""
 
 import glob
 import os

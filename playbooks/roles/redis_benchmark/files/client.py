@@ -1,4 +1,4 @@
-"""redis-benchmark at a number of connections: client.py OPTIONS -- redis-benchmark -h HOST -p PORT"""
+"""Run redis-benchmark with a number of connections: client.py OPTIONS -- redis-benchmark -h HOST -p PORT"""
 
 import load
 

@@ -1,4 +1,4 @@
-"""Times collectives and point-to-point of torch.distributed over sizes; one JSON document a line on standard output.
+"""Time collectives and point-to-point of torch.distributed over sizes. Print one JSON document per line.
 
 Sizes and bandwidths are counted as nccl-tests does (doc/PERFORMANCE.md there). Times are of the slowest rank: ``time``
 is that of all calls in a row over their number, ``p50`` and ``p99`` are of single calls.

@@ -1,4 +1,4 @@
-"""Which operators run in which shapes: the shapes' file checked and made into cases. Needs no torch."""
+"""Select the operators and their shapes: check the shapes' file and make cases from it. Needs no torch."""
 
 import fnmatch
 import json

@@ -1,4 +1,4 @@
-"""Times of calls on a device: in a budget of time, with a cleared cache and events where the device has them."""
+"""Time calls on a device within a time budget, with a cleared cache, and with events if the device has them."""
 
 import statistics
 import time

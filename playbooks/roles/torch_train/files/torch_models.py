@@ -1,4 +1,4 @@
-"""The models that torch_train steps: a GPT-like transformer and a ResNet-like network, by preset, in plain torch."""
+"""Define the models of torch_train: a GPT-like transformer and a ResNet-like network, by preset, in plain torch."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Times training steps of a model on one device or many; one JSON document a line on standard output.
+"""Time training steps of a model on one or more devices. Print one JSON document per line.
 
 A small model of the same family is trained first, in the same precision and shared among the ranks in the same way, and
 its loss is held against that of the same steps in fp64 on one CPU. MFU is the model's operations, by formula, over the
@@ -166,7 +166,9 @@ class Alone(object):
 
 
 def fits(options, group, ranks):
-    """Return the model's parameters. Raise Wrong if the weights and the optimizer alone need more than the free memory."""
+    """Return the model's parameters. Raise Wrong if the weights and the optimizer alone need more than the free
+    memory.
+    """
     import torch_models
 
     number, block = torch_models.parameters(options.model, options.layers)
