@@ -130,7 +130,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
         notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if kernel not in run.rows]
     if len({run.case for run in used}) < len(used):
-        notes.append(f"{len(used)} runs: repeats of a case go by the same names")
+        notes.append(f"{len(used)} runs: repeats of a case have the same names")
     measurements = tuple(m for run in used for m in _measurements(run))
     invalid = (None if last.failed else last.wrong) or used[0].wrong
     return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))
@@ -181,7 +181,7 @@ def _take_fact(run: _KernelRun, line: str) -> None:
 
 
 def _columns(line: str) -> tuple[_Column, ...]:
-    """Return the numeric columns that a heading line names, from left to right; empty if the line is no heading."""
+    """Return the numeric columns that a heading line names, from left to right; empty if the line is not a heading."""
     heading = _HEADING.search(line)
     columns = tuple(_column(match) for match in _COLUMN.finditer(heading[1])) if heading else ()
     distinct = len({c.suffix for c in columns}) == len(columns)
@@ -220,7 +220,7 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
         run.failed = run.failed or f"line {n}: a second {kernel} row in one table (output of several processes mixed?)"
         return
     if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: the divisor is unknown
-        run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is no number"
+        run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is not a number"
     elif any(_ZERO.fullmatch(c) for c in cells):
         notes.append(f"line {n}: {kernel} has a figure of 0, less than STREAM prints; left out")
     run.rows[kernel] = cells

@@ -125,7 +125,7 @@ def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
     if _is_yaml(lines):
         return None
     if not any("successful run completed in" in line for _, line in lines):
-        return cut("stress-ng did not say that it ended well")
+        return cut("stress-ng did not report a successful end")
     watched = any(line.startswith("fleetmark: ") for _, line in lines)
     ended = any(line.startswith("fleetmark: faults ") for _, line in lines)
     return cut_in_line(text) or (cut("the watch has no sum of faults") if watched and not ended else None)

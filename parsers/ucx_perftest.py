@@ -4,7 +4,7 @@ Case: the test that the command names (``tag_lat``), else ``latency`` or ``bandw
 ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower) of latency tests; ``bandwidth`` in B/s and
 ``message_rate`` in 1/s (higher) over the whole test, and ``bandwidth_interval``, of the last interval that the tool
 reports. A latency is half a round trip; a megabyte is 2^20 bytes. Bandwidth tests print an overhead in the place of the
-latency, which is no time of a message and left out.
+latency, which is not a time of a message and left out.
 """
 
 from __future__ import annotations

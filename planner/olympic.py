@@ -75,7 +75,7 @@ def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) 
         return f"the training rules name no number of runs for {benchmark!r}"
     for place, time in enumerate(times):
         if time is not None and not 0 < time < _LONGEST:
-            return f"{time!r} s (run {place + 1}) is no time to train"
+            return f"{time!r} s (run {place + 1}) is not a time to train"
     if len(times) < required:
         return f"{required} runs are needed, {len(times)} {'was' if len(times) == 1 else 'were'} given"
     return ""

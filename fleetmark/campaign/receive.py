@@ -99,7 +99,7 @@ class Receiver:
 
     def _next_file(self, now: _Arriving, name: str) -> None:
         if not _is_expected(self._steps[now.step], name):
-            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which none of its patterns names")
+            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which matches none of its patterns")
         if name in now.sizes or len(now.sizes) >= _MOST_FILES:
             raise NoReply(f"the files of step {now.step} are out of order, or too many")
         with self._archive.keeping(now.folder):

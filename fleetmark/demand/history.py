@@ -104,7 +104,7 @@ def _in_order(
         here, place = periods.place(name), Where(file, line, PERIOD)
         if first is None:
             faults.append(
-                (place, f"the plan begins in {names[0]!r}, which is no period of the calendar: name it as one")
+                (place, f"the plan begins in {names[0]!r}, which is not a period of the calendar: name it as one")
             )
         elif here is None or here.length != first.length:
             faults.append((place, f"{name[:60]!r} is not a {first.length}, as the periods of the plan are"))

@@ -146,7 +146,7 @@ def event_of(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError("not JSON") from error
     if not isinstance(event, dict) or not isinstance(event.get("e"), str):
-        raise ValueError(f"{str(event)[:80]!r} is no event")
+        raise ValueError(f"{str(event)[:80]!r} is not an event")
     if model := _EVENTS.get(event["e"]):
         try:
             model.model_validate(event)

@@ -48,7 +48,9 @@ def read(archive: Archive) -> _Read:
     try:
         datetime.fromisoformat(moment or "2000-01-01")
     except (TypeError, ValueError) as error:
-        raise FleetmarkError(f"{file}: ends at {moment!r}, which is no moment: it was edited or damaged") from error
+        raise FleetmarkError(
+            f"{file}: ends at {moment!r}, which is not a time; the file was edited or damaged"
+        ) from error
     if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
         raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
     if unknown := set(frame["status"].unique()) - set(Status):
@@ -131,7 +133,9 @@ def _one_by_one(archive: Archive) -> _Read:
     moment = ""
     for event in archive.journal():
         if not isinstance(event.get("t"), str):
-            raise FleetmarkError(f"{archive.path / 'journal.jsonl'}: {event!r} is no event: it was edited or damaged")
+            raise FleetmarkError(
+                f"{archive.path / 'journal.jsonl'}: {event!r} is not an event; the file was edited or damaged"
+            )
         (outcomes if event["e"] == "outcome" else others).append(event)
         moment = event["t"]
     frame = _coded(pd.DataFrame(outcomes, columns=_COLUMNS))

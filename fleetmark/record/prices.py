@@ -19,7 +19,7 @@ def priced(
     chosen: Mapping[str, Sequence[Machine]], prices: Sequence[str], selectors: Mapping[str, str]
 ) -> dict[str, Sequence[Machine]]:
     """Return each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them. NAME is a side's
-    title or its selector (``selectors``: by title). Raise FleetmarkError if a text is no price or names no side.
+    title or its selector (``selectors``: by title). Raise FleetmarkError if a text is not a price or names no side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in prices:

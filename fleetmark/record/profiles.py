@@ -122,9 +122,7 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
                 f"--resource {text}: write it as name=workload/case/metric, such as mem=stream/*/triad"
             )
         if name.strip() in patterns:
-            raise FleetmarkError(
-                f"--resource {name.strip()} is given twice; one pattern may stand for several benchmarks"
-            )
+            raise FleetmarkError(f"--resource {name.strip()} is given twice; one pattern may match several benchmarks")
         patterns[name.strip()] = pattern.strip()
     if not patterns:
         raise FleetmarkError("profile needs resources: --resource mem=stream/*/triad, one for each")

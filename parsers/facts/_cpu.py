@@ -58,12 +58,12 @@ def _note_limits(raw: Raw, online: int, offline: int) -> None:
     allowed = integer(raw.doc.get("affinity"))
     if allowed is not None and 0 < allowed < online:
         raw.notes.append(
-            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); measure outside it for the whole."
+            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to measure it all."
         )
     quota, period = _quota(raw)
     if quota and period and quota < period * (online or 1):
         raw.notes.append(
-            f"A cgroup limits this host to {quota / period:g} CPUs of time; measure outside it for the whole."
+            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside it to measure it all."
         )
 
 
@@ -81,7 +81,7 @@ def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
     counted = [row for row in rows if row.get("instances")]
     if not counted:
         raw.notes.append(
-            "Cache sizes are unknown: neither lscpu nor sysfs tells how many there are; state them by hand."
+            "Cache sizes are unknown: neither lscpu nor sysfs reports how many there are; set them by hand."
         )
     fields = ("level", "type", "size", "instances")
     caches = (raw.fact(Cache, "A cache", {key: row[key] for key in fields}) for row in counted)

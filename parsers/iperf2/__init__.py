@@ -38,7 +38,7 @@ _KINDS = {
     "rtt_min": ("s", Better.LOWER),
     "rtt_max": ("s", Better.LOWER),
 }
-_CUT = cut("the row over the whole time is missing")
+_CUT = cut("the row for the whole test is missing")
 _SAME_TIME = 1.1  # ratio: streams whose durations differ by more did not run in parallel
 _SAME_SUM = 0.05
 
@@ -67,7 +67,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not last.failure:
         last.cut = last.cut or end_missing(tests[-1], text, options)
     used = [r for r in some if not r.error] or some
-    notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
+    notes = [f"{len(used)} tests: repeats of a case have the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
         prefix = f"test {n}: " if len(results) > 1 else ""

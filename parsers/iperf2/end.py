@@ -73,7 +73,7 @@ def _clients_row_missing(test: Test) -> str | None:
     ends = [r.end for s in forward for r in s.rows if not r.received]
     total = final(test.sums) if test.totals else None
     if len(forward) > 1 and total and ends and total.end < _SHORTER_SUM * max(ends):
-        return "the row that sums the streams over the whole time is missing"
+        return "the row with the sum of the streams for the whole test is missing"
     return None
 
 

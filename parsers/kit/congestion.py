@@ -1,7 +1,7 @@
 """Map the congestion and loss counters of network drivers to events, by their names.
 
 These rules know the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
-``hw_counters``). What no rule knows is no event.
+``hw_counters``). What no rule knows is not an event.
 """
 
 from __future__ import annotations

@@ -180,14 +180,14 @@ def read_summary(text: str) -> Parsed:
             rows[title or ""] += 1
             host, cells = line.split()[0], _cells(line, spans)
             if cells is None:
-                notes.append(f"line {n}: the cells do not stand under their headings, left out")
+                notes.append(f"line {n}: left out, because its cells are not below their headings")
                 continue
             filled = _filled(line, spans)
             for column, cell in cells:
                 if measurement := _measurement(column, cell, scale, unit):
                     figures.append((host, measurement))
                 else:
-                    notes.append(f"line {n}: {column.metric} has {cell!r}, which is no number")
+                    notes.append(f"line {n}: {column.metric} has {cell!r}, which is not a number")
     if not figures:
         raise ParseError(_TOOL, "a figure in one of the summary's tables", line=last_title, got="empty tables")
     banner = _BANNER.search(text)

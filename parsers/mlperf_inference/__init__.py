@@ -225,7 +225,7 @@ def _settle(
         notes += [f"{case}: {remark}" if several else remark for remark in run.remarks()]
     cases = [case for _, case, _ in used]
     if len(set(cases)) < len(cases):
-        notes.append(f"{len(cases)} runs: repeats of a case go by the same names")
+        notes.append(f"{len(cases)} runs: repeats of a case have the same names")
     return measurements, (used[0][2] or None) if used else None
 
 
@@ -234,7 +234,7 @@ def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
     if any(not run.ended for run in runs):
         return CUT.format("one of its results ends before its last line")
     if begun := reader.summary.begun:
-        return CUT.format(f"of the run that begins on line {begun} there is no figure")
+        return CUT.format(f"the run that begins on line {begun} has no figure")
     return CUT.format(reader.accuracy.cut) if reader.accuracy.cut else None
 
 

@@ -142,7 +142,7 @@ class AccuracyReader:
             value /= 100
         key = (name, tuple(sorted((labels or {}).items())))
         if value < 0 or (name in _FRACTIONS and value > 1):
-            self._say(f"{name} is {value:g}, which no such score can be: left out")
+            self._say(f"{name} is {value:g}, which is impossible for this score: left out")
         elif key not in self.values:
             if len(self.values) < _MOST:
                 self.values[key] = value

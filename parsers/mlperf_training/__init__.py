@@ -213,9 +213,9 @@ class _Judged:
         for group in self.groups:
             yield from group.notes(self.benchmark or _CASE)
         for line in run.not_numbers:
-            yield f"line {line}: an evaluation that is no number"
+            yield f"line {line}: an evaluation is not a number"
         for line, key in run.unreadable:
-            yield f"line {line}: {key} that cannot be read, left out"
+            yield f"line {line}: {key} cannot be read and is left out"
         if len(run.starts) > 1:
             apart = (max(run.starts) - min(run.starts)) / 1000
             yield f"{len(run.starts)} ranks print run_start, up to {apart:g} s apart: the first counts"
@@ -225,7 +225,7 @@ class _Judged:
         """Notes on signs that contradict a success."""
         run = self.run
         if not self.groups:
-            yield "no evaluation: whether the target was reached cannot be seen"
+            yield "no evaluation, so it is unknown whether the target was reached"
         elif not run.statuses and run.ended:
             yield "run_stop does not say success; the target that the log prints was reached"
         for group in self.groups:
@@ -250,7 +250,7 @@ def _fact_notes(run: Run) -> Iterator[str]:
     elif not benchmarks:
         yield "no submission_benchmark"
     elif not _NAME.fullmatch(benchmarks[0]):
-        yield f"submission_benchmark says {_say(benchmarks[0])!r}, which is no name"
+        yield f"submission_benchmark says {_say(benchmarks[0])!r}, which is not a name"
     for name in ("seed", "global_batch_size", "target"):
         if (count := len(run.facts.get(name, {}))) > 1:
             yield f"{count} values of {name} are printed: the first is kept"

@@ -27,7 +27,7 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
     end_of(reader.tests, output)
     report = Report(tool, family)
     if files.cut is not None:
-        report.notes.append(f"the JSON that begins on line {files.cut} is cut off: its whole results are read")
+        report.notes.append(f"the JSON that begins on line {files.cut} is cut off: only its complete results are read")
     report.notes += files.notes
     ours = [run for run in reader.tests if "type" in run.columns or not run.rows]
     runs = sorted([*ours, *files.runs, *read_csv(output, reader.unfinished)], key=lambda run: run.line)
@@ -74,7 +74,7 @@ def _reasons(tool: str, files: Files, reader: Reader, output: list[Line]) -> Ite
         if run.failure:
             yield ParseError(tool, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
     if files.cut is not None:  # not quoted: it holds the environment
-        yield ParseError(tool, "whole results in the JSON output", line=files.cut, got="the end before any")
+        yield ParseError(tool, "complete results in the JSON output", line=files.cut, got="the end before any")
     best = max(reader.tests, key=lambda run: (len(run.rows), run.stage, run.line), default=None)
     if message := complaint(output):
         yield ParseError(

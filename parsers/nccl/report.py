@@ -208,7 +208,7 @@ class Report:
         if run.groups > 1:
             texts.append(f"{run.groups} groups of ranks ran at the same time")
         if run.devices and run.ranks is None:
-            texts.append("the device list is not whole: ranks and nodes are not known")
+            texts.append("the device list is incomplete: ranks and nodes are unknown")
         if len(set(run.versions)) > 1:
             texts.append(f"the processes use different libraries: {', '.join(sorted(set(run.versions)))}")
         self.notes += [f"{self.case(run)}: {text}" for text in texts]

@@ -197,7 +197,7 @@ def _point(place: str, cells: list[str], half: tuple[str, ...], milliseconds: bo
             metric, factor = _FIGURES[name]
             if value is None and not _NO_NUMBER.fullmatch(cell):
                 return None
-            if value and (value.value or not metric.endswith("time")):  # a time of 0 is no measurement
+            if value and (value.value or not metric.endswith("time")):  # a time of 0 is not a measurement
                 point.figures[metric] = value.times(
                     factor * 1e3 if milliseconds and metric.endswith("time") else factor
                 )

@@ -52,7 +52,7 @@ def reason(line: str) -> str:
 
 
 def positive(text: str | None) -> float | None:
-    """``text`` as a number above zero; None for ``--``, ``Not Run``, 0, and all that is no number."""
+    """``text`` as a number above zero; None for ``--``, ``Not Run``, 0, and all that is not a number."""
     value = number(text) if text is not None and len(text) < 40 else None
     return value if value is not None and 0 < value < _MOST else None
 

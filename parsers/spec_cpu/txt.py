@@ -203,7 +203,7 @@ class _TxtReader:
     def _figures(self, run: Run, figures: list[str]) -> bool:
         """Puts the figures under their names; False where their number fits no columns."""
         if run.status not in FINISHED:
-            return True  # the time of a failed run is no measurement
+            return True  # the time of a failed run is not a measurement
         benchmark, columns = run.benchmark, self.columns
         if len(figures) != len(columns):
             columns = {len(_PLAIN): _PLAIN, len(_POWER): _POWER}.get(len(figures), ())

@@ -54,7 +54,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurement]:
-    """Return the measurements of one size; empty if the row is no measurement."""
+    """Return the measurements of one size; empty if the row is not a measurement."""
     size, time = lines.integer(row, "size", 1), lines.positive(row, "time")
     if size is None or time is None:
         return []

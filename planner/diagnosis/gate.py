@@ -20,7 +20,7 @@ class CheckVerdict(StrEnum):
 
     KEPT = "kept"
     BROKEN = "broken"
-    MISSING = "missing"  # the data that it needs: that is no pass
+    MISSING = "missing"  # the data that it needs: that is not a pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Rule:
 
 def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
     """``rule`` on every host of ``values``, what each measured of its benchmarks. A host without any has a result too:
-    missing data is no pass."""
+    missing data is not a pass."""
     results = []
     for host, measured in values.items():
         if not measured:

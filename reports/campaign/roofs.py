@@ -39,7 +39,7 @@ def _rates(view: View) -> Iterator[Rate]:
         ):
             part, pair = chosen[workload, case, metric, unit], ">" in subject
             other = peer(host, subject, hosts) if pair else None
-            if (pair and other is None) or (part == "link" and not pair):  # a host's own loopback is no link
+            if (pair and other is None) or (part == "link" and not pair):  # a host's own loopback is not a link
                 continue
             title = f"{workload} {case} {fmt.point(metric, 'pairs' if pair else subject, labels, standing)}"
             for end in filter(None, (host, other)):

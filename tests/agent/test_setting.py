@@ -159,7 +159,7 @@ def test_what_can_be_read_of_a_damaged_file_is_put_back(setting: Any, tmp_path: 
     stored.write_text(text[: text.rindex('"old"')] if cut else text.replace('"boot"', '"root"', 1))
     done, left = setting.clear(str(tmp_path))
     assert knob.read_text().startswith("old") and second.read_text().startswith("new" if cut else "was")
-    assert not done and left.startswith(f"{stored} is damaged, put back what could be read of it: {knob} = old")
+    assert not done and left.startswith(f"{stored} is damaged, restored what could be read of it: {knob} = old")
     assert stored.exists()  # there may have been more in it
 
 
@@ -300,7 +300,7 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
     assert knob.read_text().startswith("new")
     other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
     answer = other.start()
-    assert answer["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+    assert answer["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
     assert other.results()["00000"]["files"]["stdout"].startswith("old")
     assert "cleared" not in Job(tmp_path / "work", [step(0, ["true"])], "third").start()
 
@@ -333,7 +333,7 @@ def test_the_next_job_puts_it_back_while_another_user_holds_the_name_of_the_lock
     kill_both(running)
     with squatter("greets", running.folder):
         other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
-        assert other.start()["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+        assert other.start()["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
         assert other.results()["00000"]["files"]["stdout"].startswith("old")
 
 

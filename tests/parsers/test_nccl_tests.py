@@ -449,7 +449,7 @@ def test_figures_that_disagree() -> None:
         "Avg bus bandwidth 412.5 GB/s disagrees with its own rows, whose average is" in n for n in parsed(wrong).notes
     )
     doubled = parsed(ONE.replace("Rank  7", "Rank 17"))
-    assert "all_reduce: the device list is not whole: ranks and nodes are not known" in doubled.notes
+    assert "all_reduce: the device list is incomplete: ranks and nodes are unknown" in doubled.notes
     assert "ranks" not in {m.metric for m in doubled.measurements}
 
 

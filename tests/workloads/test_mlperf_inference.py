@@ -404,7 +404,7 @@ def test_a_command_that_leaves_no_logs_is_told_what_to_set(
     official: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     assert "has no new mlperf_log_summary.txt below it: set mlperf_inference.logs" in last(official("true"))
-    assert "nowhere is no folder on this host" in last(official("true", logs=tmp_path / "nowhere"))
+    assert "nowhere is not a folder on this host" in last(official("true", logs=tmp_path / "nowhere"))
     assert not (tmp_path / "scratch" / "mlperf_log_summary.txt").exists()
 
 

@@ -48,7 +48,7 @@ def checksum_of(manifest: Manifest, parameter: str) -> str | None:
 def wanted(suite: Suite, settings: Settings) -> Wanted:
     """Return what the workloads of ``suite`` fetch on any host, whatever its hardware.
 
-    Raise FleetmarkError for a URL without a SHA-256, and a commit that is no full hash.
+    Raise FleetmarkError for a URL without a SHA-256, and a commit that is not a full hash.
     """
     downloads: dict[Download, None] = {}
     checkouts: dict[Checkout, None] = {}

@@ -31,7 +31,7 @@ def _key(line: bytes) -> bytes:
     try:
         return base64.b64decode(words[1], validate=True)
     except (IndexError, binascii.Error):
-        raise ValueError("a line of it is no public key") from None
+        raise ValueError("one of its lines is not a public key") from None
 
 
 def _is_in_list(kind: str, blob: bytes, file: Path) -> bool:

@@ -195,7 +195,7 @@ def _benchmark(table: Table, row: int, baseline: Baseline, old: int) -> tuple[li
     if not judged.too_few:
         return findings, [], judged.compared
     few = message(
-        "{benchmark}: fewer than {least} repeats then or now on {hosts}, so no change can be told from chance.",
+        "{benchmark}: fewer than {least} repeats then or now on {hosts}, so a change may be chance.",
         benchmark=title(benchmark),
         least=changes.LEAST_RUNS,
         hosts=count(judged.too_few, "host"),

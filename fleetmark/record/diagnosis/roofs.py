@@ -30,7 +30,7 @@ def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
     for row in range(len(table.keys)):
         benchmark = table.benchmark(row)
         held = part_of(benchmark["workload"], benchmark["case"], benchmark["metric"], benchmark["unit"])
-        if held is not None and held.part != "link":  # a host's own loopback is no link
+        if held is not None and held.part != "link":  # a host's own loopback is not a link
             for host, column in table.place.items():
                 if not np.isnan(table.values[row, column]):
                     yield _rate(host, benchmark, table.value(row, float(table.values[row, column])))

@@ -70,7 +70,7 @@ def amounts(
             "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
         )
     if label is not None and positive(label) is None:
-        hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
+        hint = message("its label {label} is {value}, which is not a number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")

@@ -147,7 +147,7 @@ def _official(
     notes: list[str] = []
     if dropped.any():
         figures = count(int(dropped.sum()), "figure")
-        notes.append(message("{figures} left out: no official result, where the host has one", figures=figures))
+        notes.append(message("{figures} left out: it has no official result, but the host has one", figures=figures))
     mixed = set(rows["title"][lesser & ~dropped]) & set(rows["title"][~lesser])
     for title in (names[n] for n in sorted(mixed)):
         notes.append(_mixed(title))

@@ -32,7 +32,7 @@ _GONE, _INCOMING = ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
 _LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
 _MARK, _MARKED = ".fleetmark", b"a results root of Fleetmark\n"
-_HEAD = "campaign.json"  # stored last: without it a folder is no campaign
+_HEAD = "campaign.json"  # stored last: without it a folder is not a campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
 _MOST = 20_000  # files of one campaign that are fetched with raw/
@@ -136,7 +136,7 @@ class StoreCopy:
         top = self.objects.files([n for n in names if not self._is_own(n)])
         left = {_PAGE, *_LOCKS} | (set() if figures else {_FIGURES})
         wanted = {n: {name: o for name, o in objects.items() if name not in left} for n, objects in top.items()}
-        # Without its head a folder is no campaign, or not all of it has come.
+        # Without its head a folder is not a campaign, or not all of it has come.
         changed = [n for n, objects in wanted.items() if _HEAD in objects and self._differs(n, objects)]
         inner = self.objects.everything([f"{n}/{kind}" for n in changed for kind in _OF_HOSTS])
         for n in changed:

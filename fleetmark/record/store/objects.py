@@ -50,7 +50,7 @@ class Objects:
         host = urlsplit(client.endpoint_url).hostname or ""
         if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
             return ("s3" if client.partition == "aws" else str(client.partition),)
-        address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is no part of a folder's name
+        address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is not part of a folder's name
         return address, f"by={self._account()}"  # no bucket's name has a =
 
     def _account(self) -> str:

@@ -22,7 +22,7 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     kinds = [type(e).__name__ for e in chain]
     reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
     if "NoSuchBucket" in codes:
-        return f"{bucket}: there is no such bucket; check its name, or make it: aws s3 mb {bucket}"
+        return f"{bucket}: no such bucket; check its name, or create it: aws s3 mb {bucket}"
     if problem := _of_credentials(codes, kinds, reason):
         return f"{bucket}: {problem}"
     if any(code in _DENIED for code in codes) or any(isinstance(e, PermissionError) for e in chain):
@@ -30,9 +30,7 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     if isinstance(error, ValueError) or any(kind in _ADDRESS for kind in kinds):
         return f"{bucket}: the store's address does not work ({reason}); AWS_ENDPOINT_URL is to be https://HOST:PORT"
     if any(kind in _NO_ANSWER for kind in kinds) or isinstance(error, (TimeoutError, ConnectionError)):
-        return (
-            f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL where it is set"
-        )
+        return f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL if it is set"
     return f"{url}: cannot {doing} it ({': '.join([*codes[:1], reason])})"
 
 

@@ -48,9 +48,9 @@ class Answer:
         try:
             event = json.loads(text.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            raise Broken("an event that is no JSON") from None
+            raise Broken("an event that is not JSON") from None
         if not isinstance(event, dict):
-            raise Broken("an event that is no JSON object")
+            raise Broken("an event that is not a JSON object")
         if event.get("error"):
             self.problem, self.detail = "error in the stream", complaint(text)
         choices = event.get("choices")

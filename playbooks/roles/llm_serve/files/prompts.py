@@ -39,7 +39,7 @@ def lengths(text):
         low, high = int(low), int(high or low)
         check(text, low, high)
     except ValueError:
-        raise Mistake("%s is no length: write 512, 128-1024 or 512~100 (mean and deviation)" % text) from None
+        raise Mistake("%s is not a length: write 512, 128-1024 or 512~100 (mean and deviation)" % text) from None
     return lambda rng: rng.randint(low, high)
 
 
@@ -72,7 +72,7 @@ def trace(path):
     except OSError as error:
         raise Mistake("%s: %s: give a trace that the client's host has" % (path, error.strerror)) from None
     except UnicodeDecodeError:
-        raise Mistake("%s is no text in UTF-8: a trace is a JSON object a line" % path) from None
+        raise Mistake("%s is not UTF-8 text; a trace has one JSON object per line" % path) from None
     if not requests:
         raise Mistake("%s has no requests: a trace is a JSON object a line" % path)
     return requests
@@ -84,10 +84,10 @@ def entry(line, place):
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise Mistake('%s is no JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
+        raise Mistake('%s is not JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
     prompt = values.get("prompt")
     if prompt is not None and (not isinstance(prompt, str) or not prompt):
-        raise Mistake("%s: prompt is no text" % place)
+        raise Mistake("%s: prompt is not text" % place)
     counts = []
     for names, needed in zip(NAMES, (prompt is None, True)):  # noqa: B905
         name = next((n for n in names if n in values), names[0])
@@ -96,7 +96,7 @@ def entry(line, place):
             counts.append(None)
             continue
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TOKENS:
-            raise Mistake("%s: %s is no whole number of 1 or more" % (place, name))
+            raise Mistake("%s: %s is not a whole number of 1 or more" % (place, name))
         counts.append(count)
     return prompt, counts[0], counts[1]
 

@@ -26,7 +26,7 @@ class Endpoint:
     def __init__(self, url, secret=""):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("%s is no URL of http or https" % url)
+            raise ValueError("%s is not a URL of http or https" % url)
         self.host, self.port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         path = parts.path.rstrip("/")
         self.base = path if path.endswith("/v1") else path + "/v1"
