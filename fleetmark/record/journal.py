@@ -52,9 +52,11 @@ def read(archive: Archive) -> _Read:
             f"{file}: ends at {moment!r}, which is not a time; the file was edited or damaged"
         ) from error
     if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
-        raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
+        raise FleetmarkError(f"{file}: an outcome does not name its run; the file was edited or damaged")
     if unknown := set(frame["status"].unique()) - set(Status):
-        raise FleetmarkError(f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; it was edited or damaged")
+        raise FleetmarkError(
+            f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; the file was edited or damaged"
+        )
     joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
     if joined:  # hosts that were lost entirely are back
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]

@@ -3,7 +3,7 @@
 Case: ``get9-set1`` by the proportions it prints. Metrics: ``requests_per_second`` in 1/s (higher); ``latency_mean``,
 ``_min``, ``_max``, ``_p50``, ``_p99`` in s (lower); ``clients``, the connections. Its histogram has powers of two of
 microseconds (row ``8:`` begins with [128 us, 256 us)): a percentile is the upper end of its bin, never less than the
-truth and less than twice. A run in which more than a hundredth of the reads missed is ``invalid``: a miss is not an answer.
+truth and less than twice. A run in which more than a hundredth of the reads missed is ``invalid``: a miss is no answer.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def clean(line: str) -> str:
 
 
 def section_of(line: str) -> str | None:
-    """Return which table the heading ``line`` begins; None if it is not a heading, or one of a table that is not read."""
+    """Return which table the heading ``line`` begins; None if it begins no table that is read."""
     return next((name for name, pattern in _SECTIONS if pattern.match(line)), LOADED if CURVE.match(line) else None)
 
 

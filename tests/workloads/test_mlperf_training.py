@@ -213,7 +213,7 @@ def test_what_is_no_environment_is_told_before_anything_runs(host: Host) -> None
 def test_without_a_log_it_says_what_to_do(host: Host) -> None:
     nothing = host.run(str(host.logs), "echo 'torch not found' >LOGS/err.txt".replace("LOGS", str(host.logs)))
     assert nothing.returncode == 1
-    assert f"but there is no new MLPerf log below {host.logs}: set mlperf_training.logs" in nothing.stderr
+    assert f"but no new MLPerf log below {host.logs}: set mlperf_training.logs" in nothing.stderr
     assert "sbatch --wait" in nothing.stderr
     assert host.collected() == {"1-err.txt.gz": b"torch not found\n"}
     nowhere = host.run("/nowhere", "true")

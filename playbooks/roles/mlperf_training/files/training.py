@@ -213,7 +213,7 @@ def why_none(folder, bad):
     if not os.path.isdir(folder):
         return "%s is not a folder on this host: set mlperf_training.logs to where it writes its logs" % folder
     return (
-        "there is no new MLPerf log below %s%s: set mlperf_training.logs to where it writes them, and let it end only when "
+        "no new MLPerf log below %s%s: set mlperf_training.logs to where it writes them, and let it end only when "
         "the training has (sbatch --wait)" % (folder, " (%s)" % bad[0] if bad else "")
     )
 
