@@ -229,7 +229,7 @@ def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]
 
 
 def _nothing(text: str, tests: list[Test]) -> ParseError:
-    """Return why there is no measurement, with iperf's own message where it printed one."""
+    """Return why there is no measurement, with iperf's own message if it printed one."""
     for n, match in matches(FAILURE, text):
         return ParseError("iperf2", "a finished test", line=n, got=match["what"].strip())
     first = next(((n, line) for n, line in numbered(text) if line.strip()), None)

@@ -86,7 +86,7 @@ class _Reader:
 
     @property
     def empty_list(self) -> bool:
-        """Return whether the text is only ``[`` and ``]``, as LoadGen writes where no responses are logged."""
+        """Return whether the text is only ``[`` and ``]``, as LoadGen writes if no responses are logged."""
         return self._first is not None and self._first.strip() == b"[" and self.last is not None and self.last[1] == "]"
 
     def _take_text(self, n: int, raw: bytes, open_end: bool) -> None:

@@ -60,7 +60,7 @@ def end_of(runs: list[Run], output: list[Line]) -> None:
 
 
 def nothing(tool: str, files: Files, reader: Reader, output: list[Line]) -> ParseError:
-    """Return why there is no measurement, with the benchmark's or the launcher's message where there is one."""
+    """Return why there is no measurement, with the message of the benchmark or launcher if there is one."""
     return next(_reasons(tool, files, reader, output))
 
 

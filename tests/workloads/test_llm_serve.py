@@ -347,7 +347,7 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
         ({"url": "http://h", "key_env": "sk-abcdef"}, "never the key"),
         ({"command": "vllm serve m --api-key sk-abcdef"}, "has the value of --api-key in it"),
         ({"command": "VLLM_API_KEY=sk-abcdef vllm serve m"}, "has the value of VLLM_API_KEY in it"),
-        ({"url": "http://h", "trace": "t.jsonl"}, "whole path"),
+        ({"url": "http://h", "trace": "t.jsonl"}, "absolute path"),
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(settings: dict[str, Any], words: str) -> None:

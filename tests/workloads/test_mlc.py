@@ -67,7 +67,7 @@ def test_a_tarball_whose_checksum_is_missing_or_different_is_refused_with_both_s
 def test_settings_that_mean_nothing_are_refused(tmp_path: Path, archive: Path) -> None:
     settings = {"tarball": str(archive), "sha256": sha256(archive)}
     assert "not both" in refused(tmp_path, **settings, **HERE)
-    assert "whole path" in refused(tmp_path, path="mlc")
+    assert "absolute path" in refused(tmp_path, path="mlc")
     assert "-b256m, not -b 256m" in refused(tmp_path, **HERE, extra="-b 256m")
     assert "mlc.modes" in refused(tmp_path, **HERE, extra="-X --max_bandwidth")
     assert "is not one of latency_matrix" in refused(tmp_path, **HERE, modes="latency")

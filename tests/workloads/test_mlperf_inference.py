@@ -152,9 +152,9 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"command": "x"}, "needs mlperf_inference.logs"),
-        ({"command": "x", "logs": "logs"}, "whole path"),
+        ({"command": "x", "logs": "logs"}, "absolute path"),
         ({"scenarios": "none"}, "needs mlperf_inference.scenarios or mlperf_inference.command"),
-        ({"wheels": "wheels"}, "whole path of the folder mlperf_inference.wheels"),
+        ({"wheels": "wheels"}, "absolute path of the folder mlperf_inference.wheels"),
         ({"models": "gpt"}, "is not one of resnet50"),
         ({"scenarios": "Interactive"}, "is not one of SingleStream"),
     ],

@@ -60,7 +60,7 @@ def test_without_a_command_a_host_is_skipped_and_told_what_to_type(tmp_path: Pat
 
 
 def test_a_folder_of_logs_that_is_no_whole_path_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match=r"needs mlperf_training\.logs, the whole path"):
+    with pytest.raises(FleetmarkError, match=r"needs mlperf_training\.logs, the absolute path"):
         settings_of(load_suite(suite(tmp_path, "  mlperf_training:\n")), {"mlperf_training": {"logs": "results"}})
 
 

@@ -237,7 +237,7 @@ def test_unlike_hosts_are_refused_together_and_measure_by_themselves(
         ({"commit": "v2.19.6"}, "needs sources or programs: commit as a full hash of 40 digits"),
         ({"commit": "z" * 40}, "commit as a full hash"),
         ({"git": "", "commit": ""}, "needs sources or programs"),
-        ({"path": "nccl-tests/build"}, "path as a whole path"),
+        ({"path": "nccl-tests/build"}, "path as an absolute path"),
         ({"min_bytes": "1MiB", "max_bytes": "1k"}, r"min_bytes \(1048576\) to be no more than max_bytes \(1024\)"),
         ({"nodes": ["1", "0"]}, "nodes to be numbers or all: it is 1, 0"),
         ({"nodes": ["every"]}, "nodes to be numbers or all: it is every"),
