@@ -1,6 +1,6 @@
 """Parse STREAM's table: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
 
-Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` where neither is printed.
+Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` if neither is printed.
 Metrics: ``copy``, ``scale``, ``add``, ``triad`` are the best rates in B/s (higher), which is what STREAM reports;
 ``copy_avg`` and ``copy_worst`` rates where a port prints them; ``copy_time_avg``, ``_min``, ``_max`` in s (lower).
 

@@ -41,7 +41,7 @@ def olympic_mean(
     """Return the result of ``times`` to train, in seconds and in launch order; None for a run that did not converge.
 
     ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
-    go at each end where that is not one. Too few runs, or too many that did not converge, make no mean.
+    go at each end if that is not one. Too few runs, or too many that did not converge, make no mean.
     """
     required, count = runs.get(benchmark), len(times)
     ends = dropped.get(benchmark, 1)

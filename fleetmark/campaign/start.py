@@ -1,4 +1,4 @@
-"""Starts hosts' jobs where nothing is to be deployed: over the connections that are open already, without Ansible."""
+"""Starts hosts' jobs if nothing is to be deployed: over the connections that are open already, without Ansible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _over_session(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """{} where there is no session, or none any more."""
+    """{} if there is no session, or none any more."""
     try:
         if run.session and (answer := run.session.start(job, START_S)):
             return answer

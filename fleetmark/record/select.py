@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">": lambda a, b: a > b,
     "<": lambda a, b: a < b,
 }
-_SHOWN = 8  # values named where nothing matches
+_SHOWN = 8  # values named if nothing matches
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Spool:
         return None
 
     def put(self, key: bytes | None, document: Any) -> None:
-        """Store ``document``, where there is room for it."""
+        """Store ``document``, if there is room for it."""
         if self._file is None or key is None:
             return
         rest = key + b" " + json.dumps(document).encode()

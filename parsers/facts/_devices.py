@@ -12,7 +12,7 @@ from fleetmark.parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
 from fleetmark.parsers.facts._common import leading
 from fleetmark.parsers.facts._raw import Raw
 
-_UNNEEDED = "not needed"  # what facts.py says of lspci where no function has a link or accelerates
+_UNNEEDED = "not needed"  # what facts.py says of lspci if no function has a link or accelerates
 CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
@@ -54,7 +54,7 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
-    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` where neither was tried."""
+    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` if neither was tried."""
     claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
     if claim == "EBUSY":
         return [f"claimed ({name}): the kernel refuses an exclusive open"]

@@ -48,7 +48,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     duration.
 
     ``invalid`` is set where the only test failed in part, or where the text ends before the last test does. Raises
-    ParseError, with iperf's own sentence where there is one, when no test moved any data.
+    ParseError, with iperf's own sentence if there is one, when no test moved any data.
     """
     text = decode(raw)
     options = options_of(command)

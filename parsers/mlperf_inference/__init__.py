@@ -45,7 +45,7 @@ _LARGEST_JSON = 2 << 20
 _RESPONSE = re.compile(rb'\[?\s{0,20}\{\s{0,9}"seq_id"\s{0,9}:')
 _NO_RESPONSES = "a result; this is mlperf_log_accuracy.json, the responses of a run"
 _OLD_DETAIL = re.compile(r'"pid": [0-9]{1,20}, "tid": [0-9]{1,20}, "ts": ')
-# One line of NVIDIA's harness, where nothing else of the log reached the text.
+# One line of NVIDIA's harness, if nothing else of the log reached the text.
 _HARNESS = re.compile(
     r"(?:.{0,200}\s)?(result_\w{1,40}|early_stopping_latency_[sm]s): (\S{1,40}), {1,2}"
     r"Result is (VALID|INVALID)\b.{0,300}"
@@ -167,7 +167,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     little memory.
 
     ``command`` may add what the log lacks: the Interactive scenario, a compliance test, a search for the peak. Runs
-    that break their rules are left out where there are others, else kept and ``invalid``. Raise ParseError if the
+    that break their rules are left out if there are others, else kept and ``invalid``. Raise ParseError if the
     file holds no result.
     """
     reader = _Reader()

@@ -1,6 +1,6 @@
 """Parse MLPerf Training's logs: the time to train to the target, and the evaluations on the way.
 
-Case: the benchmark as the log names it (``bert``), ``training`` where it does not. Metrics:
+Case: the benchmark as the log names it (``bert``), ``training`` if it does not. Metrics:
 ``time_to_train`` (s, lower): run_stop less run_start, of a run whose run_stop says success and of no other;
 ``eval_accuracy`` (1, higher), ``eval_loss`` or ``eval_error`` (1, lower), ``eval_fid`` (lower) and ``eval_clip``
 (higher): the evaluation that ended the run, under the name of what it is, as every log calls it eval_accuracy. Mask

@@ -18,7 +18,7 @@ from fleetmark.parsers.nccl.text import PROGRAM, Reader
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
     """Return the measurements in ``raw``. ``family`` ("nccl", "rccl") names the case if no collective is known.
 
-    Raise ParseError, with the message of the benchmark or of its launcher, where there are none.
+    Raise ParseError, with the message of the benchmark or of its launcher, if there are none.
     """
     files = read_files(decode(raw))
     output = lines(files.around)

@@ -218,7 +218,7 @@ class Reader:
     """Sorts lines into tests; every process has its own."""
 
     blank: bool = False  # see ``read_row``
-    unfinished: int | None = None  # the line that the text ends in, where it does not end with one
+    unfinished: int | None = None  # the line that the text ends in, if it does not end with one
     tests: list[Run] = field(default_factory=list)
     other: Line | None = None  # the first line of another tool of the family
     _processes: dict[str, _Process] = field(default_factory=dict)
@@ -381,7 +381,7 @@ class Reader:
         self._pending, self._pending_at = name, self._pending_at or line
 
     def end(self) -> None:
-        """Add a test for the last command, where nothing of its output followed."""
+        """Add a test for the last command, if nothing of its output followed."""
         if line := self._pending_at:
             self.tests.append(Run(line=line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None

@@ -43,7 +43,7 @@ _FIGURES = {
     "max power": "max_power",
     "avg power": "avg_power",
 }
-_USUAL = 5  # columns of a tune where no power was measured
+_USUAL = 5  # columns of a tune if no power was measured
 _TITLE = re.compile(r"SPEC CPU ?(20[0-9]{2}) .{0,40}Result", re.IGNORECASE)
 _TESTED = re.compile(r"Tested with SPEC CPU(?:\(R\)|®)? ?(20[0-9]{2})")
 _VERSION = re.compile(r"v([0-9]{1,4}(?:\.[0-9]{1,6}){1,3})")

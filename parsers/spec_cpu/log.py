@@ -2,7 +2,7 @@
 
     Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 
-``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 where it was not
+``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 if it was not
 measured. A log names no selected run: the median by time stands for it, the slower one of two, as SPEC's tools choose.
 """
 

@@ -39,7 +39,7 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Value:
     """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
-    measured; ``peak``: what its machine could reach, None where that is not known; ``bits`` and ``percent``: how people
+    measured; ``peak``: what its machine could reach, None if that is not known; ``bits`` and ``percent``: how people
     read it.
     """
 

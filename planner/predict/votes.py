@@ -104,7 +104,7 @@ class Joined:
     value: float
     scale: float
     shares: Floats  # of the votes in the new machine's value
-    errors: Floats  # NaN where no vote could be cast
+    errors: Floats  # NaN if no vote could be cast
 
 
 def join(votes: Sequence[Vote], y: Floats) -> Joined:

@@ -1,7 +1,7 @@
 """Read the state of a host's accelerators: clocks, power, temperature, memory, load, throttling, memory errors.
 
 Imported by ``accelerators``, which samples them. Standard library only, Python 3.6 and later; NVML's Python package is
-used where the host has it. Where a device does not report a value it is absent, and so is one that no device can have.
+used if the host has it. Where a device does not report a value it is absent, and so is one that no device can have.
 
 Sources, the first that answers: NVML through ``pynvml`` (nvidia-ml-py); one ``nvidia-smi`` that prints until it is
 ended; the files of AMD's driver, which rocm-smi reads too; ``npu-smi info``, which costs a process each time and is

@@ -44,7 +44,7 @@ def test_metrics_units_directions_and_labels() -> None:
 _POINT_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<size>[0-9]+)\.(?P<place>oop|ip)_(?P<what>busbw_GBps|time_us)")
 _TEST_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<what>avg_busbw_GBps|max_oop_busbw_GBps)")
 _ELSEWHERE = {"tests_in_file", "validation", "ranks", "alltoall.rows", "alltoall.failed", "out_of_bounds", "status"}
-_NAMED = {  # where nothing but the columns says which collective it is
+_NAMED = {  # if nothing but the columns says which collective it is
     "allgather_polaris_a100_2node.dat": "all_gather",
     "inc_rtx3090_wrong_scinot_FAILED.txt": "all_reduce",
     "k80_2node_validation0.txt": "nccl",  # with two ranks all_reduce and sendrecv look alike

@@ -1,4 +1,4 @@
-"""torch_ops: its operators against numpy, its shapes, its timing and its errors, by a real torch where there is one."""
+"""torch_ops: its operators against numpy, its shapes, its timing and its errors, by a real torch if there is one."""
 
 from __future__ import annotations
 

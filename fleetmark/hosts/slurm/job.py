@@ -166,7 +166,7 @@ class Job:
         _remove(self.folder)
 
     def end(self) -> None:
-        """Let the nodes end, and the job with them; cancel it where they do not."""
+        """Let the nodes end, and the job with them; cancel it if they do not."""
         self._done.set()
         with contextlib.suppress(OSError):
             (self.folder / "done").touch()

@@ -21,7 +21,7 @@ class Target:
     """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set. ``revoked``
+    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set. ``revoked``
     is RevokedHostKeys.
     """
 

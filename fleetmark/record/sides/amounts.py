@@ -153,7 +153,7 @@ def _power(
 
 def _drawn(power: pd.DataFrame) -> pd.DataFrame:
     """``log`` W and ``source`` by record, workload and case: of the host, with its accelerators where its source leaves
-    them out; of them alone where nothing else was measured. Two sources together are one, ``rapl + nvml``.
+    them out; of them alone if nothing else was measured. Two sources together are one, ``rapl + nvml``.
     """
     power = power.assign(source=[json.loads(text).get("source", "a table") for text in power["labels"]])
     place = ["record", "workload", "case"]

@@ -237,7 +237,7 @@ class StoreCopy:
     # ------------------------------------------------------------ to the store
 
     def check_writable(self) -> None:
-        """Raise CannotKeep if the store cannot be written, FleetmarkError where it does not answer."""
+        """Raise CannotKeep if the store cannot be written, FleetmarkError if it does not answer."""
         self.objects.folders()
         self.objects.write(_MARK, _MARKED)
         if self.objects.read(_MARK) != _MARKED:

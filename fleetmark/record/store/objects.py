@@ -138,7 +138,7 @@ class Objects:
             self._store.pipe_file(f"{self._base}/{name}", content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store ``content`` as the object ``name`` where there is none of that name: whether it did."""
+        """Store ``content`` as the object ``name`` if there is none of that name: whether it did."""
         with self._asked("write in"):
             try:
                 self._store.pipe_file(f"{self._base}/{name}", content, mode="create")
