@@ -100,7 +100,7 @@ def notes(tried: Tried) -> list[Message]:
             )
         )
     elif tried.before:
-        listed.append(message("It is put back."))
+        listed.append(message("The old value is restored."))
     if tried.cleared:
         listed.append(message("Before it: {what}", what=tried.cleared))
     if tried.lost:

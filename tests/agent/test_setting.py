@@ -170,7 +170,7 @@ def test_a_damaged_file_of_another_boot_and_one_changed_since_set_nothing(
     stored = tmp_path / "setting.json"
     setting.turn(str(tmp_path), state, True)
     stored.write_text(json.dumps({**state, "boot": "another"})[:-1])
-    assert "cannot be put back" in setting.clear(str(tmp_path))[1] and knob.read_text().startswith("new")
+    assert "cannot be restored" in setting.clear(str(tmp_path))[1] and knob.read_text().startswith("new")
     knob.write_text("else")
     stored.write_text(json.dumps(state)[:-1])
     assert setting.clear(str(tmp_path))[1] == f"{stored} is damaged" and knob.read_text() == "else"
@@ -184,7 +184,7 @@ def test_what_is_in_memory_needs_no_file(setting: Any, tmp_path: Path, knob: Pat
     shutil.rmtree(folder)
     assert setting.restore(str(folder), state) == [] and knob.read_text().startswith("old") and not folder.exists()
     knob.rename(tmp_path / "away")
-    assert "could not be put back" in setting.restore(str(folder), state)[0]
+    assert "could not be restored" in setting.restore(str(folder), state)[0]
     (tmp_path / "away").rename(knob)
     knob.write_text("new")
     assert setting.clear(str(folder))[0] and knob.read_text().startswith("old")  # it was stored again
@@ -347,7 +347,7 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
         knob.unlink()
     answer = Job(tmp_path / "work", [step(0, ["true"])], "other").start()
     assert answer["state"] == "error" and "a setting that a trial left is still there" in answer["error"]
-    assert "cleared" not in answer and ("is damaged" if damage else "could not be put back") in answer["left"]
+    assert "cleared" not in answer and ("is damaged" if damage else "could not be restored") in answer["left"]
     assert answer["error"].endswith(f"then type there: rm {stored}") and stored.exists()
 
 
@@ -366,7 +366,7 @@ def test_what_the_keeper_cannot_put_back_reaches_the_controller(running: Job, kn
     knob.mkdir()
     os.kill(process(running, "runner"), signal.SIGKILL)
     states = [doc["state"] for doc, _ in running.follow() if doc["e"] == "finish"]
-    assert states and all(state.startswith(f"left: {knob} was old and could not be put back") for state in states)
+    assert states and all(state.startswith(f"left: {knob} was old and could not be restored") for state in states)
 
 
 def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, knob: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, kn
     until(lambda: '"finish"' in (running.folder / "events.jsonl").read_text())
     assert stored.read_text() == text and "left: " in (running.folder / "events.jsonl").read_text()
     result = json.loads((running.folder / "steps" / "00000" / "result.json").read_text())
-    assert "could not be put back" in result["reason"]
+    assert "could not be restored" in result["reason"]
 
 
 SILENT = """
