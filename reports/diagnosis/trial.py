@@ -91,7 +91,7 @@ def notes(tried: Tried) -> list[Message]:
             )
         )
     if tried.left:
-        listed.append(message("NOT PUT BACK: {what}", what=tried.left))
+        listed.append(message("NOT RESTORED: {what}", what=tried.left))
     elif not tried.finished and not tried.refused:
         listed.append(
             message(
