@@ -79,7 +79,7 @@ _USUAL = (_Column("", 1e6, "B/s"), *(_Column(f"_time_{s}", 1.0, "s") for s in ("
 
 @dataclass(kw_only=True, slots=True)
 class _KernelRun:
-    """What one run of STREAM printed; a file may hold several."""
+    """Hold the output of one run of STREAM. A file may contain several."""
 
     columns: tuple[_Column, ...] | None = None
     heading: int | None = None

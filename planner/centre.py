@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interval(StrEnum):
-    """What ``lo`` and ``hi`` around a centre are."""
+    """Say what ``lo`` and ``hi`` around a centre mean."""
 
     ORDER = "order"  # of a median: order statistics, coverage at least 95%
     STUDENT = "student"  # of a mean, or a geometric mean: Student's t at 95%

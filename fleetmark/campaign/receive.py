@@ -22,7 +22,7 @@ _MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 @dataclass(slots=True)
 class _Arriving:
-    """The step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
+    """Hold the step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
 
     step: str
     folder: Path

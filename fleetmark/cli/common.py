@@ -49,7 +49,7 @@ WorkloadFolders = Annotated[
 
 
 class DocumentFormat(StrEnum):
-    """The format in which a document is printed."""
+    """Name the format of a printed document."""
 
     TABLE = "table"
     JSON = "json"

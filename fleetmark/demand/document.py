@@ -60,7 +60,7 @@ class Site(Part):
 
 
 class Cohort(Part):
-    """Servers in place; with ``arrives``, an order that is placed already, by the period in which it arrives."""
+    """Hold servers in place, or an order that was already placed (with ``arrives``, the period of its arrival)."""
 
     sku: Text
     site: Text

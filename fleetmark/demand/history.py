@@ -20,7 +20,9 @@ _A_YEAR = {"month": 12, "quarter": 4, "half": 2, "year": 1}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Demand by planned period: its median, the standard deviation of its logarithm, and how good that is, in words."""
+    """Hold the demand by planned period: its median, the standard deviation of its logarithm, and its quality
+    in words.
+    """
 
     point: list[float]
     sigma: list[float]

@@ -19,8 +19,8 @@ _ID = re.compile(r"\d{8}T\d{6}-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One campaign in the list of campaigns. ``statuses``: status to its number of outcomes; ``finished``: nothing is
-    owed; ``damaged``: why it cannot be read, and the other fields then hold what could be.
+    """Summarise one campaign. ``statuses``: status to its number of outcomes; ``finished``: nothing is owed;
+    ``damaged``: why it cannot be read, in which case the other fields have what could be.
     """
 
     campaign: str

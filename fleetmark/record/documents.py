@@ -56,7 +56,7 @@ class StoredStepFile(RootModel[StoredStep]):
 
 
 class IdentityPart(BaseModel, defer_build=True):
-    """Only what says of which kind a host is, of facts/HOST.json."""
+    """Hold the part of facts/HOST.json that identifies the kind of a host."""
 
     facts: Identity
 
@@ -120,7 +120,7 @@ class _Ended(BaseModel, defer_build=True):
 
 
 class _OfSetting(BaseModel, defer_build=True):
-    """What a trial left set on a host, or what was put back there."""
+    """Report what a trial left set on a host, or what was restored there."""
 
     host: str
     description: str = Field(alias="what")

@@ -28,7 +28,9 @@ _PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """``short``: selector to name. ``selectors``: name to selector. ``notes``: what names leave out, in sentences."""
+    """Hold the names of sides. ``short``: selector to name. ``selectors``: name to selector. ``notes``:
+    sentences on what names leave out.
+    """
 
     short: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)

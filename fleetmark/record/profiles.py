@@ -46,7 +46,8 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """A profile and its inputs. ``unit``: of the target's throughput, runs per second where the target is a time.
+    """Hold a profile and its inputs. ``unit``: that of the target's throughput, runs per second if the target
+    is a time.
 
     ``records``: (campaign, host) of the machines; ``left_out``: machine to why it was not used. ``name`` and
     ``version`` once it is saved.

@@ -46,7 +46,7 @@ class Extremes(_Reply):
 
 
 class Accelerator(_Reply):
-    """One device over a step. ``slowed``: reason to the share of samples in which it held the clock down; ``errors``:
+    """Describe one device during a step. ``slowed``: throttling reason to its share of samples; ``errors``:
     kind to the driver's counts of memory errors at the first and the last sample.
     """
 
@@ -89,7 +89,7 @@ class Tried(_Reply):
 
 
 class Result(_Reply):
-    """``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
+    """Hold ``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
 
     ended: Literal["exit", "timeout", "flood", "stopped", "cancelled", "lost", "error", "dropped"]
     started: Moment
@@ -120,7 +120,7 @@ class Begins(_Reply):
 
 
 class Ready(_Reply):
-    """The server of a step listens, or a host is held free."""
+    """Report that the server of a step listens, or that a host is kept free."""
 
     e: Literal["ready"]
     step: StepId
@@ -151,7 +151,9 @@ class Finished(_Reply):
 
 
 class Over(_Reply):
-    """Nothing runs on the host now. ``remaining``: steps without a result; None where the job's folder is gone."""
+    """Report that nothing runs on the host now. ``remaining``: steps without a result; None if the job's folder
+    is gone.
+    """
 
     e: Literal["over"]
     remaining: Annotated[int, Field(ge=0, le=10**9)] | None

@@ -77,8 +77,8 @@ def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A setting that one host tries while it measures. ``rule``: whose setting; ``items``: what is set, as
-    ``Setting.as_json`` of the planner has it; ``sides``: by repeat, whether it is set.
+    """Hold a setting that one host tries while it measures. ``rule``: the rule that suggests it; ``items``:
+    what is set, as in ``Setting.as_json`` of the planner; ``sides``: by repeat, whether it is set.
     """
 
     host: str
@@ -103,7 +103,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """How a workload's tool gets to a host, as the playbook expects it; done where ``provides`` is absent."""
+    """Hold how a workload's tool gets to a host, as the playbook expects it; skipped if ``provides`` is absent."""
 
     workload: str
     provides: str

@@ -17,7 +17,7 @@ _SHORTER_SUM = 0.9  # a sum ends with its streams, or a little before
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Number of streams and seconds on a client's command line. None if it does not say."""
+    """Hold the number of streams and seconds on a client's command line; None if it does not set them."""
 
     streams: int | None = None
     seconds: float | None = None

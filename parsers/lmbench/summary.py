@@ -31,7 +31,9 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: a pattern for its heading (both lines of it), and what it measures. ``unit`` None: the table's own."""
+    """Define a column: a pattern for its heading (both lines), and what it measures. ``unit`` None: the table's
+    own unit.
+    """
 
     heading: str
     case: str
@@ -132,7 +134,7 @@ _LAST = "memory latencies"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A column of one table in the text: where its rule begins and ends, and what it holds; None if unknown."""
+    """Hold a column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
 
     start: int
     end: int

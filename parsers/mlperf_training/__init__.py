@@ -101,7 +101,7 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 class _Judged:
-    """A run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
+    """Hold a run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -40,7 +40,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record on ``line``. ``time`` in ms, None where the text has none that can be one."""
+    """Hold one record on ``line``. ``time`` is in ms; None if the text has no valid time."""
 
     line: int
     key: str
@@ -52,7 +52,7 @@ class Record:
 
 
 class Reader:
-    """Extracts the relevant records from a stream of lines, and notes where other formats appear."""
+    """Extract the relevant records from a stream of lines, and note where other formats appear."""
 
     def __init__(self) -> None:
         self.line = 0  # the last one that is not blank

@@ -63,7 +63,7 @@ def collective(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number as it was printed, and half a unit of its last digit."""
+    """Hold a number as printed, and half a unit of its last digit."""
 
     value: float
     half: float

@@ -206,7 +206,7 @@ def _point(place: str, cells: list[str], half: tuple[str, ...], milliseconds: bo
 
 @dataclass(slots=True)
 class _Process:
-    """What one process prints."""
+    """Collect the output of one process."""
 
     test: Run | None = None
     columns: Heading | None = None

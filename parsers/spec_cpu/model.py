@@ -64,7 +64,7 @@ def count(text: str | None) -> float | None:
 
 @dataclass(slots=True)
 class Run:
-    """One run of one benchmark, or the row of the table of selected runs (``iteration`` is None there)."""
+    """Hold one run of one benchmark, or its row in the table of selected runs (without ``iteration``)."""
 
     benchmark: str
     tune: str

@@ -29,7 +29,8 @@ _BLOCK = 500  # draws at a time, for memory
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Servers of one period. ``count``: (skus, sites); ``may``: (skus, sites, workloads), which workload may run where.
+    """Hold the servers of one period. ``count``: (skus, sites). ``may``: (skus, sites, workloads), which
+    workload may run where.
 
     ``kept``: (cases, sites, workloads): the sites that remain for a workload in each failure that it must survive, all
     for one that need not. ``guests``: (workloads,) those that may be pre-empted: with everything up they run on the

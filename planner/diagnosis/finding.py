@@ -10,7 +10,7 @@ from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 
 
 class Kind(StrEnum):
-    """What is wrong."""
+    """Name the kind of a fault."""
 
     SLOW = "slow"  # a host, in one benchmark
     TAIL = "tail"  # a host whose slow runs are slower than others'

@@ -9,14 +9,14 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """What a rule that is not kept means."""
+    """Say what follows if a rule is not kept."""
 
     FAIL = "fail"
     WARN = "warn"
 
 
 class CheckVerdict(StrEnum):
-    """What a rule comes to on a host."""
+    """Name the result of a rule on a host."""
 
     KEPT = "kept"
     BROKEN = "broken"

@@ -15,7 +15,7 @@ _FLOOR = 1e-9  # the least standard error of a logarithm: equal runs are no proo
 
 
 class Gain(StrEnum):
-    """What the interval says."""
+    """Name the verdict that the interval gives."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -24,7 +24,9 @@ class Gain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrialChange:
-    """A benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: how many."""
+    """Hold a benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: their
+    number.
+    """
 
     title: str
     ratio: Estimate

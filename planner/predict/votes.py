@@ -28,7 +28,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One line's prediction for the new machine, and for each machine on record (NaN where it lacks a figure)."""
+    """Hold one line's prediction for the new machine, and for each machine on record (NaN if it lacks a figure)."""
 
     value: float
     sd: float

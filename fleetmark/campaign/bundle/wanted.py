@@ -14,7 +14,7 @@ from fleetmark.workloads.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A source at a URL, with its SHA-256 in lower case. ``parameter``: WORKLOAD.PARAMETER, which names it."""
+    """Hold a source at a URL, with its SHA-256 in lower case. ``parameter``: the WORKLOAD.PARAMETER that names it."""
 
     parameter: str
     url: str
@@ -32,7 +32,7 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a suite fetches. ``packages``: by family of distributions; ``local``: sources that are files here."""
+    """List what a suite fetches. ``packages``: by family of distributions; ``local``: sources that are local files."""
 
     downloads: tuple[Download, ...]
     checkouts: tuple[Checkout, ...]

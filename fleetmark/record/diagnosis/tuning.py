@@ -26,7 +26,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What the rules say of a campaign. ``without_facts``: hosts that nothing can be said of."""
+    """Hold what the rules say about a campaign. ``without_facts``: hosts that the rules cannot judge."""
 
     campaign: str
     hosts: int

@@ -40,7 +40,7 @@ _SPARE = 1 << 30  # bytes of a disk that a copy leaves free
 
 
 class Need(IntEnum):
-    """How much of the root a verb reads; each holds the ones before."""
+    """Name how much of the root a verb reads; each level includes the previous ones."""
 
     SHELVES = 0  # pinned references, baselines, profiles, imported tables
     LIST = 1  # what campaigns say of themselves

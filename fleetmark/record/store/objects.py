@@ -23,7 +23,7 @@ _LONGEST = 255  # bytes of a name that a file system takes
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object: its size in bytes, and what differs when its content does (the ETag)."""
+    """Hold an object: its size in bytes, and its ETag, which changes with the content."""
 
     size: int
     version: str

@@ -19,11 +19,11 @@ CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
 
 
 class Broken(Exception):
-    """The response breaks HTTP or the event stream; the message says how."""
+    """Report that the response breaks HTTP or the event stream; the message says how."""
 
 
 class Answer:
-    """One request and what came of it.
+    """Hold one request and its result.
 
     ``due``: when it was to be sent; ``sent``: when it was. ``stamps``: when a piece with text came. ``used``: tokens of
     the prompt and of the answer by the server's count. ``problem``: why there is no whole answer.

@@ -25,7 +25,7 @@ HEAD = 6  # words that tell one prompt from all others
 
 
 class Mistake(Exception):
-    """What the user gave cannot be used; the message says why."""
+    """Report that the user's input cannot be used; the message says why."""
 
 
 def lengths(text):

@@ -21,7 +21,9 @@ _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWr
 
 
 class Endpoint:
-    """Where requests go. ``url``: with or without a trailing /v1. Raises ValueError for what is no http(s) URL."""
+    """Hold the address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
+    http(s) URL.
+    """
 
     def __init__(self, url, secret=""):
         parts = urlsplit(url)
@@ -70,7 +72,9 @@ class Connection:
 
 
 class Engine:
-    """Requests to ``endpoint`` and their answers. ``patience``: seconds in which a byte must come."""
+    """Send requests to ``endpoint`` and read their answers. ``patience``: the longest time without a byte, in
+    seconds.
+    """
 
     def __init__(self, endpoint, patience):
         self.endpoint, self.patience = endpoint, patience

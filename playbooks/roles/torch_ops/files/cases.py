@@ -16,7 +16,7 @@ KEYS = ("model", "operators")
 
 
 class Wrong(Exception):
-    """The shapes' file is wrong; the message names another folder and how."""
+    """Report that the shapes' file is wrong; the message says where and why."""
 
 
 def check(shapes):

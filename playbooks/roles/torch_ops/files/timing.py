@@ -17,8 +17,8 @@ SPOILING = 0x8 | 0x20 | 0x40 | 0x80
 
 
 class Clock:
-    """Times calls on ``device``, number ``index`` of its kind. ``throttle``: what tells throttled calls, ``nvml`` or
-    ``none``.
+    """Time calls on ``device``, number ``index`` of its kind. ``throttle``: the source of throttling reports,
+    ``nvml`` or ``none``.
     """
 
     def __init__(self, torch, device, index=0):

@@ -27,7 +27,7 @@ def single(output):
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward layer of four widths, each behind a norm."""
+    """Compute attention and a feed-forward layer of four widths, each after a norm."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -112,7 +112,7 @@ class Residual(nn.Module):
 
 
 class Resnet(nn.Module):
-    """Image classifier. ``exact``: norms over groups of channels, which do not depend on who shares the batch."""
+    """Classify images. ``exact``: norms over groups of channels, which do not depend on how the batch is shared."""
 
     def __init__(self, blocks, width, bottleneck, classes, side, exact=False):
         super().__init__()

@@ -31,7 +31,7 @@ def add_words(parser):
 
 
 class Trainer(object):
-    """A model under training on this rank: its precision, how ranks share it, its optimizer."""
+    """Hold a model in training on this rank: its precision, its way of sharing, its optimizer."""
 
     def __init__(self, group, model, mode, precision, optimizer):
         self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
