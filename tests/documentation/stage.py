@@ -38,6 +38,7 @@ from tests.corpus import ROOT as CORPUS
 from tests.documentation.pages import Command, commands
 from tests.documentation.text import HOUSE
 from tests.reports import fleet, loads
+from tests.schedules import facts
 
 FILE = re.compile(
     r"(?:Save (?:this|the suite)[^.]*?as|in) `([\w-]+\.(?:yml|csv))`[^`]*?```(?:yaml|csv)\n(.*?)^```",
@@ -183,7 +184,7 @@ def _record(results: Path, stem: str) -> None:
         _servers(results)
     elif stem in SLOW_HOSTS:
         _days(results, 2025)  # so that the campaign with slow hosts is the last
-        fleets.sick(results)
+        fleets.sick(results).save_facts("n03", facts(governor="powersave"), {})
     elif stem == "containers":
         _days(results)
         _guests(results)
@@ -193,12 +194,11 @@ def _record(results: Path, stem: str) -> None:
         pass  # imports a table
     else:
         fleet.fleet(results)
-        _days(results)
+        _days(results, hosts=("n01",) if stem == "reports" else ("n01", "n02", "n03"))  # each host is a page of a PDF
 
 
-def _days(results: Path, year: int = 2026) -> None:
+def _days(results: Path, year: int = 2026, hosts: tuple[str, ...] = ("n01", "n02", "n03")) -> None:
     """Record eight daily campaigns of the same hosts."""
-    hosts = ("n01", "n02", "n03")
     for day in range(1, 9):
         name = f"{year}11{day:02}T010000-x"
         archive = records.record(results, name, {h: {} for h in hosts}, fleets.usual(hosts, seed=day))
