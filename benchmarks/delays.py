@@ -1,4 +1,4 @@
-"""How near the client of LLM servers comes to delays that are known: TTFT and ITL, at 1 and 32 requests at once.
+"""Compare the TTFT and ITL that the LLM client measures with known delays, at 1 and 32 concurrent requests.
 
 ``python -m benchmarks.delays [--first] [SECONDS]``: the tests' server, in a process of its own, has a delay for the first
 token of each request and one for those after it, and logs when it wrote each. What the client says is held against the
@@ -45,7 +45,7 @@ class Errors:
 
 
 def errors(running: Served, answers: Sequence[Any]) -> tuple[Errors, Errors]:
-    """Of TTFT, an entry a request, and of ITL, an entry a gap."""
+    """Return the errors of TTFT, one per request, and of ITL, one per gap."""
     log = {request["id"]: request for request in running.requests()}
     ttft, itl = Errors(), Errors()
     for answer in answers:
@@ -60,7 +60,9 @@ def errors(running: Served, answers: Sequence[Any]) -> tuple[Errors, Errors]:
 
 
 def load(running: Served, kind: str, streams: float, seconds: float) -> Sequence[Any]:
-    """The answers of one run's measured time. In an open loop so many arrive that ``streams`` are under way."""
+    """Return the answers within a run's measured time. In an open loop, requests arrive so that ``streams`` are in
+    flight.
+    """
     if str(FILES) not in sys.path:
         sys.path.insert(0, str(FILES))
     stream, answers, loads = (importlib.import_module(name) for name in ("stream", "answers", "loads"))
@@ -85,7 +87,7 @@ def load(running: Served, kind: str, streams: float, seconds: float) -> Sequence
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value that ``share`` of all keep."""
+    """Return the value that ``share`` of all stay below."""
     return sorted(values)[int(share * (len(values) - 1))]
 
 

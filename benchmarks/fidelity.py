@@ -1,4 +1,4 @@
-"""Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
+"""Check whether running a tool through Fleetmark changes its result: alternately by hand and through Fleetmark.
 
 Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15] [--only NAME ...] [--set WORKLOAD.KEY=VALUE ...]``. ``pgbench``
 runs under an account other than root; ``osu`` needs ``--set osu.path=FOLDER``; ``kernel_build`` needs ``kernel_build.source`` and
@@ -100,7 +100,9 @@ def main() -> None:
 def _through(
     workload: str, case: str, metric: str, settings: dict[str, str], place: Path
 ) -> tuple[tuple[float, float], Any, Any, Any]:
-    """One repeat through Fleetmark: the metric with the cores of others, and the command, server and environment."""
+    """Measure one repeat through Fleetmark: the metric with the cores used by others, and the command, server and
+    environment.
+    """
     suite = place / "suite.yml"
     suite.write_text(json.dumps({"description": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
     words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
@@ -125,7 +127,7 @@ def _through(
 def _by_hand(
     workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path
 ) -> tuple[float, float]:
-    """The metric of the command by hand, and the cores that others kept busy meanwhile."""
+    """Return the metric of the command run by hand, and the cores used by others meanwhile."""
     (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
     env, quiet = {**env, "PWD": str(place)}, subprocess.DEVNULL
     began, busy, children = time.monotonic(), _busy(), _children()
@@ -143,19 +145,19 @@ def _by_hand(
 
 
 def _busy() -> float:
-    """Seconds of CPU time that all processes of this machine have had."""
+    """Return the seconds of CPU time that all processes of this machine have used."""
     user, nice, system, _idle, _wait, irq, soft = (int(n) for n in Path("/proc/stat").read_text().split()[1:8])
     return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
 
 
 def _children() -> float:
-    """Seconds of CPU time of the processes that this one has started and that have ended."""
+    """Return the seconds of CPU time of the processes that this one started and that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _listening(port: int) -> bool:
-    """Whether something listens there; a probe would use up a server of one client."""
+    """Return whether something listens on the port. A probe would use up a server that accepts one client."""
     return bool(subprocess.run(["ss", "-Hltu", f"sport = :{port}"], capture_output=True, text=True).stdout)
 
 

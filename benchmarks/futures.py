@@ -1,4 +1,4 @@
-"""From plan to proof: whether a plan made for a quantile of futures meets its demand there, and what not knowing costs.
+"""Test whether a plan for a quantile of futures meets its demand there, and what the uncertainty costs.
 
 ``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive] [--slips] [--share]``; with
 ``--slips`` orders come late in some futures, with ``--share`` only the share of futures met is told. For each seed a question with
@@ -79,7 +79,7 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
 
 
 def slipping(q: Question, quantile: float) -> Question:
-    """The question with deliveries that slip: a quarter with 15%, two with 1%."""
+    """Return the question with late deliveries: one quarter with 15%, two with 1%."""
     slips = (0.84, 0.15, 0.01)
     late = [name for name, sku in q.skus.items() if sku.price is not None]
     more = allowance(slips, quantile, len(late))
@@ -88,7 +88,7 @@ def slipping(q: Question, quantile: float) -> Question:
 
 
 def foreseen(q: Question, draws: Draws, one: int) -> Question:
-    """The question with that future's demand and worth, without uncertainty."""
+    """Return the question with the demand and worth of this future, without uncertainty."""
     workloads = {
         name: replace(w, point=tuple(draws.demand[one, i].tolist()), sigma=(0.0,) * len(q.periods))
         for i, (name, w) in enumerate(q.workloads.items())

@@ -1,4 +1,4 @@
-"""Change points over a host's campaigns: what is found, what is invented, beside ruptures where it is installed.
+"""Measure the detection of change points over a host's campaigns: hits and false alarms, beside ruptures if installed.
 
 ``python -m benchmarks.history [TRIALS]`` (400). A campaign's figure varies by 1%; half of the series drop for good at a place
 of chance, at least two campaigns from either end. ruptures (PELT, cost l2) gets the usual penalty 2 sigma^2 ln n with

@@ -1,5 +1,5 @@
-"""How much memory the controller takes when a host sends far more than it should: one host of two lies, the other
-measures. ``python -m benchmarks.hostile [--runs N]``; needs root, makes two hosts out of network namespaces.
+"""Measure the controller's memory when a host sends far more than it should: ``python -m benchmarks.hostile [--runs
+N]``. One of two hosts misbehaves, the other measures. Needs root, because the hosts are network namespaces.
 
 Each attack runs as a whole command beside the same command with an honest host, in the same session: printed are the
 largest resident size of any of its processes (getrusage), what that is above the honest run, and how the two hosts ended.
@@ -78,7 +78,7 @@ def attacked(fleet: Fleet, target: str, code: str, inventory: Path) -> Iterator[
 
 
 def measured(fleet: Fleet, target: str, code: str, suite: str) -> tuple[float, dict[str, str]]:
-    """The largest process of one command, in MB, and how each host's runs ended."""
+    """Return the memory of the largest process of one command, in MB, and how each host's runs ended."""
     with tempfile.TemporaryDirectory(prefix="fleetmark-hostile-") as place:
         root = Path(place)
         (root / "suite.yml").write_text(suite)

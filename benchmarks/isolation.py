@@ -1,4 +1,4 @@
-"""How many group runs it takes to name faulty nodes, links and borders, and whom the search names wrongly, in simulation.
+"""Count the group runs that name faulty nodes, links and borders, and the wrong names, in simulation.
 
 ``python -m benchmarks.isolation [TRIALS] [N ...]`` (100 64 512). The search is that of ``diagnose --isolate``: it does not know how fast a
 sound group is, and rates fall with the size of the group. A group is as slow as its slowest part: faults lose 10%, a run
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def line(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> str:
-    """The results of trials as a row of the table."""
+    """Return the results of trials as a row of the table."""
     trials = len(results)
     runs = sorted(r.groups for r in results)
     limit = 2 * math.log2(n) * (nodes + links + borders) + 4

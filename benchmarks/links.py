@@ -1,4 +1,4 @@
-"""How long SSH takes between this machine and hosts: what tests/swarm plays is drawn from these figures.
+"""Measure how long SSH takes between this machine and hosts, for the delays that tests/swarm simulates.
 
 ``python -m benchmarks.links [--hosts 8] [--rounds 5]`` (root): namespace hosts with a real sshd, over the controller's own
 connections. Seconds from the wish to connect until a process runs there, all hosts at once; seconds that a line takes
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _links(hosts: Sequence[Host], rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of each connection, and of each line there and back."""
+    """Return the seconds of each connection, and of each line's round trip."""
     with ThreadPoolExecutor(len(hosts)) as pool:
         done = list(chain.from_iterable(pool.map(_link, hosts) for _ in range(rounds)))
     return [connected for connected, _ in done], [s for _, lines in done for s in lines]
@@ -65,7 +65,7 @@ def _link(host: Host) -> tuple[float, list[float]]:
 
 
 def _opened(host: Host) -> tuple[Reach, Channel]:
-    """A connection, and a process there that has answered."""
+    """Return a connection, and a process at its other end that has answered."""
     reach = connect(host, 60.0)
     channel = reach.open(["cat"])
     _echo(channel)
@@ -78,7 +78,7 @@ def _echo(channel: Channel) -> None:
 
 
 def _until_lost(fleet: Fleet, host: Host, manner: str) -> float:
-    """Seconds until a reader is told, who waits for a host."""
+    """Return the seconds until a reader that waits for a host is notified."""
     reach, channel = _opened(host)
     with reach:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How fast and in how much memory a large detail log of MLPerf's LoadGen is read, beside ``json.loads`` of its lines.
+"""Measure the speed and memory of reading a large LoadGen detail log, beside ``json.loads`` of its lines.
 
 ``python -m benchmarks.mllog [--mb 1000] [--runs 3]`` writes the log to a temporary folder: the settings and results of
 a run as LoadGen prints them, and between them what makes such logs long: loaded sample sets, generated queries and the
@@ -138,7 +138,7 @@ def _write(log: Path, size: int) -> int:
 
 
 def _round(pick: random.Random) -> tuple[str, int]:
-    """What one round of loading, issuing and logging prints, and in how many lines."""
+    """Return the output of one round of loading, issuing and logging, and its number of lines."""
     keys = list(_round_values(pick))
     return "".join(_line(key, value, pick.random() * 1e6) for key, value in keys), len(keys)
 

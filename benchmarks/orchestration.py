@@ -1,4 +1,4 @@
-"""What the orchestration costs: instant commands on 1, 4 and 16 SSH hosts, beside raw SSH and a naive playbook.
+"""Measure the cost of orchestration: instant commands on 1, 4 and 16 SSH hosts, beside raw SSH and a naive playbook.
 
 Run as root: ``python -m benchmarks.orchestration [--runs 3] [--hosts 1 4 16] [--before FOLDER] [--output FILE]``. The hosts are network namespaces of this machine
 (tests/fleet), so the work they do is paid here too. Every figure is the median wall time of the whole command, start to exit,

@@ -1,4 +1,4 @@
-"""How fast the parsers read, beside ``json.loads`` over the same bytes where the format is JSON.
+"""Measure the speed of the parsers, beside ``json.loads`` over the same bytes if the format is JSON.
 
 ``python -m benchmarks.parsing [--mb 20]`` builds large files out of real output (run here, or from the corpus): fio with many jobs and
 with json+ bins, iperf3 with many intervals, STREAM, lmbench and iperf3 as text. Best of five; MB/s of 10^6 bytes.

@@ -1,4 +1,4 @@
-"""How long a plan takes, how close it is proven to come to the best there is, and what memory that needs.
+"""Measure how long a plan takes, how close to the optimum it is proven to be, and its memory.
 
 ``python -m benchmarks.planning [--size 20x15x10x12] [--servers 12000] [--seeds 1 2 3] [--gap 0.01] [--seconds 60]``:
 workloads x SKUs x sites x periods, and how many servers there are about. Time is that of the clock, beside that of this process's
@@ -20,8 +20,8 @@ from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Wor
 
 
 def question(workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1) -> Question:
-    """A question of that size: three generations of servers of which the oldest is no longer sold, GPU servers that
-    run a few workloads only, growing demand with seasons, failure domains that must be survived, spares, budgets.
+    """Return a question of this size: three generations of servers, the oldest no longer sold, GPU servers that run
+    only a few workloads, growing demand with seasons, failure domains that must be survived, spares, and budgets.
     """
     rng = np.random.default_rng(seed)
     works = [f"work{j:02d}" for j in range(workloads)]

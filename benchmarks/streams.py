@@ -1,4 +1,4 @@
-"""How many streams of an LLM server the client holds at 50 tokens/s each before it adds 5 ms to their times.
+"""Find how many LLM streams at 50 tokens/s the client can hold before it adds 5 ms to their times.
 
 ``python -m benchmarks.streams [--first] [STREAMS ...]``: a server in a process of its own writes each piece with the
 time at which it was due and the time of its writing. What lies between is the server's lateness; what the client stamps
@@ -68,7 +68,7 @@ class Held:
 
 
 def waited() -> float:
-    """Seconds in which this process was ready to run and another ran."""
+    """Return the seconds in which this process was ready to run and another one ran."""
     return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 

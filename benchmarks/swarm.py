@@ -1,4 +1,4 @@
-"""What one controller holds: hundreds and thousands of simulated agents behind a stand-in for SSH (tests/swarm).
+"""Measure one controller with hundreds and thousands of simulated agents behind a stand-in for SSH (tests/swarm).
 
 ``python -m benchmarks.swarm [--agents 1 100 1000] [--commands 6]``. Of every 100 agents one never answers, two lose
 their link once and one dies for good. Each campaign runs under the shell's usual limit of 1,024 open files; for the
@@ -79,7 +79,7 @@ def _campaign(root: Path, size: int, options: argparse.Namespace, *, killed: boo
 
 
 def _measure(words: Sequence[str], root: Path, until: int | None = None) -> Cost:
-    """The cost of a command; ``until``: it is killed when so many steps have passed."""
+    """Return the cost of a command. ``until``: kill it after this many steps."""
     began = time.perf_counter()
     with (root / "out.txt").open("w") as out:
         limited = ["sh", "-c", f'ulimit -Sn {FILES}; exec "$@"', "sh", *words]
@@ -106,7 +106,7 @@ def _measure(words: Sequence[str], root: Path, until: int | None = None) -> Cost
 
 
 def _outcomes(root: Path) -> Counter[str]:
-    """How many steps of the only campaign ended in each status."""
+    """Return the number of steps of the only campaign by their status."""
     last: dict[tuple[str, str], str] = {}
     for journal in root.glob("*/journal.jsonl"):
         for line in journal.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""What telemetry of a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
+"""Measure the cost of telemetry: CPU time per sample as a share of one core, beside merely reading the same files.
 
 Run as ``python -m benchmarks.telemetry [--seconds 5]``, on a quiet machine for the smallest figures. CPU time is
 what is counted, so other load matters less than it would to wall time.
@@ -25,7 +25,7 @@ AGENT = Path(__file__).parents[1] / "playbooks" / "agent"
 
 
 def load() -> ModuleType:
-    """The sampler as the host imports it: from the file, not from a package."""
+    """Return the sampler as the host imports it: from the file, not from a package."""
     spec = importlib.util.spec_from_file_location("telemetry", AGENT / "telemetry.py")
     if spec is None or spec.loader is None:
         sys.exit(f"{AGENT / 'telemetry.py'} cannot be read")

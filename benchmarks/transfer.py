@@ -1,4 +1,4 @@
-"""How well ``planner.predict.transfer`` predicts figures of machines of an unseen family, on published results.
+"""Measure how well ``planner.predict.transfer`` predicts machines of an unseen family, on published results.
 
 ``python -m benchmarks.transfer [WORD ...]`` prints a row per task (those whose name has one of the words), beside a
 geometric mean of the known ratios and, for CPUs, cores x clock. The tables are found through FLEETMARK_CORPUS.
@@ -226,7 +226,7 @@ def accelerators() -> Table:
 
 
 def tasks() -> Iterator[Task]:
-    """Every task for which there is a table."""
+    """Yield every task for which there is a table."""
     if SPEC.is_dir():
         yield from _of_processors()
     if MLPERF.is_dir():
@@ -304,10 +304,10 @@ def leave_family_out(
     *,
     facts: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Every figure that is on record for ``targets``, predicted from the machine's other figures without its family.
+    """Return every recorded figure of ``targets``, predicted from the machine's other figures without its family.
 
     ``may_know(benchmark, target)``: whether the one may be used for the other. A row per figure for which the machine
-    has others to predict it from: machine, family, target, truth, log, lo, hi (NaN where there is no prediction), why.
+    has others to predict it from: machine, family, target, truth, log, lo, hi (NaN if there is no prediction), why.
     """
     rows = []
     family = pd.Series({m: families[str(m)] for m in history.index})
@@ -328,7 +328,7 @@ def leave_family_out(
 
 
 def _with_enough(task: Task) -> pd.DataFrame:
-    """The history without machines that have too few figures: they cannot be predicted and add little."""
+    """Return the history without machines that have too few figures. They cannot be predicted and add little."""
     history = task.table.history
     return history[history.notna().sum(axis=1) > task.least_known]
 
@@ -380,7 +380,7 @@ def from_peak(table: Table, cases: pd.DataFrame) -> list[float]:
 
 
 def gain(predicted: pd.DataFrame, rival: str, seed: int = 1) -> tuple[float, float, float]:
-    """The rival's mean error less ours, over families, with its 95% interval: families resampled."""
+    """Return the rival's mean error minus ours, over families, with a 95% interval from resampled families."""
     cases = predicted[predicted[rival].notna()]
     per_family = (cases[rival] - cases["ours"]).groupby(cases["family"]).mean().to_numpy()
     drawn = np.random.default_rng(seed).choice(per_family, (RESAMPLED, len(per_family))).mean(axis=1)

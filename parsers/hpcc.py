@@ -1,4 +1,4 @@
-"""HPC Challenge's hpccoutf.txt to measurements, of HPCC 1.0 to 1.5; by hand, or printed by Fleetmark's launcher.
+"""Parse HPC Challenge's hpccoutf.txt, of HPCC 1.0 to 1.5, from a manual run or from Fleetmark's launcher.
 
 Case: ``Np``, the count of MPI processes. Metrics come from the summary: ``hpl``, ``dgemm`` (a process, all busy),
 ``dgemm_alone``, ``fft`` in FLOP/s; ``transpose``, ``triad``, ``triad_alone``, ``ring_bandwidth`` in B/s;
@@ -40,7 +40,7 @@ _MOST_WRONG = 0.01
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The last summary. Raises ParseError where there is none with a figure."""
+    """Return the last summary. Raise ParseError if no summary has a figure."""
     text = decode(raw)
     version, blas = _VERSION.search(text), _BLAS.search(text)
     summaries, ended, last = _summaries(text)
@@ -57,7 +57,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _summaries(text: str) -> tuple[list[dict[str, float]], bool, tuple[int, str]]:
-    """Each summary by its keys, whether the last has its end, and the last line that is not empty."""
+    """Return the summaries as dicts, whether the last one is complete, and the last line that is not empty."""
     summaries: list[dict[str, float]] = []
     ended, last = False, (1, "no output")
     for n, line in numbered(text):

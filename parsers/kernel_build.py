@@ -1,4 +1,4 @@
-"""What Fleetmark's build program prints, to measurements: one line of wall time, CPU time and jobs.
+"""Parse the output of Fleetmark's build program: one line of wall time, CPU time and jobs.
 
 Case: ``build``. Metrics: ``build_rate`` in 1/s (higher), ``build_time`` and ``cpu_time`` in s (lower), ``jobs``.
 """
@@ -22,7 +22,7 @@ _COMPILER = re.compile(r"^fleetmark: compiler (.{1,80})$", re.MULTILINE)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The one line. Raises ParseError where it is not there, or its time is 0."""
+    """Return the build's time. Raise ParseError if its line is missing or the time is 0."""
     text = decode(raw)
     match = _LINE.search(text)
     if not match or not float(match[1]):

@@ -1,4 +1,5 @@
-"""nccl-tests (all_reduce_perf, all_gather_perf, ...): its text, from 2017 to version 2.19, and the file of ``-J``.
+"""Parse nccl-tests (all_reduce_perf, all_gather_perf, ...): its text, from 2017 to version 2.19, and the file of
+``-J``.
 
 Case: the collective (``all_reduce``, ``all_gather``, ``reduce_scatter``, ``alltoall``, ``alltoallv``, ``broadcast``,
 ``reduce``, ``gather``, ``scatter``, ``sendrecv``, ``hypercube``). From 2.17 the text says which; before, it comes from
@@ -38,9 +39,9 @@ from fleetmark.parsers.nccl.read import read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every test in ``raw``; ``command`` names the collective where the text does not.
+    """Return the measurements of every test in ``raw``. ``command`` names the collective if the text does not.
 
-    Raises ParseError where there is no row of results, with nccl-tests' or the launcher's message, or with the stage
+    Raise ParseError if there is no row of results, with nccl-tests' or the launcher's message, or with the stage
     that was reached.
     """
     return read("nccl_tests", "nccl", raw, command)

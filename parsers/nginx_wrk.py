@@ -1,4 +1,4 @@
-"""wrk's and wrk2's text (``--latency``) to measurements; by hand, or through Fleetmark's driver.
+"""Parse the text (``--latency``) of wrk and wrk2, from a manual run or from Fleetmark's driver.
 
 Case: ``http``. Metrics: ``requests_per_second`` in 1/s and ``bandwidth`` in B/s (higher); ``latency_mean``, ``_max``,
 ``_p50``, ``_p75``, ``_p90``, ``_p99`` in s (lower); ``clients``, the connections. wrk counts in powers of 1024 bytes. A
@@ -26,7 +26,7 @@ _WRONG = re.compile(r"^ {1,8}(Socket errors: .{1,120}|Non-2xx or 3xx responses: 
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The run that counts. Raises ParseError where it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no rate."""
     load = last(decode(raw))
     text = load.section.text
     rate = _RATE.search(text)

@@ -1,4 +1,4 @@
-"""``openssl speed -mr`` to measurements: OpenSSL 1.1.1 to 3, one process or several (``-multi``).
+"""Parse ``openssl speed -mr``: OpenSSL 1.1.1 to 3, one process or several (``-multi``).
 
 Case: the algorithm (``aes-256-gcm``, ``rsa2048``, ``ecdsap256``, ``ecdhx25519``, ``ed25519``). Metrics, all higher:
 ``throughput`` in B/s of ciphers and hashes, with a label ``size`` where several block sizes were measured; ``sign`` and
@@ -27,7 +27,7 @@ _FAMILIES = {"2": "rsa", "3": "dsa", "4": "ecdsa", "5": "ecdh", "6": "eddsa"}
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The sums that openssl prints last. Raises ParseError where it prints none."""
+    """Return the sums that openssl prints last. Raise ParseError if it prints none."""
     text = decode(raw)
     lines = [(n, line.strip()) for n, line in numbered(text) if len(line) <= _LONGEST]
     sizes: list[str] = []
@@ -67,7 +67,7 @@ def _row(line: str, sizes: Sequence[str]) -> Iterator[Measurement]:
 
 
 def _lost(lines: Sequence[str]) -> str | None:
-    """Why the sums are not those of all processes, where they are not."""
+    """Return why the sums do not cover all processes; None if they do."""
     forked = sum(line.startswith("Forked child ") for line in lines)
     reported = sum(line.startswith("Got: +F") for line in lines)
     if reported < forked:

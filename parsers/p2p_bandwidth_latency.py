@@ -1,4 +1,4 @@
-"""The matrices of CUDA's sample p2pBandwidthLatencyTest to measurements.
+"""Parse the matrices of CUDA's sample p2pBandwidthLatencyTest.
 
 Case: ``p2p`` or ``no-p2p`` (peer access on or off). Labels ``from`` and ``to`` (``gpu0``). Metrics: ``bandwidth`` and
 ``bidirectional_bandwidth`` in B/s (higher; GB/s are 1e9), ``latency`` as the GPU sees it and ``launch_latency`` as
@@ -26,7 +26,7 @@ _HEADING = re.compile(r"\s*(D\\D|GPU|CPU)((?:\s+\d{1,4})+)\s*")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every matrix. Raises ParseError where there is none."""
+    """Return every matrix. Raise ParseError if there is none."""
     measurements: list[Measurement] = []
     missing = ""
     title: re.Match[str] | None = None
@@ -55,7 +55,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _lack(title: re.Match[str] | None, columns: Sequence[str], rows: int) -> str:
-    """What the matrix above lacks; empty where it has a row for each of its columns."""
+    """Return what the previous matrix lacks; empty if it has a row for each of its columns."""
     if title is None or not columns or rows == len(columns):
         return ""
     return f"{title[0]} has {rows} of {len(columns)} rows"

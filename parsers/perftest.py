@@ -1,4 +1,4 @@
-"""perftest's tables (ib_write_bw, ib_read_lat, ...) to measurements, of versions 4 to 6; headings name the columns.
+"""Parse the tables of perftest 4 to 6 (ib_write_bw, ib_read_lat, ...). Their headings name the columns.
 
 Case: verb and test (``write_bw``, ``send_lat``), from the command or the banner. Metrics, with a label ``size``:
 ``bandwidth``, ``bandwidth_peak`` in B/s, ``message_rate`` in 1/s (higher); ``latency_p50`` (t_typical),
@@ -48,7 +48,7 @@ _RULE = re.compile(r"\s*-{20,}\s*")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every row. Raises ParseError where there is none."""
+    """Return every row. Raise ParseError if there is none."""
     text = decode(raw)
     program = _PROGRAM.fullmatch(PurePosixPath(command[0]).name) if command else None
     case = f"{program[1]}_{program[2]}" if program else ""

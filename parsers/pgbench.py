@@ -1,4 +1,4 @@
-"""pgbench's report to measurements, of PostgreSQL 9 to 17; by hand, or through Fleetmark's driver.
+"""Parse pgbench's report, of PostgreSQL 9 to 17, from a manual run or from Fleetmark's driver.
 
 Case: the script (``tpcb-like``, ``select-only``, ``simple-update``, the name of a file). Metrics:
 ``transactions_per_second`` in 1/s (higher), without the time to connect; ``latency_mean``, ``_stddev`` and, by
@@ -28,7 +28,7 @@ _NAMES = {"TPC-B (sort of)": "tpcb-like", "select only": "select-only", "simple 
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The run that counts. Raises ParseError where it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no rate."""
     load = last(decode(raw))
     text = load.section.text
     rates = [value for _, line in load.section.lines if (match := _RATE.match(line)) and (value := number(match[1]))]

@@ -1,4 +1,4 @@
-"""qperf's text to measurements, version 0.4, also with ``-v``, ``-u`` or ``-ub``: each line has a unit of its own.
+"""Parse the text of qperf 0.4, also with ``-v``, ``-u`` or ``-ub``. Each line has its own unit.
 
 Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher; for UDP what the
 receiver received) and ``sent_bandwidth``; ``latency`` in s (lower, one way: half a round trip); ``message_rate`` in
@@ -44,7 +44,7 @@ _EXPECTED = {"bandwidth": "B/s", "sent_bandwidth": "B/s", "latency": "s", "messa
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test's figures. Raises ParseError where there is none."""
+    """Return the figures of every test. Raise ParseError if there is none."""
     text = decode(raw)
     version = None
     measurements: dict[tuple[str, str], Measurement] = {}

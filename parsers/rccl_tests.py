@@ -1,4 +1,4 @@
-"""rccl-tests, ROCm's nccl-tests: the same text, read alike; see ``nccl_tests`` for cases, metrics and labels.
+"""Parse rccl-tests, ROCm's version of nccl-tests, with the same text; see ``nccl_tests`` for cases, metrics and labels.
 
 Its own: the line ``rccl-tests: Version`` without a number sign, asterisks behind errors that exceed the threshold,
 tables of one half (-O), cycles (-N), the columns algo, proto and nchannels (-A) and hipevt (``hip_event_time``, s,
@@ -17,8 +17,8 @@ from fleetmark.parsers.nccl.read import read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every test in ``raw``; ``command`` names the collective where the text does not.
+    """Return the measurements of every test in ``raw``. ``command`` names the collective if the text does not.
 
-    Raises ParseError as ``nccl_tests`` does.
+    Raise ParseError as ``nccl_tests`` does.
     """
     return read("rccl_tests", "rccl", raw, command)

@@ -1,4 +1,4 @@
-"""``redis-benchmark --csv`` to measurements, of Redis 2 to 7 and Valkey; by hand, or through Fleetmark's driver.
+"""Parse ``redis-benchmark --csv``, of Redis 2 to 7 and Valkey, from a manual run or from Fleetmark's driver.
 
 Case: the test (``SET``, ``LRANGE_100 (first 100 elements)``). Metrics: ``requests_per_second`` in 1/s (higher);
 ``latency_mean``, ``_min``, ``_p50``, ``_p95``, ``_p99``, ``_max`` in s (lower; from 6.2 on); ``clients``, connections.
@@ -21,7 +21,7 @@ _LONGEST = 200  # characters of a row
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The rows of the run that counts. Raises ParseError where there is none."""
+    """Return the rows of the run that counts. Raise ParseError if there is none."""
     text = decode(raw)
     load = last(text)
     rows = dict(_rows(load.section.lines))
@@ -36,7 +36,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _rows(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, list[float]]]:
-    """Each test with its rate and, where a heading names them, its latencies in ms."""
+    """Yield each test with its rate, and with its latencies in ms if a heading names them."""
     for _, line in lines:
         if len(line) > _LONGEST or not line.startswith('"'):
             continue

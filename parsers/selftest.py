@@ -1,4 +1,4 @@
-"""The self-test's output: one line of /proc/uptime (proc(5)), seconds since boot and idle seconds summed over CPUs."""
+"""Parse the self-test: the line of /proc/uptime (proc(5)), with seconds since boot and idle seconds over all CPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """``uptime`` in s. Raises ParseError for anything but that one line."""
+    """``uptime`` in s. Raise ParseError for anything but that one line."""
     text = raw.decode("ascii", errors="replace")
     match = _LINE.fullmatch(text)
     if not match or len(match[1]) > 15:

@@ -1,4 +1,4 @@
-"""SPEC CPU 2017: its CSV, text and raw (.rsf) reports, and runcpu's log where a run was interrupted before any report.
+"""Parse SPEC CPU 2017: CSV, text and raw (.rsf) reports, or runcpu's log if a run was interrupted before any report.
 
 Case: the benchmark as printed (``500.perlbench_r``). Metrics, each for base and peak: ``base_ratio`` (1, higher) and
 ``base_time`` (s, lower) of the selected run; ``base_run_ratio`` and ``base_run_time`` of every iteration, by the label
@@ -25,8 +25,8 @@ from fleetmark.parsers.spec_cpu.checks import CPU2017, read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``; ``command`` is not needed: SPEC's tools print what they ran.
+    """Return the results in ``raw``. ``command`` is not needed, because SPEC's tools print what they ran.
 
-    Raises ParseError where no benchmark finished, and for the results of another suite.
+    Raise ParseError if no benchmark finished, and for the results of another suite.
     """
     return read(CPU2017, raw)

@@ -1,4 +1,4 @@
-"""SPEC CPU 2026: the same reports as SPEC CPU 2017's, of other benchmarks (7nn rate, 8nn speed) on another scale.
+"""Parse SPEC CPU 2026: the reports of SPEC CPU 2017, with other benchmarks (7nn rate, 8nn speed) on another scale.
 
 Cases and metrics are those of ``spec_cpu2017``: ``base_ratio``, ``base_time``, ``base_run_time``, ``base_copies`` and
 so on with the case ``706.stockfish_r``, ``base_score`` with the case ``SPECrate2026_int``. The two suites never mix:
@@ -17,8 +17,8 @@ from fleetmark.parsers.spec_cpu.checks import CPU2026, read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``; ``command`` is not needed: SPEC's tools print what they ran.
+    """Return the results in ``raw``. ``command`` is not needed, because SPEC's tools print what they ran.
 
-    Raises ParseError where no benchmark finished, and for the results of another suite.
+    Raise ParseError if no benchmark finished, and for the results of another suite.
     """
     return read(CPU2026, raw)

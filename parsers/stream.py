@@ -1,6 +1,6 @@
-"""STREAM's table to measurements: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
+"""Parse STREAM's table: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
 
-Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` where neither is printed.
+Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` if neither is printed.
 Metrics: ``copy``, ``scale``, ``add``, ``triad`` are the best rates in B/s (higher), which is what STREAM reports;
 ``copy_avg`` and ``copy_worst`` rates where a port prints them; ``copy_time_avg``, ``_min``, ``_max`` in s (lower).
 
@@ -79,7 +79,7 @@ _USUAL = (_Column("", 1e6, "B/s"), *(_Column(f"_time_{s}", 1.0, "s") for s in ("
 
 @dataclass(kw_only=True, slots=True)
 class _KernelRun:
-    """What one run of STREAM printed; a file may hold several."""
+    """Hold the output of one run of STREAM. A file may contain several."""
 
     columns: tuple[_Column, ...] | None = None
     heading: int | None = None
@@ -100,19 +100,19 @@ class _KernelRun:
 
     @property
     def wrong(self) -> str | None:
-        """Why this run does not count, if it does not."""
+        """Return why this run does not count; None if it counts."""
         return self.failed or (None if self.valid else cut("no 'Solution Validates' line"))
 
     @property
     def read(self) -> bool:
-        """Whether its table was reached."""
+        """Return whether the run reached its table."""
         return bool(self.rows or self.heading)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` is not needed: STREAM prints what it ran.
+    """Return the measurements of every run in ``raw``. ``command`` is not needed, because STREAM prints what it ran.
 
-    Raises ParseError where no row of the table can be read.
+    Raise ParseError if no row of the table can be read.
     """
     text = decode(raw)
     notes: list[str] = []
@@ -130,7 +130,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
         notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if kernel not in run.rows]
     if len({run.case for run in used}) < len(used):
-        notes.append(f"{len(used)} runs: repeats of a case go by the same names")
+        notes.append(f"{len(used)} runs: repeats of a case have the same names")
     measurements = tuple(m for run in used for m in _measurements(run))
     invalid = (None if last.failed else last.wrong) or used[0].wrong
     return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))
@@ -181,7 +181,7 @@ def _take_fact(run: _KernelRun, line: str) -> None:
 
 
 def _columns(line: str) -> tuple[_Column, ...]:
-    """The numeric columns a heading line names, left to right; none where the line is no heading."""
+    """Return the numeric columns that a heading line names, from left to right; empty if the line is not a heading."""
     heading = _HEADING.search(line)
     columns = tuple(_column(match) for match in _COLUMN.finditer(heading[1])) if heading else ()
     distinct = len({c.suffix for c in columns}) == len(columns)
@@ -220,14 +220,16 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
         run.failed = run.failed or f"line {n}: a second {kernel} row in one table (output of several processes mixed?)"
         return
     if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: the divisor is unknown
-        run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is no number"
+        run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is not a number"
     elif any(_ZERO.fullmatch(c) for c in cells):
         notes.append(f"line {n}: {kernel} has a figure of 0, less than STREAM prints; left out")
     run.rows[kernel] = cells
 
 
 def _cut(cells: list[str], columns: tuple[_Column, ...]) -> bool:
-    """Whether the last figure of a row that ends the text may have lost digits: cells or decimals are missing."""
+    """Return whether the last figure of the text's last row may have lost digits, because cells or decimals are
+    missing.
+    """
     if len(cells) == len(columns) > 2:
         return _decimals(cells[-1]) < _decimals(cells[-2])
     return 1 < len(cells) < len(columns)
@@ -249,7 +251,7 @@ def _cells(rest: str) -> list[str]:
 
 
 def _looks_usual(cells: list[str]) -> bool:
-    """Whether a row without heading can only be rate, average, minimum and maximum time."""
+    """Return whether a row without a heading can only be the rate and the average, minimum and maximum times."""
     if len(cells) != len(_USUAL) or not all(_NUMBER.fullmatch(c) for c in cells):
         return False
     rate, average, minimum, maximum = map(float, cells)
@@ -266,7 +268,7 @@ def _measurements(run: _KernelRun) -> Iterator[Measurement]:
 
 
 def _disagreements(run: _KernelRun) -> Iterator[str]:
-    """Where the best rate is not bytes moved over the shortest time, beyond the rounding of both as printed."""
+    """Yield where the best rate differs from the bytes moved over the shortest time, beyond the rounding of both."""
     if run.array is None or run.word is None:
         return
     for kernel, cells in run.rows.items():

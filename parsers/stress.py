@@ -41,7 +41,7 @@ _GAUGES = {"temperature_max": "degC", "clock_min": "Hz"}
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Counters and rates. Raises ParseError where there are none."""
+    """Counters and rates. Raise ParseError if there are none."""
     text = decode(raw)
     lines = [(n, line) for n, line in numbered(text) if len(line) <= _LONGEST]
     doubted = sorted(_instances(lines, "metrics untrustworthy"))
@@ -125,7 +125,7 @@ def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
     if _is_yaml(lines):
         return None
     if not any("successful run completed in" in line for _, line in lines):
-        return cut("stress-ng did not say that it ended well")
+        return cut("stress-ng did not report a successful end")
     watched = any(line.startswith("fleetmark: ") for _, line in lines)
     ended = any(line.startswith("fleetmark: faults ") for _, line in lines)
     return cut_in_line(text) or (cut("the watch has no sum of faults") if watched and not ended else None)

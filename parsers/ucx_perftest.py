@@ -1,10 +1,10 @@
-"""ucx_perftest's table to measurements, of UCX 1.8 to 1.17, with ``-f`` or without.
+"""Parse the table of ucx_perftest, of UCX 1.8 to 1.17, with or without ``-f``.
 
 Case: the test that the command names (``tag_lat``), else ``latency`` or ``bandwidth`` by the table's heading. Metrics:
 ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower) of latency tests; ``bandwidth`` in B/s and
 ``message_rate`` in 1/s (higher) over the whole test, and ``bandwidth_interval``, of the last interval that the tool
 reports. A latency is half a round trip; a megabyte is 2^20 bytes. Bandwidth tests print an overhead in the place of the
-latency, which is no time of a message and left out.
+latency, which is not a time of a message and left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEST = re.compile(r"[a-z_]{2,20}")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The last row. Raises ParseError where there is none."""
+    """Return the last row. Raise ParseError if there is none."""
     text = decode(raw)
     kind, percentile, row, last = "", "50", None, (1, "no output")
     for n, line in numbered(text):
@@ -50,7 +50,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _case(command: Sequence[str]) -> str:
-    """The word behind ``-t`` in the command."""
+    """Return the word after ``-t`` in the command."""
     after = next((test for option, test in pairwise(command) if option == "-t"), "")
     return after if _TEST.fullmatch(after) else ""
 

@@ -1,4 +1,4 @@
-"""The percentile bootstrap over hosts: a second interval that assumes no distribution, for fleets large enough for it.
+"""Compute the percentile bootstrap over hosts: a second interval without assumed distribution, for large fleets.
 
 Hosts are resampled with replacement, and each contributes its mean: resampling repeats within hosts as well would
 count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Below
@@ -23,8 +23,8 @@ Draws = npt.NDArray[np.float64]
 
 
 def percentiles(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Estimate | None:
-    """exp(mean b - mean a) of hosts' oriented log means, its interval over resampled hosts; None where a side has too
-    few hosts or too many.
+    """exp(mean b - mean a) of hosts' oriented log means, its interval over resampled hosts; None if a side has too few
+    hosts or too many.
     """
     if min(len(a), len(b)) < LEAST_HOSTS or max(len(a), len(b)) > MOST_HOSTS:
         return None
@@ -34,7 +34,7 @@ def percentiles(a: Sequence[float], b: Sequence[float], level: float = CONFIDENC
 
 
 def paired_percentiles(differences: Sequence[float], level: float = CONFIDENCE) -> Estimate | None:
-    """The same of hosts before and after: exp(mean difference) over resampled hosts."""
+    """Return the same for hosts before and after: exp(mean difference) over resampled hosts."""
     if not LEAST_HOSTS <= len(differences) <= MOST_HOSTS:
         return None
     draws = _means(differences, np.random.default_rng(SEED))
@@ -42,7 +42,7 @@ def paired_percentiles(differences: Sequence[float], level: float = CONFIDENCE) 
 
 
 def _means(values: Sequence[float], rng: np.random.Generator) -> Draws:
-    """The mean of each resample."""
+    """Return the mean of each resample."""
     x = np.asarray(values, dtype=float)
     means: Draws = x[rng.integers(0, len(x), (RESAMPLES, len(x)))].mean(axis=1)
     return means

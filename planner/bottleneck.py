@@ -312,7 +312,7 @@ def _refusals(resources: Sequence[str], condition: float, shares: Sequence[Estim
     if condition > MOST_CONDITION:
         refused.append(
             message(
-                "the machines' rates rise and fall together: condition number {condition}, where {most} is the most",
+                "the machines' rates rise and fall together: condition number {condition}, and the limit is {most}",
                 condition=f"{condition:.0f}" if math.isfinite(condition) else "∞",
                 most=f"{MOST_CONDITION:.0f}",
             )
@@ -322,7 +322,7 @@ def _refusals(resources: Sequence[str], condition: float, shares: Sequence[Estim
         if high - low > 2 * MOST_SPREAD:
             refused.append(
                 message(
-                    "the share of {resource} lies anywhere from {low} to {high}",
+                    "the share of {resource} is anywhere from {low} to {high}",
                     resource=name,
                     low=f"{low:.0%}",
                     high=f"{high:.0%}",
@@ -397,7 +397,7 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]
     if out:
         return message(
-            "its {resources} lies more than {times} times beyond the machines fitted",
+            "its {resources} is more than {times} times beyond the fitted machines",
             resources=", ".join(out),
             times=f"{BEYOND:g}",
         )
@@ -429,7 +429,7 @@ def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, flo
         for name in u.factors:
             if name not in profile.resources:
                 raise FleetmarkError(
-                    f"upgrade {u.name}: {name} is no resource of the profile ({', '.join(profile.resources)})"
+                    f"upgrade {u.name}: {name} is not a resource of the profile ({', '.join(profile.resources)})"
                 )
         _positive(u.factors, "factor")
         if u.money is not None:

@@ -1,4 +1,4 @@
-"""What stands for several values of a figure, and between which ends: the rules, as data that SQL can join."""
+"""Define how several values of a figure are summarised and between which ends, as data that SQL can join."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interval(StrEnum):
-    """What ``lo`` and ``hi`` around a centre are."""
+    """Say what ``lo`` and ``hi`` around a centre mean."""
 
     ORDER = "order"  # of a median: order statistics, coverage at least 95%
     STUDENT = "student"  # of a mean, or a geometric mean: Student's t at 95%
@@ -30,7 +30,7 @@ LEAST = 6  # values from which on there is an interval; below it the range
 def order_interval(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float] | None:
     """Ranks (from 1) of the narrowest symmetric order-statistic interval of a median of ``n`` values, and its coverage.
 
-    None where no pair of ranks covers ``confidence`` (n < 6 for 95%). Exact binomial, free of any distribution
+    None if no pair of ranks covers ``confidence`` (n < 6 for 95%). Exact binomial, free of any distribution
     (Hahn & Meeker, Statistical Intervals, 1991, section 5.2).
     """
     total, tail, rank = 1 << n, 0, 0
@@ -43,8 +43,8 @@ def order_interval(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, fl
 
 
 def ends(sizes: Iterable[int]) -> pd.DataFrame:
-    """A row per number of values ``n``: ``lo_rank`` and ``hi_rank`` of the median's interval (the range below LEAST),
-    and ``half``, the half-width of a mean's interval in standard deviations of one value.
+    """Return one row per number of values ``n``. ``lo_rank`` and ``hi_rank`` give the interval of the median (the range
+    below LEAST). ``half`` is the half-width of a mean's interval, in standard deviations of one value.
     """
     import pandas as pd  # here, since a campaign needs the ranks above and no frame
 

@@ -291,8 +291,8 @@ def _nothing_shared(a: pd.DataFrame, b: pd.DataFrame) -> Message:
             other=only_b[0],
         )
     if only_a:
-        return message("nothing of it is measured on the candidate: run {some} there", some=_some(only_a))
-    return message("nothing of it is measured on the baseline: run {some} there", some=_some(only_b))
+        return message("none of it was measured on the candidate: run {some} there", some=_some(only_a))
+    return message("none of it was measured on the baseline: run {some} there", some=_some(only_b))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -353,4 +353,4 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
 def _idle(panel: pd.DataFrame) -> dict[str, str]:
     """Return the hosts of a side without any benchmark of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
-    return {str(host): message("has none of the benchmarks that both sides measured") for host in without}
+    return {str(host): message("lacks all benchmarks that both sides measured") for host in without}

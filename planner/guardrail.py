@@ -53,7 +53,7 @@ class Guardrail:
 
 
 def judged_together(guards: Mapping[str, Guardrail]) -> dict[str, Guardrail]:
-    """Return the guardrails with verdicts adjusted for multiple tests (Benjamini-Hochberg) where they have no limit.
+    """Return the guardrails with verdicts adjusted for multiple tests (Benjamini-Hochberg) if they have no limit.
 
     Without the adjustment, 2.5% of unchanged guardrails would fail, including at least one in most tables of 100.
     """

@@ -57,7 +57,7 @@ class Fit:
     means: Floats
     hosts: int
     _errors: Floats  # y less its mean, 0 where missing
-    _seen: Floats  # 1 where there is a figure, else 0
+    _seen: Floats  # 1 if there is a figure, else 0
     _shrink: Floats  # by host: its weight matrix is I - shrink 11'
     _inverse: Floats  # coefficients of the normal equations
     _residual: float  # variance of e

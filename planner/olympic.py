@@ -1,4 +1,4 @@
-"""MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
+"""Compute MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
 
 By the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the HPC rules of
 v3.0: a benchmark needs a number of runs; as many as are dropped at one end may count as the slowest without having
@@ -38,10 +38,10 @@ class Olympic:
 def olympic_mean(
     benchmark: str, times: Sequence[float | None], runs: Mapping[str, int], dropped: Mapping[str, int]
 ) -> Olympic:
-    """The result of ``times`` to train, in seconds and in the order of launch; None for a run that did not converge.
+    """Return the result of ``times`` to train, in seconds and in launch order; None for a run that did not converge.
 
     ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
-    go at each end where that is not one. Too few runs, or too many that did not converge, make no mean.
+    go at each end if that is not one. Too few runs, or too many that did not converge, make no mean.
     """
     required, count = runs.get(benchmark), len(times)
     ends = dropped.get(benchmark, 1)
@@ -75,14 +75,14 @@ def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) 
         return f"the training rules name no number of runs for {benchmark!r}"
     for place, time in enumerate(times):
         if time is not None and not 0 < time < _LONGEST:
-            return f"{time!r} s (run {place + 1}) is no time to train"
+            return f"{time!r} s (run {place + 1}) is not a time to train"
     if len(times) < required:
         return f"{required} runs are needed, {len(times)} {'was' if len(times) == 1 else 'were'} given"
     return ""
 
 
 def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) -> str:
-    """Why the set that counts has no mean."""
+    """Return why the set that counts has no mean."""
     if sets == 1:
         return f"{times.count(None)} runs did not converge, at most {ends} may"
     return (
@@ -91,7 +91,7 @@ def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) ->
 
 
 def _score(times: Sequence[float | None], ends: int) -> float:
-    """The olympic mean of a set, infinite where too many of its runs did not converge."""
+    """Return the olympic mean of a set; infinite if too many of its runs did not converge."""
     inner = sorted(map(_or_inf, times))[ends:-ends]
     return math.fsum(inner) / len(inner)
 

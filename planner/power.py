@@ -1,4 +1,4 @@
-"""What the power of a host by its sources covers."""
+"""Define which parts of a host each source of power readings covers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PARTIAL = "rapl"  # processors and memory
 
 
 def has_devices(sources: Collection[str]) -> bool:
-    """Whether the power of a host by ``sources`` holds that of its accelerators: of a server's meter and of the
-    platform it does, of RAPL it does not.
+    """Return whether a host's power, as measured by ``sources``, includes its accelerators. A server's meter and the
+    platform's sensor include them; RAPL does not.
     """
     return _PARTIAL not in sources

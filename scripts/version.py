@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def version(root: Path = ROOT) -> str:
-    """Return the version of the source in ``root``. Raise ValueError for a tag that is no version."""
+    """Return the version of the source in ``root``. Raise ValueError for a tag that is not a version."""
     if (root / ".git").exists():
         tagged = _git(root, "describe", "--tags", "--long", "--abbrev=8", "--match", "v[0-9]*")
         if tagged:
@@ -31,7 +31,7 @@ def version(root: Path = ROOT) -> str:
 def _after(tag: str, commits: str, commit: str) -> str:
     match = re.fullmatch(r"v(\d+\.\d+)\.(\d+)((?:a|b|rc)\d+)?", tag)
     if not match:
-        raise ValueError(f"the tag {tag} is no version: write it as v0.2.0 or v0.2.0rc1")
+        raise ValueError(f"the tag {tag} is not a version: write it as v0.2.0 or v0.2.0rc1")
     if commits == "0":
         return tag[1:]
     patch = int(match[2]) + (0 if match[3] else 1)  # a release follows its candidates

@@ -28,7 +28,7 @@ _ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def needs_libreoffice() -> str:
-    """LibreOffice's program; the test is skipped where there is none."""
+    """LibreOffice's program; the test is skipped if there is none."""
     program = shutil.which("soffice") or shutil.which("libreoffice")
     if not program:
         pytest.skip("needs LibreOffice: apt install libreoffice-calc")

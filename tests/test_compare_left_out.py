@@ -31,7 +31,7 @@ def test_a_label_that_is_no_number_is_shown(tmp_path: Path) -> None:
     hosts = {h: {**host_labels, "watts": "300W"} for h, host_labels in labels(measured).items()}
     record(tmp_path, "c1", hosts, measured)
     sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
-    assert "its label watts is 300W, which is no number above 0" in sentence
+    assert "its label watts is 300W, which is not a number above 0" in sentence
 
 
 def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_estimates_and_official_results_of_a_host_do_not_mix(tmp_path: Path) -> 
     row = row_of(compared(tmp_path), "cpu-int")
     assert float(row["ratio"]) == pytest.approx(2) and row["standing"] == ""
     result = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "old: 1 figure left out: no official result, where the host has one" in result["notes"]
+    assert "old: 1 figure left out: it has no official result, but the host has one" in result["notes"]

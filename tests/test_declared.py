@@ -160,6 +160,6 @@ def test_a_plot_against_what_is_no_bandwidth_is_refused(tmp_path: Path, other: A
         f"metrics: {{m: {{unit: s, better: lower, description: a, plot: {{bandwidth: {other}, each: step}}}}}}\n"
     )
     with pytest.raises(
-        FleetmarkError, match=f"w.yml: metrics: .*m is drawn against {other}, which is none of its bandwidths"
+        FleetmarkError, match=f"w.yml: metrics: .*m is drawn against {other}, which is not one of its bandwidths"
     ):
         read_model(file, Manifest, name="w")

@@ -306,7 +306,7 @@ def test_a_class_has_the_interval_of_your_workload(
     worth = read(tmp_path, text, on_record).skus["genoa"].worth["web"]
     assert worth.value == pytest.approx(1.83 * spread)
     assert worth.se > math.log(spread) and worth.df < 4
-    assert worth.source.endswith("3+3 hosts, where a workload like its benchmarks lies")
+    assert worth.source.endswith("3+3 hosts, which covers a workload like its benchmarks")
 
 
 @pytest.mark.parametrize(

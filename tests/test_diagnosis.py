@@ -1,4 +1,4 @@
-"""``fleetmark diagnose`` over campaigns on record: who is named, with what evidence, and what is said where nothing is."""
+"""``fleetmark diagnose`` over campaigns on record: who is named, with what evidence, and what is said if nothing is."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_what_is_used_and_installed_is_listed(tmp_path: Path) -> None:
         "stream": ("gcc", "libc6-dev"),
     }
     (host,) = planned(tmp_path, "  redis_benchmark: {set: {path: /opt/redis}}\n").hosts
-    assert [i.packages for i in host.installs] == [()], "nothing is installed where the user names the programs"
+    assert [i.packages for i in host.installs] == [()], "nothing is installed if the user names the programs"
 
 
 def test_with_until_ci_there_is_a_least_and_a_most(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_one_host_leads_and_the_others_are_held() -> None:
 def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> None:
     schedules, exchanges = scheduled(2, hostname=hostname)
     assert not exchanges
-    assert "which is no host's name" in schedules["h1"].refused[0].reason
+    assert "which is not a host's name" in schedules["h1"].refused[0].reason
 
 
 EACH = MANIFEST.model_copy(

@@ -137,7 +137,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
         ({"name": "x", "metric": "a"}, "rule 'x': needs a bound: at_least, at_most or within"),
         ({"name": "", "metric": "a", "at_least": 1}, "names something"),
         ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is not an amount with a unit"),
-        ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
+        ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is not a share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
         ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is not a valid key"),
         ({"name": "x", "metrc": "a", "at_least": 1}, "rules.0.metrc: is not a valid key (did you mean metric?)"),

@@ -110,9 +110,9 @@ def test_the_preflight_asks_the_pythons_that_are_named() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ({"rc": None, "out": "", "err": "no answer in time"}, "gave no answer (no answer in time)"),
-        ({"rc": 0, "out": "[]", "err": ""}, "gave an answer that cannot be read"),
-        ({"rc": 0, "out": "{}", "err": ""}, "says nothing of its torch's version"),
+        ({"rc": None, "out": "", "err": "no answer in time"}, "did not answer (no answer in time)"),
+        ({"rc": 0, "out": "[]", "err": ""}, "gave an unreadable answer"),
+        ({"rc": 0, "out": "{}", "err": ""}, "does not report the version of its torch"),
         ({"rc": 0, "out": '{"error": "has no torch"}', "err": ""}, "has no torch"),
     ],
 )

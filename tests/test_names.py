@@ -87,7 +87,7 @@ reports/plan/model.py Supply
 
 
 def files() -> list[Path]:
-    """The Python files that git tracks; skips where this is no git checkout."""
+    """The Python files that git tracks; skips where this is not a git checkout."""
     try:
         listing = subprocess.run(
             ["git", "ls-files", "-z", "*.py"], cwd=HOUSE, capture_output=True, text=True, check=True

@@ -202,6 +202,6 @@ def test_manifests_suites_roles_and_templates_travel(installed: Path, tmp_path: 
     assert names == {p.stem for p in (ROOT / "workloads").glob("*.yml")}
     (site,) = (installed.parents[1] / "lib").glob("python*/site-packages")
     for folder in ("workloads", "playbooks", "parsers", "planner", "reports"):
-        assert not (site / folder).exists(), f"site-packages gains {folder}, which is no name of ours"
+        assert not (site / folder).exists(), f"site-packages gains {folder}, which is not a name of ours"
         ours = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts}
         assert ours and all((site / "fleetmark" / p).exists() for p in ours), f"{folder} travels incomplete"

@@ -145,7 +145,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         ((*FIT[1:], "--limit", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
         ((*FIT[1:], "--save", "a/b"), "a name is letters, digits"),
         ((*FIT[1:], "--upgrade", "mem"), "write it as resource=factor@money"),
-        ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is no resource of the profile"),
+        ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is not a resource of the profile"),
         ((*FIT[1:], "--upgrade", "mem=-2"), "a factor of -2"),
         ((*FIT[1:], "-m", "gen=naples"), "matches no machine"),
         ((*FIT[1:], "-b", "gen=icelake"), "--baseline gen=icelake: against which machines?"),

@@ -51,7 +51,11 @@ def test_a_file_that_cannot_be_read_says_why(keys: list[Path], tmp_path: Path) -
     subprocess.run(["ssh-keygen", "-q", "-k", "-f", str(krl), str(keys[1])], check=True)
     krl.write_bytes(krl.read_bytes()[:30])
     text.write_text("ssh-ed25519\n")
-    reasons = {krl: "incomplete message", text: "a line of it is no public key", tmp_path / "none": "No such file"}
+    reasons = {
+        krl: "incomplete message",
+        text: "one of its lines is not a public key",
+        tmp_path / "none": "No such file",
+    }
     for file, reason in reasons.items():
         with pytest.raises(ValueError, match=reason):
             is_revoked("ssh-ed25519", blob(keys[0]), file)

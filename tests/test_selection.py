@@ -64,7 +64,7 @@ def test_values_with_the_marks_of_selectors(text: str, chosen: list[str]) -> Non
         ("gen", "'gen' is not key=value"),
         ("gen=", "'gen=' is not key=value"),
         ("", "is not key=value"),
-        ("cpu.cores>=many", "'many' is no number to compare cpu.cores with"),
+        ("cpu.cores>=many", "'many' is not a number to compare cpu.cores with"),
         ("cpu.nonsense=1", "none has cpu.nonsense"),
         ("gne!=ice", r"none has gne \(did you mean gen\?\)"),
         ("cpu.nonsense!=1", "none has cpu.nonsense"),

@@ -424,7 +424,7 @@ def test_a_store_that_does_not_answer(store: stores.Store) -> None:
     store.server.stop()
     sentence = refused(Path(store.url), "campaigns")
     assert sentence.startswith(f"s3://{store.bucket}: the store does not answer")
-    assert sentence.endswith("check the network, and AWS_ENDPOINT_URL where it is set")
+    assert sentence.endswith("check the network, and AWS_ENDPOINT_URL if it is set")
 
 
 def test_no_credentials(store: stores.Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         ("price: 13000 USD", "price: 13000 dollars", "'13000 dollars' is not a price"),
         ("{60: 12000 USD, 90: 10000}", "{many: 3}", "price_breaks: 'many' is not a count of 1 or more"),
         ("{1: 10%, 2: 1%}", "{1: 60%, 2: 50%}", "slips: the shares come to 110%, more than all orders"),
-        ("{1: 10%, 2: 1%}", "1 to 2", "'1 to 2' is no list of entries"),
+        ("{1: 10%, 2: 1%}", "1 to 2", "'1 to 2' is not a list of entries"),
         ("item: acme", "item: acmee", "supply[1].item: no SKU or vendor 'acmee' (did you mean acme?); there are"),
         ("period: 2027-Q2", "period: 2029-Q2", "supply[2].period: no period '2029-Q2'"),
         ("[2027-Q2, 2027-Q4]", "[2030-Q1]", "sites.fra.windows[1]: no period '2030-Q1'"),

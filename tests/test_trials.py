@@ -174,7 +174,7 @@ def test_what_could_not_be_set_or_put_back_is_said(parent: Archive) -> None:
 
 def test_left_and_cleared(parent: Archive) -> None:
     archive = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
-    archive.note("left", host="a", what="x was 1 and could not be put back: no")
+    archive.note("left", host="a", what="x was 1 and could not be restored: no")
     assert trials.of_trial(archive).left.startswith("x was 1")
     archive.note("cleared", host="a", what="put back")
     assert (trials.of_trial(archive).left, trials.of_trial(archive).cleared) == ("", "put back")

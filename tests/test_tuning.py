@@ -290,7 +290,9 @@ def test_an_odd_mtu_is_one_that_most_hosts_do_not_have() -> None:
     odd = said_by(Subject(sound(nics=(nic,)), mtus=mtus))
     assert odd == {23: "MTU of ens1 is 1500, 9000 on most hosts of its kind"}
     assert said_by(Subject(sound(nics=(nic.model_copy(update={"mtu": 9000}),)), mtus=mtus)) == {}
-    assert said_by(Subject(sound(nics=(nic,)), mtus={12.5e9: Counter({9000: 1})})) == {}  # a single host is no majority
+    assert (
+        said_by(Subject(sound(nics=(nic,)), mtus={12.5e9: Counter({9000: 1})})) == {}
+    )  # a single host is not a majority
 
 
 def test_a_host_has_one_vote_on_the_mtu_of_others() -> None:
@@ -334,7 +336,7 @@ MEASURED: list[tuple[int, dict[str, Any], str]] = [
     (6, {"responsive": True}, "CPUs were in deep idle states for 62% of the time since boot; waking from C6 takes 133 µs"),
     (7, {"remote_bandwidth": 0.4}, "the memory of another node gives 40% of the bandwidth of a node's own"),
     (12, {"trials": {"smt": (changed(1.08, 0.02),)}}, "with one thread a core stream all-cores triad is 1.08 times as good"),
-    (18, {"slowed": {"power_cap": 0.25, "hw_thermal": 0.01}}, "GPUs were slowed down while they worked, in so many samples of a run: hw_thermal 1%, power_cap 25%"),
+    (18, {"slowed": {"power_cap": 0.25, "hw_thermal": 0.01}}, "GPUs were throttled while they worked; samples of a run: hw_thermal 1%, power_cap 25%"),
     (13, {"stolen": 0.03}, "the hypervisor took 3.0% of the CPU time of a run"),
     (13, {"waited": 0.02}, "something waited for a CPU in 2.0% of the time of a run"),
     (22, {"collective": Share("a all_reduce busbw", 300e9, 360e9, 7)}, "a all_reduce busbw: 83% of the median of 7 hosts of its kind"),

@@ -47,5 +47,5 @@ def test_the_version_follows_from_tag_and_commit(script: ModuleType, tmp_path: P
     later = commit(tmp_path)
     assert script.version(tmp_path) == f"0.2.1.dev1+g{later}"
     git(tmp_path, "tag", "v3-old-name")
-    with pytest.raises(ValueError, match="v3-old-name is no version"):
+    with pytest.raises(ValueError, match="v3-old-name is not a version"):
         script.version(tmp_path)

@@ -1,4 +1,4 @@
-"""What is measured: one manifest per workload, suites of them, and the code that reads both."""
+"""Define what is measured: one manifest per workload, suites of them, and the code that reads both."""
 
 from fleetmark.workloads.manifest import Manifest, load, names
 from fleetmark.workloads.suite import Choice, Suite, load_suite, suite_names

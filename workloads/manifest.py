@@ -295,19 +295,19 @@ class Manifest(_Part):
         bandwidths = {name for name, m in metrics.items() if m.unit == "B/s"}
         for name, m in metrics.items():
             if m.plot and m.plot.bandwidth not in bandwidths:
-                raise ValueError(f"{name} is drawn against {m.plot.bandwidth}, which is none of its bandwidths")
+                raise ValueError(f"{name} is drawn against {m.plot.bandwidth}, which is not one of its bandwidths")
         return metrics
 
     @model_validator(mode="after")
     def _sizes(self) -> Self:
         if self.sizes and not (self.sizes in self.parameters and self.parameters[self.sizes].many):
-            raise ValueError(f"sizes: {self.sizes} is none of its parameters that hold a list")
+            raise ValueError(f"sizes: {self.sizes} is not one of its parameters that take a list")
         return self
 
     @model_validator(mode="after")
     def _devices(self) -> Self:
         if self.devices and self.devices not in self.metrics:
-            raise ValueError(f"devices: {self.devices} is none of its metrics")
+            raise ValueError(f"devices: {self.devices} is not one of its metrics")
         return self
 
     @model_validator(mode="after")

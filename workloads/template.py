@@ -121,4 +121,4 @@ def evaluate(value: Any, context: Mapping[str, Any], place: str) -> Any:
             return None if isinstance(result, Undefined) else result  # `x if no` gives an undefined value
         return _template(value).render(**context)
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        raise FleetmarkError(f"{place}: {value!r} cannot be worked out: {error}") from error
+        raise FleetmarkError(f"{place}: {value!r} cannot be evaluated: {error}") from error

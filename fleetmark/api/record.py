@@ -269,7 +269,7 @@ class Record:
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """A database of this record alone, because a query may create tables."""
+        """Return a database for this record alone, because a query may create tables."""
         database = self._open.enter_context(connect())
         engine = in_memory(database)
         files = list(self._files(self._machines))

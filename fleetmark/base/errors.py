@@ -14,7 +14,7 @@ class FleetmarkError(Exception):
 
 
 class CannotKeep(FleetmarkError):
-    """Report that a campaign's results cannot be written, for example to a full disk. This is no usage error."""
+    """Report that a campaign's results cannot be written, for example to a full disk. This is not a usage error."""
 
 
 class LeftOut(UserWarning):

@@ -1,4 +1,4 @@
-"""Classes of work with the one kind of figure that each holds, and the kind of a figure that nobody declared."""
+"""Define the classes of work, the kind of figure that each has, and the kind of undeclared figures."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _GONE = {  # classes of earlier versions that are no longer there
 
 
 def successors(name: str) -> str:
-    """A sentence for a class of earlier versions, which says what to write instead; empty for any other name."""
+    """Return a sentence that names the replacement of a class of earlier versions; empty for other names."""
     return f"the class {name!r} is now {_GONE[name]}: write one of them" if name in _GONE else ""
 
 
 def kind_of_class(name: str) -> Kind | None:
-    """The kind that the class ``name`` holds; None for a class of the user's own."""
+    """Return the kind of the class ``name``; None for a user's own class."""
     return CLASSES.get(name.removesuffix(PEAK))
 
 

@@ -1,4 +1,4 @@
-"""Where lines may break: between words, and between characters of scripts that are written without spaces."""
+"""Find where lines may break: between words, and between characters of scripts without spaces."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ANY = f"[{_WIDE}]"
 
 
 def spaceless(text: str) -> bool:
-    """Whether a text has characters of a script without spaces."""
+    """Return whether a text has characters of a script without spaces."""
     return not text.isascii() and _compiled(_ANY).search(text) is not None
 
 
 def breaks(text: str, width: int) -> list[int]:
-    """The offsets at which a line of text begins anew so that each fits ``width`` cells, where its units do."""
+    """Return the offsets at which to break a text so that each line fits ``width`` cells, if its units do."""
     offsets: list[int] = []
     used = 0
     for start, unit in _units(text):

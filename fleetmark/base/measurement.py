@@ -1,4 +1,4 @@
-"""Measurements: a number with its unit and direction, the status of a run, and the standing of a figure."""
+"""Define measurements: a number with its unit and direction, the status of a run, and the standing of a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.base.text import message
 
 
 class Better(StrEnum):
-    """Which way a metric improves; ``NONE`` for one that only describes (packets sent, say)."""
+    """Say in which direction a metric improves; ``NONE`` if it is only descriptive, such as packets sent."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -24,7 +24,7 @@ class Better(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a figure is, which decides how it reads."""
+    """Name the kind of a figure, which determines how it is read."""
 
     CAPACITY = "capacity"  # extensive: two machines do twice as much; "one new is worth N old"
     RESPONSIVENESS = "responsiveness"  # intensive: how fast one job, request or flow goes; "x faster"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Centre(StrEnum):
-    """What stands for several values of a metric."""
+    """Say how several values of a metric are summarised."""
 
     GEOMEAN = "geomean"  # the mean of their logarithms, turned back
     MEDIAN = "median"  # of heavy-tailed figures: storage and network
@@ -40,7 +40,7 @@ class Centre(StrEnum):
 
 
 class Status(StrEnum):
-    """How a (host, workload, case, repeat) ended. Every run has one of these."""
+    """Say how a (host, workload, case, repeat) ended. Every run has one of these statuses."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -50,14 +50,14 @@ class Status(StrEnum):
 
 
 class Standing(StrEnum):
-    """What the owners of a benchmark call a figure that is not a result by their rules."""
+    """Name a figure as the benchmark's owners do if it is not a result by their rules."""
 
     ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
     UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published
 
     @property
     def footnote(self) -> str:
-        """The footnote that every such figure needs."""
+        """Return the footnote that every such figure needs."""
         return {
             Standing.ESTIMATE: message(
                 "estimate: not a compliant reportable run; not comparable with published SPEC results."

@@ -1,4 +1,4 @@
-"""Names that patterns choose: shell-style ones of metrics, and Ansible's of hosts (``--limit``)."""
+"""Match names with patterns: shell-style ones for metrics, and Ansible's for hosts (``--limit``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BETWEEN = re.compile(r"[,:](?![^\[\]]*\])")  # commas and colons outside bracke
 
 
 def is_chosen(name: str, patterns: Sequence[str]) -> bool:
-    """Whether any of ``patterns`` matches ``name``; without patterns every name is chosen."""
+    """Return whether any of ``patterns`` matches ``name``. Without patterns, every name matches."""
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -59,7 +59,7 @@ def _range(name: str, limit: str) -> Iterator[str]:
         return
     first, last, width = int(match[1]), int(match[2]), len(match[1])
     if not 0 <= last - first < _MAX_NAMES:
-        raise FleetmarkError(f"--limit {limit[:80]}: {match[0]} is no range of hosts; write n[001-040]")
+        raise FleetmarkError(f"--limit {limit[:80]}: {match[0]} is not a range of hosts; write n[001-040]")
     for number in range(first, last + 1):
         yield f"{name[: match.start()]}{number:0{width}}{name[match.end() :]}"
 
@@ -91,4 +91,4 @@ def _matching(names: Sequence[str], pattern: str, limit: str) -> set[str]:
     try:
         return {name for name in names if re.match(pattern[1:], name)}
     except re.error as error:
-        raise FleetmarkError(f"--limit {limit[:80]}: {pattern!r} is no regular expression: {error}") from None
+        raise FleetmarkError(f"--limit {limit[:80]}: {pattern!r} is not a regular expression: {error}") from None

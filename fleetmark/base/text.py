@@ -1,4 +1,4 @@
-"""Sentences that keep their template and values, so that a report can translate them."""
+"""Build sentences that keep their template and values, so that a report can translate them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def count(number: int, noun: str, plural: str = "") -> Message:
 
 
 def joined(parts: Iterable[str | None], between: str = ", ") -> str:
-    """The ``parts`` that are not empty, joined by ``between``; messages stay translatable."""
+    """Join the nonempty ``parts`` with ``between``. Messages stay translatable."""
     present = [part for part in parts if part]
     if len(present) < 2:
         return present[0] if present else ""
@@ -92,7 +92,9 @@ _SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; ")}
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:
-    """A message with ``change`` applied to its values, nested ones included; any other text is changed completely."""
+    """Return a message with ``change`` applied to its values, including nested ones. Other texts are changed as a
+    whole.
+    """
     if not isinstance(text, Message):
         return change(text)
     return Message(text.template, {k: changed(v, change) if isinstance(v, str) else v for k, v in text.values.items()})

@@ -1,4 +1,4 @@
-"""Units: base units to display units, and the sizes and times that users type."""
+"""Convert base units to display units, and parse the sizes and times that users type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scale:
 
 
 def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = False) -> Scale:
-    """The display scale in which ``value`` (in base ``unit``) has one to three digits before the point.
+    """Return the scale that shows ``value`` (in base ``unit``) with one to three digits before the point.
 
     ``bits`` shows a rate in bit/s, as is usual for networks, ``percent`` a share in %. A column of figures takes the
     scale of its median.
@@ -84,7 +84,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.
 def parse_bytes(text: str | int | float) -> int:
     """``4k``, ``4KiB`` and ``4096`` are 4096 (fio's and the kernel's habit); ``4kB`` is 4000.
 
-    Raises FleetmarkError for anything else.
+    Raise FleetmarkError for anything else.
     """
     if isinstance(text, int | float):
         return int(text)
@@ -100,7 +100,7 @@ def parse_bytes(text: str | int | float) -> int:
 
 
 def parse_seconds(text: str | int | float) -> float:
-    """``90``, ``90s``, ``1.5m``, ``500ms``, ``200us``, ``2h`` as seconds. Raises FleetmarkError for anything else."""
+    """``90``, ``90s``, ``1.5m``, ``500ms``, ``200us``, ``2h`` as seconds. Raise FleetmarkError for anything else."""
     if isinstance(text, int | float):
         return float(text)
     match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", text)
@@ -120,7 +120,7 @@ _NAMES |= {unit: (unit, 1.0) for unit in ("B/s", "FLOP/s", "Hz", "s", "B", "W", 
 def parse_quantity(text: str | int | float) -> tuple[float, str]:
     """``600 GB/s`` as (6e11, "B/s"): a value in its base unit. ``25 Gbit/s``, ``120 ns``, ``5%`` and ``0.97`` too.
 
-    Raises FleetmarkError for anything else.
+    Raise FleetmarkError for anything else.
     """
     match = _QUANTITY.fullmatch(str(text))
     if match:

@@ -1,4 +1,4 @@
-"""Who runs this process."""
+"""Name the user of this process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def user_name() -> str:
-    """The user's name; the number of one without a name, as in containers."""
+    """Return the user's name, or the number of a user without a name, as in containers."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -1,4 +1,4 @@
-"""Makes text from outside visible: replaces characters that act on a terminal or reorder a line by printable ones."""
+"""Make untrusted text visible: replace characters that control a terminal or reorder a line by printable ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A campaign: scheduling it, starting it, following it, and judging its steps."""
+"""Run a campaign: schedule it, start it, follow it, and judge its steps."""

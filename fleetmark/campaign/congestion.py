@@ -1,4 +1,4 @@
-"""What network devices counted of congestion and loss while a step ran, as guardrails. Pure.
+"""Compute guardrails from the congestion and loss that network devices counted during a step. Pure.
 
 What each counter counts says ``parsers.kit.congestion``; what that does not know is in ``result.json`` only.
 """
@@ -11,6 +11,6 @@ from fleetmark.record.replies import StepTelemetry
 
 
 def counted(telemetry: StepTelemetry | None) -> list[Measurement]:
-    """How often each event happened on the host's devices; nothing of what no device counts."""
+    """Return the number of events of each kind on the host's devices. Omit kinds that no device counts."""
     events = totals(telemetry.counters if telemetry else {})
     return [Measurement("telemetry", "", event, float(n), "1", Better.LOWER) for event, n in events.items()]

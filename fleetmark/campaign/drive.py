@@ -283,7 +283,7 @@ class Drive:
         if answer.state == "busy":
             self._over(run, _busy(answer.holder or replies.Holder()))
         elif answer.state == "error":
-            self._over(run, answer.error or "its job was not started, and it gave no reason")
+            self._over(run, answer.error or "its job was not started, for an unknown reason")
         else:
             self._launched(run, answer)
 
@@ -463,7 +463,7 @@ def _busy(holder: replies.Holder) -> str:
         return f"busy: an unresponsive process{process} holds the host's lock; end it on the host, then resume"
     return (
         f"busy: campaign {holder.campaign} of {holder.owner or '?'} started there at {holder.since or '?'}{process}; "
-        "wait for it, or stop it where it was started"
+        "wait for it, or stop it on the machine that started it"
     )
 
 

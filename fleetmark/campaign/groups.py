@@ -15,7 +15,7 @@ from fleetmark.workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
 
-_LACKS = "refused: the settings that {} has by its own facts do not give this case there"
+_LACKS = "refused: the settings that follow from the facts of {} do not have this case"
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
@@ -105,7 +105,9 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
     for host, resolved in group:  # the lead's launcher addresses the others by these names
         if not _NODE.fullmatch(resolved.context["facts"].hostname):
-            return f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is no host's name"
+            return (
+                f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is not a host's name"
+            )
     for alike in manifest.alike:
         having: dict[str, list[str]] = {}
         for host, resolved in group:

@@ -68,7 +68,7 @@ class Options:
         Turns.parse(self.at_once)
 
     def check_bundle(self) -> None:
-        """Raise FleetmarkError if the bundle given with --bundle is damaged, or is no bundle."""
+        """Raise FleetmarkError if the bundle given with --bundle is damaged, or is not a bundle."""
         if self.bundle:
             check(self.bundle)
 

@@ -1,4 +1,4 @@
-"""Schedules pairs of hosts: rounds of disjoint pairs, so that no host is in two at once, and their steps. Pure."""
+"""Schedule pairs of hosts in rounds of disjoint pairs, so that no host is in two at once. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Round = tuple[tuple[str, str], ...]
 
 
 def rounds(hosts: Sequence[str]) -> list[Round]:
-    """Every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds for an even number, N for an odd one.
+    """Return every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds if N is even, N if it is odd.
 
     Each round's pairs share no host (Kirkman's round-robin tournament).
     """

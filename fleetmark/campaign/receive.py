@@ -1,4 +1,4 @@
-"""Receives the files of finished steps from one host, part by part and within limits, into the archive."""
+"""Receive the files of finished steps from one host into the archive, part by part and within limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 @dataclass(slots=True)
 class _Arriving:
-    """The step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
+    """Hold the step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
 
     step: str
     folder: Path
@@ -63,7 +63,9 @@ class Receiver:
         return len(data)
 
     def end(self, ended: Ended) -> tuple[Path, Result]:
-        """All files of a step have arrived. Returns their folder, for ``Archive.save_step``, and its result."""
+        """Take the end of a step, after all its files have arrived. Return their folder, for ``Archive.save_step``, and
+        the result.
+        """
         now = self._arriving
         if now is None or now.step != ended.step or now.sizes != ended.files:
             raise NoReply(f"step {ended.step} ends without all of its files")
@@ -97,7 +99,7 @@ class Receiver:
 
     def _next_file(self, now: _Arriving, name: str) -> None:
         if not _is_expected(self._steps[now.step], name):
-            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which none of its patterns names")
+            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which matches none of its patterns")
         if name in now.sizes or len(now.sizes) >= _MOST_FILES:
             raise NoReply(f"the files of step {now.step} are out of order, or too many")
         with self._archive.keeping(now.folder):
@@ -107,7 +109,9 @@ class Receiver:
 
 
 def _is_expected(step: Step, name: str) -> bool:
-    """Whether a step may leave a file of that name: the runner's own, or one that the step's patterns name."""
+    """Return whether a step may leave a file with this name: one of the runner's own, or one that the step's patterns
+    match.
+    """
     if name in _RUNNER_FILES:
         return True
     if "/" in name or name.startswith(".") or name == "step.json" or not name.isprintable() or not name.isascii():
@@ -116,7 +120,7 @@ def _is_expected(step: Step, name: str) -> bool:
 
 
 def _unpacked(data: str) -> bytes:
-    """The bytes of a part. Unpacking stops beyond ``MAX_PART`` bytes."""
+    """Return the bytes of a part. Unpacking stops after ``MAX_PART`` bytes."""
     try:
         packed = base64.b64decode(data, validate=True)
         stream = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""Resolves a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
+"""Resolve a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def resolve(
 
 
 def python_of(manifest: Manifest, settings: Mapping[str, Any]) -> str:
-    """The Python with torch that a workload is to run with, as the user names it."""
+    """Return the Python with torch that the user named for a workload."""
     return str(settings.get(manifest.torch, manifest.parameters[manifest.torch].default))
 
 
@@ -88,7 +88,7 @@ def _how_to_name(manifest: Manifest) -> str:
 
 
 def is_present(provides: str, facts: Facts) -> bool:
-    """Whether the host already has what a deployment would give it."""
+    """Return whether the host already has what a deployment would add."""
     return provides in facts.cached or bool(facts.tools.get(provides))
 
 
@@ -103,7 +103,7 @@ def _how_to_get(provides: str, packages: Mapping[str, Sequence[str]], facts: Fac
 def cases_of(
     resolved: Resolved, choice: Choice, case_names: set[str], **more: Any
 ) -> list[tuple[Case, dict[str, Any]]]:
-    """The workload's cases on this host that the suite chose, each with the context of its command.
+    """Return the workload's cases that the suite selects on this host, each with the context of its command.
 
     Adds the names of all its cases to ``case_names``.
     """
@@ -123,7 +123,7 @@ def cases_of(
 
 
 def nodes_of(case: Case, context: Mapping[str, Any]) -> int:
-    """How many hosts run the case together."""
+    """Return how many hosts run the case together."""
     return int(evaluate(case.nodes, context, f"{context['case']}: nodes"))
 
 
@@ -159,7 +159,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
 
 
 def words(parts: Sequence[Any], context: Mapping[str, Any], location: str) -> tuple[str, ...]:
-    """An argument vector. A part that evaluates to nothing is left out; a list becomes several words."""
+    """Return an argument vector. Omit parts that evaluate to nothing; a list becomes several words."""
     values = [evaluate(p, context, location) for p in parts]
     flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
     return tuple(str(word) for word in flat if word is not None and word != "")

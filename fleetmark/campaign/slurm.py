@@ -77,7 +77,9 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
             "campaign"
         )
     if not re.fullmatch(r"[0-9_]+", id_):
-        raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: start a new campaign")
+        raise FleetmarkError(
+            f"the journal names {id_[:80]!r} as the Slurm job, which is not a job: start a new campaign"
+        )
     with contextlib.suppress(OSError):  # if it is gone, there is nothing to collect
         refuse_replaceable(folder)
     return Job(id_, folder, partition)

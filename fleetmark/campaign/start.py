@@ -1,4 +1,4 @@
-"""Starts hosts' jobs where nothing is to be deployed: over the connections that are open already, without Ansible."""
+"""Starts hosts' jobs if nothing is to be deployed: over the connections that are open already, without Ansible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ START_S = 120.0  # in which a host stores its job and begins
 
 
 def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` where none came.
+    """Return the reply of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` if there was
+    none.
 
     A session or a link that is lost meanwhile is opened once more: the agent answers ``running`` to a job that it has
     already.
@@ -25,7 +26,7 @@ def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _over_session(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """{} where there is no session, or none any more."""
+    """{} if there is no session, or none any more."""
     try:
         if run.session and (answer := run.session.start(job, START_S)):
             return answer

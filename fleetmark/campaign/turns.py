@@ -73,7 +73,7 @@ class Turns:
         if self.bounded and exchanges:
             raise FleetmarkError(
                 "--at-once: this suite measures hosts against each other, or together, so all of them work at once; "
-                "leave --at-once out, or measure that with a suite of its own"
+                "leave --at-once out, or measure that with a separate suite"
             )
 
     def _value(self, host: str, label: str) -> str:

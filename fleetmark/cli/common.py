@@ -49,7 +49,7 @@ WorkloadFolders = Annotated[
 
 
 class DocumentFormat(StrEnum):
-    """The format in which a document is printed."""
+    """Name the format of a printed document."""
 
     TABLE = "table"
     JSON = "json"
@@ -124,7 +124,7 @@ def say_what_is_left_out() -> None:
 
 @contextlib.contextmanager
 def interruptible(advice: str) -> Iterator[None]:
-    """On Ctrl-C, print a sentence with ``advice`` and exit with status 3."""
+    """Print a sentence with ``advice`` on Ctrl-C, and exit with status 3."""
     try:
         yield
     except KeyboardInterrupt:

@@ -39,7 +39,7 @@ _RENAMED_OPTIONS = {
 
 
 class Verb(TyperCommand):
-    """A command whose docstring ends with ``Examples: a; b``: its help shows each on a line of its own."""
+    """Show each example of a docstring that ends with ``Examples: a; b`` on its own line of the help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Raise FleetmarkError for an option that has another name now."""

@@ -61,7 +61,7 @@ def results(
 
 
 def _url(root: Path, campaign: str | None) -> str | None:
-    """The store in which the results lie; None for a folder. Nothing of stores is loaded for most folders."""
+    """Return the store that holds the results; None for a folder. For most folders, no code of stores is loaded."""
     if _SCHEME in str(root):
         from fleetmark.record import store
 

@@ -33,7 +33,7 @@ class Quantity:
 def _split(value: object) -> tuple[float, str]:
     """Return a number from YAML or a sheet, and the text after it."""
     if value is None:
-        raise ValueError("is empty: give a number, or leave the key out where it is optional")
+        raise ValueError("is empty: give a number, or leave the key out if it is optional")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
     match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
@@ -150,7 +150,7 @@ def entries(value: object) -> object:
         return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else value
     pairs = [part.rpartition(":") for part in value.split(",") if part.strip()]
     if not all(key.strip() and rest.strip() for key, _, rest in pairs):
-        raise ValueError(f"{_shown(value)} is no list of entries: write them as 100: 11000, 500: 10500")
+        raise ValueError(f"{_shown(value)} is not a list of entries: write them as 100: 11000, 500: 10500")
     if len({key.strip() for key, _, _ in pairs}) < len(pairs):
         raise ValueError(f"{_shown(value)} has an entry twice")
     return {key.strip(): rest.strip() for key, _, rest in pairs}

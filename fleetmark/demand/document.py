@@ -60,7 +60,7 @@ class Site(Part):
 
 
 class Cohort(Part):
-    """Servers in place; with ``arrives``, an order that is placed already, by the period in which it arrives."""
+    """Hold servers in place, or an order that was already placed (with ``arrives``, the period of its arrival)."""
 
     sku: Text
     site: Text
@@ -108,7 +108,7 @@ class Periods(Part):
         return self
 
     def resolved(self) -> tuple[list[str], float]:
-        """The names, and the length of each in years."""
+        """Return the names of the periods, and the length of each in years."""
         if self.names is not None:
             return list(self.names), periods.in_order(self.names, self.length)
         assert self.start is not None and self.count is not None

@@ -20,7 +20,9 @@ _A_YEAR = {"month": 12, "quarter": 4, "half": 2, "year": 1}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Demand by planned period: its median, the standard deviation of its logarithm, and how good that is, in words."""
+    """Hold the demand by planned period: its median, the standard deviation of its logarithm, and its quality
+    in words.
+    """
 
     point: list[float]
     sigma: list[float]
@@ -28,7 +30,9 @@ class Expected:
 
 
 def expected(written: History, workload: str, names: Sequence[str], source: Input, path: Path) -> Expected | None:
-    """The forecast of a workload for the planned periods; faults and None where its history does not give one."""
+    """Return the forecast of a workload for the planned periods. If its history does not allow one, note faults and
+    return None.
+    """
     file = source.folder / written.file
     reader = Folder(file.parent)
     column = written.column or workload
@@ -75,7 +79,7 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
 
 
 def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where, str]]) -> float:
-    """A figure of past use; a fault where it is missing, 0 or no number."""
+    """Return a figure of past use. Note a fault if it is missing, 0 or not a number."""
     place = Where(file, line, column)
     try:
         value = float(text) if text else None
@@ -94,13 +98,15 @@ def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where,
 def _in_order(
     file: str, rows: Sequence[tuple[int, str]], names: Sequence[str], faults: list[tuple[Where, str]]
 ) -> periods.Place | None:
-    """The last period of the history; faults for gaps, and for periods that do not go with those of the plan."""
+    """Return the last period of the history. Note faults for gaps, and for periods that do not fit those of the
+    plan.
+    """
     first, before = periods.place(names[0]), None
     for line, name in rows:
         here, place = periods.place(name), Where(file, line, PERIOD)
         if first is None:
             faults.append(
-                (place, f"the plan begins in {names[0]!r}, which is no period of the calendar: name it as one")
+                (place, f"the plan begins in {names[0]!r}, which is not a period of the calendar: name it as one")
             )
         elif here is None or here.length != first.length:
             faults.append((place, f"{name[:60]!r} is not a {first.length}, as the periods of the plan are"))

@@ -10,8 +10,8 @@ from fleetmark.planner.capacity.queueing import utilisation_for
 
 
 def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:
-    """The slots of a SKU: as given; or, where the demand is in servers of the machine whose slots the objective has,
-    so many that slots times speed gives its worth; else those of the objective.
+    """Return the slots of a SKU as given. If the demand is in servers of the machine that the objective's slots
+    describe, derive them so that slots times speed gives the SKU's worth. Otherwise return the objective's slots.
     """
     assert workload.slo is not None
     if entry.slots is not None:
@@ -22,7 +22,7 @@ def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:
 
 
 def of_objective(slo: Slo, slots: int, speed: float) -> tuple[float, str]:
-    """The utilisation and its reason. Raises FleetmarkError where no useful load keeps the objective."""
+    """Return the utilisation and its reason. Raise FleetmarkError if no useful load keeps the objective."""
     key, target = next(iter(slo.quantiles.items())) if slo.quantiles else ("", slo.mean)
     assert target is not None
     return utilisation_for(

@@ -31,7 +31,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The name as people write it: ``2027-Q1``."""
+        """Return the name as people write it: ``2027-Q1``."""
         a_year = round(1 / LENGTHS[self.length])
         year, part = divmod(self.number, a_year)
         return {
@@ -43,7 +43,7 @@ class Place:
 
 
 def place(name: str) -> Place | None:
-    """The period of a calendar name; None for any other name."""
+    """Return the period with a calendar name; None for other names."""
     for length, pattern in _NAMES.items():
         if match := pattern.fullmatch(name):
             part = int(match[2]) - 1 if length != "year" else 0
@@ -52,7 +52,7 @@ def place(name: str) -> Place | None:
 
 
 def sequence(start: str, count: int, length: str | None = None) -> tuple[list[str], float]:
-    """``count`` names from ``start`` on, and the length of each in years. Raises ValueError for an invalid name."""
+    """``count`` names from ``start`` on, and the length of each in years. Raise ValueError for an invalid name."""
     first = place(start)
     if first is None:
         raise ValueError(f"{start!r} is not a period: {_HOW}")
@@ -62,7 +62,7 @@ def sequence(start: str, count: int, length: str | None = None) -> tuple[list[st
 
 
 def in_order(names: Sequence[str], length: str | None = None) -> float:
-    """The length in years of named periods. Raises ValueError for a name that is out of order or repeated.
+    """Return the length in years of named periods. Raise ValueError if a name is out of order or repeated.
 
     Names that are not in the calendar (``launch``, ``year 2``) need their common ``length``.
     """
@@ -90,7 +90,7 @@ def in_order(names: Sequence[str], length: str | None = None) -> float:
 
 
 def duration(value: object) -> tuple[float, str]:
-    """``2 quarters`` as (2, "quarter"), ``3`` as (3, "period"). Raises ValueError for anything else."""
+    """``2 quarters`` as (2, "quarter"), ``3`` as (3, "period"). Raise ValueError for anything else."""
     advice = "write 2 (periods), 2 quarters, 6 months, 10 weeks or 5 years"
     if isinstance(value, int | float) and not isinstance(value, bool):
         amount, unit = float(value), "period"
@@ -107,7 +107,7 @@ def duration(value: object) -> tuple[float, str]:
 
 
 def in_periods(span: tuple[float, str], years: float, *, up: bool) -> int:
-    """A duration as a number of periods of ``years`` each, rounded ``up`` or down."""
+    """Return a duration as a number of periods of ``years`` each, rounded ``up`` or down."""
     amount, unit = span
     periods = amount if unit == "period" else amount * _YEARS[unit] / years
     return math.ceil(periods - _NEAR) if up else math.floor(periods + _NEAR)

@@ -21,7 +21,7 @@ from fleetmark.demand.places import Input, Path
 
 
 def per_period(value: Any, names: Sequence[str], source: Input, path: Path, needed: bool) -> list[Any]:
-    """One figure for every period, None if it has none; figures that do not fit the periods are faults.
+    """Return one figure per period; None for periods without one. Note a fault if the figures do not fit the periods.
 
     ``value``: one for all, a list in the order of periods, or a mapping by name; with ``needed`` none may be missing.
     """
@@ -43,7 +43,7 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
 def spread(values: Mapping[float, float]) -> tuple[float, float]:
     """Median and sigma of the log-normal distribution with these quantiles (rank to value).
 
-    Raises FleetmarkError if they fall with rank, or if one is 0 and another is not.
+    Raise FleetmarkError if they fall with rank, or if one is 0 and another is not.
     """
     ranked = sorted(values.items())
     for (low, a), (high, b) in itertools.pairwise(ranked):
@@ -117,7 +117,7 @@ def _start(start: Start, unit: str, source: Input, path: Path) -> tuple[float, f
 
 
 def _growth(growth: Growth, source: Input, path: Path) -> tuple[float, float]:
-    """The logarithm of growth a year, and its sigma."""
+    """Return the logarithm of the yearly growth, and its sigma."""
     if growth.value is not None:
         return math.log1p(growth.value), 0.0
     median, sigma = _spread({k: 1 + g for k, g in (growth.quantiles or {}).items()}, source, path)

@@ -135,7 +135,7 @@ def workloads() -> tuple[Column, ...]:
     )
 
 
-RUNS = Rule(message("an answer"), text=True, words=(YES, NO), optional=True, empty=message("anywhere, where all are"))
+RUNS = Rule(message("an answer"), text=True, words=(YES, NO), optional=True, empty=message("anywhere, if all are"))
 
 
 def fleet() -> tuple[Column, ...]:

@@ -15,7 +15,7 @@ class Terms:
         self.doc, self.source = doc, source
 
     def money(self, amount: Quantity, path: Path) -> float:
-        """The amount in the currency of the document; a fault where its currency has no rate."""
+        """Return the amount in the currency of the document. Note a fault if its currency has no rate."""
         if amount.unit in ("", self.doc.currency):
             return amount.value
         if amount.unit not in self.doc.currencies:
@@ -31,7 +31,9 @@ class Terms:
         return tuple(sorted((int(least), self.money(each, (*path, least))) for least, each in breaks.items()))
 
     def slips(self, sku: str) -> tuple[tuple[float, ...], int]:
-        """The probability of each number of periods from 0, and the periods that the plan adds to the lead time."""
+        """Return the probability of each number of periods from 0, and the periods that the plan adds to the
+        lead time.
+        """
         late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}
         if not late:
             return (), 0

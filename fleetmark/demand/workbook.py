@@ -343,7 +343,7 @@ def _whys(cells: Cells) -> dict[tuple[str, float], str]:
 
 def _source(cells: Cells) -> dict[str, str]:
     """Return the provenance of the question behind the workbook."""
-    area = cells.area("question_source", "where the question is from")
+    area = cells.area("question_source", "the source of the question")
     if area is None:
         return {}
     beside = Area(area.sheet, area.row, area.col + 1, area.last_row, area.col + 1)

@@ -201,7 +201,7 @@ def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
 
 
 def _factor(written: str, demanded: str) -> float:
-    """The number of ``demanded`` units in one ``written`` unit."""
+    """Return the number of ``demanded`` units in one ``written`` unit."""
     if written == demanded:
         return 1.0
     a, b = base(written), base(demanded)
@@ -236,7 +236,7 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
             f"({of_class.workload_why}); name the most similar one (benchmark: …), a mix of them (mix: …), or "
             "measure more of that class"
         )
-    hosts = message("{source}, where a workload like its benchmarks lies", source=hosts)
+    hosts = message("{source}, which covers a workload like its benchmarks", source=hosts)
     return capacity.Worth(ratio.value, workload.log_error, workload.df or math.inf, hosts)
 
 

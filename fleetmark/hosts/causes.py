@@ -113,7 +113,7 @@ CAUSES = (
     Cause(
         message("there is no sudo"),
         message("install sudo, or log in as root"),
-        re.compile("there is no sudo there"),
+        re.compile("the host has no sudo"),
         lambda login: _ssh(login, "su -c 'apt-get install -y sudo || dnf install -y sudo'", options=["-t"]),
     ),
     Cause(
@@ -148,7 +148,7 @@ CAUSES = (
     ),
     Cause(
         message("another reason"),
-        message("see where the log-in ends"),
+        message("see where the log-in fails"),
         re.compile(""),
         lambda login: _ssh(login, "true", options=["-v"]),
     ),

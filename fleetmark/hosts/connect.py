@@ -1,4 +1,4 @@
-"""Connects to a host: this machine itself, or over SSH."""
+"""Connect to a host: this machine itself, or another one over SSH."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from fleetmark.hosts.reach import LocalReach, Reach, ReachError
 
 
 def connect(host: Host, timeout_s: float | None = None) -> Reach:
-    """The reach of ``host``. Its connection opens at the first use.
+    """Return the connection to ``host``, which opens at the first use.
 
-    ``timeout_s`` limits connecting, in seconds; without it the user's ConnectTimeout does, or 10 s. Raises ReachError
+    ``timeout_s`` limits connecting, in seconds; without it the user's ConnectTimeout does, or 10 s. Raise ReachError
     for a host that cannot be used.
     """
     if host.unusable:

@@ -1,4 +1,4 @@
-"""How to add the host keys that are not known."""
+"""Build the commands that add unknown host keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def advice(unknown: Sequence[UnknownKey]) -> str:
         comparison = message("{keys} to add: log in to the host once with ssh and compare the fingerprint.", keys=keys)
     else:
         comparison = message("{keys} to add: log in to each host once with ssh and compare the fingerprint.", keys=keys)
-    at_once = message("Or at once, which believes whoever answers now: only where you trust the network between.")
+    at_once = message(
+        "Or add all keys at once. This trusts whoever answers now, so use it only on a network that you trust."
+    )
     return joined([comparison, at_once if scans(unknown) else None], " ")
 
 

@@ -129,7 +129,7 @@ class Channel(ABC):
 
     def _refuse_flood(self) -> None:
         if max(len(self._out), len(self._err)) > MAX_OUTPUT:
-            raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB where Fleetmark asked for little")
+            raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB, but Fleetmark expected little")
 
     def become(self, mark: str, password: str | None) -> None:
         """Answer the sudo that ``_sudo`` started until its command runs. Discard all stderr before that.
@@ -319,7 +319,7 @@ def _sudo_refused(stderr: str) -> str:
     if any("password is required" in w for w in words):
         return "sudo needs a password; set ansible_become_password, or allow sudo without one there"
     if any("not found" in w for w in words):
-        return "there is no sudo there; log in as root, or install it"
+        return "the host has no sudo; log in as root, or install it"
     return f"sudo refuses: {words[-1].removeprefix('sudo: ')}" if words else "sudo ended without a message"
 
 

@@ -1,1 +1,1 @@
-"""What was measured: campaigns, imports and references on disk, read, chosen from and brought together."""
+"""Read and combine what was measured: campaigns, imports and references on disk."""

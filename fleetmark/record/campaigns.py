@@ -1,4 +1,4 @@
-"""The campaigns under a results root, and which of them a user means."""
+"""List the campaigns under a results root, and find the one that a user means."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ID = re.compile(r"\d{8}T\d{6}-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """One campaign in the list of campaigns. ``statuses``: status to its number of outcomes; ``finished``: nothing is
-    owed; ``damaged``: why it cannot be read, and the other fields then hold what could be.
+    """Summarise one campaign. ``statuses``: status to its number of outcomes; ``finished``: nothing is owed;
+    ``damaged``: why it cannot be read, in which case the other fields have what could be.
     """
 
     campaign: str
@@ -39,7 +39,7 @@ class Summary:
 
 
 def campaigns(root: Path) -> list[Archive]:
-    """The campaigns under a results root, oldest first, damaged ones among them. Links are passed over."""
+    """Return the campaigns under a results root, oldest first, including damaged ones. Links are skipped."""
     try:
         folders = sorted(root.iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -56,7 +56,7 @@ def campaigns_inside(archive: Archive, folder: str) -> list[Archive]:
 
 
 def is_campaign(folder: Path) -> bool:
-    """Whether a folder holds a campaign, damaged or not."""
+    """Return whether a folder contains a campaign, damaged or not."""
     try:
         with os.scandir(folder) as files:
             return any(file.name in ("campaign.json", "journal.jsonl") for file in files)
@@ -84,12 +84,14 @@ def find(root: Path, name: str) -> Archive:
         return Archive.open(matching[0].path)
     if not matching:
         hint = f"the latest is {archives[-1].id}" if archives else f"there is none under {root}"
-        raise FleetmarkError(f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results says where")
+        raise FleetmarkError(
+            f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results names another folder"
+        )
     raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
 
 
 def summarise(archive: Archive) -> Summary:
-    """What campaign.json and the journal say, as far as they can be read."""
+    """Return the contents of campaign.json and of the journal, as far as they can be read."""
     fields: dict[str, Any] = {}
     try:
         document = archive.campaign()
@@ -121,6 +123,6 @@ def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
 
 
 def container_of(archive: Archive, workload: str) -> dict[str, str]:
-    """What a suite says of the image that the campaign ran a workload in; nothing where it ran on the hosts."""
+    """Return the image in which the campaign ran a workload; empty if it ran on the hosts."""
     choice = ((archive.campaign().get("suite_as_read") or {}).get("workloads") or {}).get(workload) or {}
     return {"in_container": choice["in_container"]} if choice.get("in_container") else {}

@@ -1,4 +1,4 @@
-"""Commands to type next that name the record they work on, so that they hold wherever they are pasted."""
+"""Build commands to type next that name their results, so that they work wherever they are pasted."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from fleetmark.record import store
 
 
 def command(root: Path, *words: str) -> list[str]:
-    """The words of the command ``fleetmark WORDS`` on the record under ``root``; of a copy of a store, on the store."""
+    """Return the words of ``fleetmark WORDS`` for the results under ``root``. For a copy of a store, the command names
+    the store.
+    """
     return command_for(store.name_of(root), *words)
 
 
 def command_for(root: str, *words: str) -> list[str]:
-    """The same for a ``root`` as ``--results`` names it. Pure."""
+    """Return the same for a ``root`` in the form of ``--results``. Pure."""
     return ["fleetmark", *words, "--results", root]

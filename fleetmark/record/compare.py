@@ -263,9 +263,11 @@ def _check(q: Question) -> None:
     if q.panel and q.mix is not None:
         raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
     if q.reference is not None and (q.paired or q.per != "server"):
-        raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
+        raise FleetmarkError(
+            "--reference needs whole servers and no --paired, because a pinned figure supports neither"
+        )
     if (q.best or q.host_label not in (None, "host")) and (q.paired or q.per != "server"):
-        raise FleetmarkError("--best and --by go with whole servers and without --paired: they merge several hosts")
+        raise FleetmarkError("--best and --by need whole servers and no --paired, because they merge several hosts")
 
 
 def _host_label(q: Question, chosen: Sequence[Machine]) -> str:
@@ -351,7 +353,7 @@ def _mix(text: str) -> dict[str, float]:
         try:
             shares[str(name)] = float(share)
         except (TypeError, ValueError):
-            raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk-iops=0.4") from None
+            raise FleetmarkError(f"--mix {text}: {share!r} is not a share; write cpu-int=0.6,disk-iops=0.4") from None
         if not name:
             raise FleetmarkError(f"--mix {text}: {share} has no name; write cpu-int=0.6,disk-iops=0.4")
     return shares

@@ -1,4 +1,4 @@
-"""A campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
+"""Define a campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = ("host", "workload", "case", "repeat", "subject")  # identifies a run
 
 
 def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The run that an event or a step belongs to."""
+    """Return the run that an event or a step belongs to."""
     return tuple(run[name] for name in KEY)
 
 
@@ -56,7 +56,7 @@ class StoredStepFile(RootModel[StoredStep]):
 
 
 class IdentityPart(BaseModel, defer_build=True):
-    """Only what says of which kind a host is, of facts/HOST.json."""
+    """Hold the part of facts/HOST.json that identifies the kind of a host."""
 
     facts: Identity
 
@@ -120,7 +120,7 @@ class _Ended(BaseModel, defer_build=True):
 
 
 class _OfSetting(BaseModel, defer_build=True):
-    """What a trial left set on a host, or what was put back there."""
+    """Report what a trial left set on a host, or what was restored there."""
 
     host: str
     description: str = Field(alias="what")
@@ -140,13 +140,13 @@ _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
 
 
 def event_of(line: bytes) -> dict[str, Any]:
-    """A line of the journal. Raises ValueError for one that is no event."""
+    """Return a line of the journal as an event. Raise ValueError if it is not an event."""
     try:
         event = decode_json(line)
     except ValueError as error:
         raise ValueError("not JSON") from error
     if not isinstance(event, dict) or not isinstance(event.get("e"), str):
-        raise ValueError(f"{str(event)[:80]!r} is no event")
+        raise ValueError(f"{str(event)[:80]!r} is not an event")
     if model := _EVENTS.get(event["e"]):
         try:
             model.model_validate(event)
@@ -156,7 +156,7 @@ def event_of(line: bytes) -> dict[str, Any]:
 
 
 def fault(error: Exception) -> str:
-    """An error as one line."""
+    """Return an error on one line."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, ValidationError):

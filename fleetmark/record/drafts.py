@@ -1,4 +1,4 @@
-"""Campaigns under construction: hidden folders until one rename, removed when their controller is dead."""
+"""Build campaigns in hidden folders until a single rename, and remove those whose controller has died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark import``: published tables and tidy files, stored beside the campaigns and compared like them.
+"""Import published tables and tidy files, store them beside the campaigns, and compare them in the same way.
 
 imports/ID/import.json           source of the rows, what was left out and why, machines and their labels
 imports/ID/measurements.parquet  as a campaign's
@@ -97,11 +97,11 @@ class Import:
 
     @property
     def campaign(self) -> str:
-        """Its name as a campaign in selectors."""
+        """Return the import's name as a campaign in selectors."""
         return f"{FOLDER}/{self.path.name}"
 
     def labels(self) -> dict[str, int]:
-        """Every label of its machines, with the number of its values."""
+        """Return every label of the machines, with the number of its values."""
         values: dict[str, set[str]] = {}
         for labels in self.metadata["machines"].values():
             for name, value in labels.items():
@@ -120,7 +120,7 @@ def files(
     """Import every file; those imported, and a sentence for each that failed. ``machine``: what the machine of each
     file is called; ``labels`` (``NAME=VALUE``) are given to all machines.
 
-    Raises FleetmarkError for an unknown kind, what is no label, and where a single file is given and fails.
+    Raise FleetmarkError for an unknown kind, what is no label, and where a single file is given and fails.
     """
     if kind not in _KINDS:
         raise FleetmarkError(f"import {kind}{suggest(kind, list(_KINDS))}: there are {', '.join(_KINDS)}")
@@ -200,7 +200,7 @@ def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Tab
 
 
 def _stem(name: str, kind: str) -> str:
-    """A file's name as part of an ID, without the characters that mean something in a selector."""
+    """Return a file's name as part of an ID, without characters that have a meaning in selectors."""
     stem = name.removesuffix(".gz").rpartition(".")[0] or name
     return re.sub(r"[^A-Za-z0-9_.]+", "-", stem).strip("-").removeprefix(f"{kind}-")[:60] or "file"
 
@@ -228,18 +228,18 @@ def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[s
 
 
 def tables(root: Path) -> list[Path]:
-    """The import.json of every table imported under ``root``."""
+    """Return the import.json of every table imported under ``root``."""
     return sorted((root / FOLDER).glob("*/import.json"))
 
 
 def machines(file: Path) -> list[Machine]:
-    """The machines of an imported table, by its import.json. Raises FleetmarkError where that is damaged."""
+    """Return the machines of an imported table, from its import.json. Raise FleetmarkError if that is damaged."""
     name = f"{FOLDER}/{file.parent.name}"
     return [Machine(name, host, labels, _no_facts) for host, labels in _about(file)["machines"].items()]
 
 
 def is_imported(machine: Machine) -> bool:
-    """Whether a machine is of an imported table rather than of a campaign."""
+    """Return whether a machine comes from an imported table, not from a campaign."""
     return machine.campaign.startswith(f"{FOLDER}/")
 
 

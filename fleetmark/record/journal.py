@@ -1,4 +1,4 @@
-"""A campaign's journal as tables: how every run ended, and the other events. Arrow reads a large one."""
+"""Read a campaign's journal as tables: how every run ended, and the other events. Arrow reads large ones."""
 
 from __future__ import annotations
 
@@ -38,21 +38,25 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """The last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the time of
-    the last event (ISO 8601; empty where there is none). Names, status and reason are categories.
+    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the
+    time of the last event (ISO 8601; empty if there is none). Names, status and reason are categories.
 
-    Raises FleetmarkError where the journal is damaged.
+    Raise FleetmarkError if the journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
     file = archive.path / "journal.jsonl"
     try:
         datetime.fromisoformat(moment or "2000-01-01")
     except (TypeError, ValueError) as error:
-        raise FleetmarkError(f"{file}: ends at {moment!r}, which is no moment: it was edited or damaged") from error
+        raise FleetmarkError(
+            f"{file}: ends at {moment!r}, which is not a time; the file was edited or damaged"
+        ) from error
     if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
-        raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
+        raise FleetmarkError(f"{file}: an outcome does not name its run; the file was edited or damaged")
     if unknown := set(frame["status"].unique()) - set(Status):
-        raise FleetmarkError(f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; it was edited or damaged")
+        raise FleetmarkError(
+            f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; the file was edited or damaged"
+        )
     joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
     if joined:  # hosts that were lost entirely are back
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
@@ -81,7 +85,7 @@ def _at_once(archive: Archive) -> _Read | None:
 
 
 def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
-    """The outcomes of a block of lines, its other events, and the time of the last."""
+    """Return the outcomes of a block of lines, its other events, and the time of the last."""
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     table = pj.read_json(pa.BufferReader(raw), parse_options=options)
     lines = raw.splitlines()
@@ -97,7 +101,7 @@ def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
 
 
 def _notes(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
-    """The notes of each run; those without share one empty tuple."""
+    """Return the notes of each run. Runs without notes share one empty tuple."""
     notes = np.empty(len(column), dtype=object)
     notes.fill(())
     some = np.flatnonzero(pc.greater(pc.fill_null(pc.list_value_length(column), 0), 0).to_numpy())
@@ -107,7 +111,7 @@ def _notes(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
 
 
 def _frame(parts: list[pa.Table], notes: list[npt.NDArray[np.object_]]) -> pd.DataFrame:
-    """The outcomes of ``parts`` below one another, column by column; categories are in the order of the alphabet."""
+    """Concatenate the outcomes of ``parts``, column by column. Categories are in alphabetical order."""
     columns: dict[str, Any] = {}
     for name in _COLUMNS[:-1]:
         column = pa.chunked_array([chunk for part in parts for chunk in part.column(name).chunks], _TYPES.get(name))
@@ -131,7 +135,9 @@ def _one_by_one(archive: Archive) -> _Read:
     moment = ""
     for event in archive.journal():
         if not isinstance(event.get("t"), str):
-            raise FleetmarkError(f"{archive.path / 'journal.jsonl'}: {event!r} is no event: it was edited or damaged")
+            raise FleetmarkError(
+                f"{archive.path / 'journal.jsonl'}: {event!r} is not an event; the file was edited or damaged"
+            )
         (outcomes if event["e"] == "outcome" else others).append(event)
         moment = event["t"]
     frame = _coded(pd.DataFrame(outcomes, columns=_COLUMNS))

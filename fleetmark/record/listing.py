@@ -1,4 +1,4 @@
-"""The list of a results root's campaigns, from an index of what was read before: ten thousand in a second or two.
+"""List the campaigns of a results root from an index of earlier reads: ten thousand in a second or two.
 
 ``.campaigns.jsonl`` under the root has a line per campaign and state of its files (sizes, times); the last line of a
 campaign counts. Anyone may remove it. A campaign whose files differ is read again, and so is a damaged one, always.
@@ -59,7 +59,7 @@ def _names(root: Path) -> list[str]:
 
 
 def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
-    """The summary of a campaign whose files are as they were when it was read."""
+    """Return the summary of a campaign if its files have not changed since it was read."""
     try:
         if entry is None or entry["stamp"] != _stamp(path, entry["files"]):
             return None
@@ -69,7 +69,7 @@ def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
 
 
 def _lines(summary: Summary) -> list[str]:
-    """The index's line of a campaign; none of a damaged one."""
+    """Return the index line of a campaign; none if it is damaged."""
     if summary.damaged:
         return []
     hosts = Archive(summary.path).campaign().get("jobs", {})
@@ -80,7 +80,7 @@ def _lines(summary: Summary) -> list[str]:
 
 
 def _stamp(folder: Path, files: Sequence[str]) -> str:
-    """The sizes and times of ``files`` as a hash."""
+    """Return the sizes and times of ``files`` as a hash."""
     states = []
     for name in files:
         try:

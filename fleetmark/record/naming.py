@@ -1,4 +1,4 @@
-"""What the sides of a comparison are called: the values that tell them apart, rather than their selectors.
+"""Name the sides of a comparison by the values that distinguish them, instead of by their selectors.
 
 ``accelerator=NVIDIA H200-SXM-141GB,gpus=8`` is ``H200-SXM-141GB x8``, and ``gen=genoa`` is ``genoa``. Names that two
 sides would share become longer, up to the selector itself.
@@ -28,7 +28,9 @@ _PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """``short``: selector to name. ``selectors``: name to selector. ``notes``: what names leave out, in sentences."""
+    """Hold the names of sides. ``short``: selector to name. ``selectors``: name to selector. ``notes``:
+    sentences on what names leave out.
+    """
 
     short: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
@@ -46,10 +48,10 @@ class _Side:
 
 
 def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), taken: Sequence[str] = ()) -> Names:
-    """A name for each selector of ``chosen``, which has its machines.
+    """Return a name for each selector in ``chosen``, which maps selectors to machines.
 
     ``wished``: the user's names, in the order of ``chosen``; an empty one is for Fleetmark to choose. ``taken``: names
-    that stand already (a pinned reference's). Raises FleetmarkError for too many names, and for one that stands twice.
+    that stand already (a pinned reference's). Raise FleetmarkError for too many names, and for one that stands twice.
     """
     _check(wished, len(chosen), taken)
     terms = {selector: parse(selector) for selector in chosen}
@@ -88,7 +90,7 @@ def _check(wished: Sequence[str], sides: int, taken: Sequence[str]) -> None:
 
 
 def _kind(side: _Side) -> str:
-    """What kind of machines the side has, and how many processors or accelerators each has."""
+    """Return the kind of the side's machines, with the number of CPUs or accelerators of each."""
     equal_terms = [t for t in side.distinguishing if t.operator == "="]
     every = [t for t in side.terms if t.operator == "="]
     counts = {_COUNTS[t.key]: t.value for t in every if t.key in _COUNTS and t.value.isdecimal()}
@@ -103,7 +105,7 @@ def _kind(side: _Side) -> str:
 
 
 def _values(side: _Side) -> str:
-    """The kind, and the values of all other conditions that the other sides lack."""
+    """Return the kind, and the values of the other conditions that the other sides lack."""
     kind = _kind(side)
     rest = [t for t in side.distinguishing or side.terms if t.key not in _COUNTS and not (kind and t.key in _KIND)]
     return ", ".join(filter(None, [kind, *(_term(side, t) for t in rest)]))
@@ -124,7 +126,9 @@ def _term(side: _Side, term: Term) -> str:
 
 
 def _value(side: _Side, term: Term) -> str:
-    """The value of a condition; of a pattern the one value that all machines have there, or the pattern's own words."""
+    """Return the value of a condition. For a pattern, return the one value that all machines share, else the pattern
+    itself.
+    """
     if not re.search(r"[*?\[]", term.value):
         return term.value
     labels = {m.labels[term.key] for m in side.machines if term.key in m.labels}
@@ -146,7 +150,7 @@ def _written(terms: Sequence[Term]) -> str:
 
 
 def _notes(sides: Sequence[_Side], short: Mapping[str, str], shared: Sequence[Term]) -> list[Message]:
-    """The conditions that names do not show: those of all sides once, then each side's own."""
+    """Return the conditions that names do not show: shared ones once, then those of each side."""
     notes = [message("all sides: {terms}", terms=_written(shared))] if shared else []
     for side in sides:
         if short[side.selector] != side.selector and len(side.distinguishing) > 1:

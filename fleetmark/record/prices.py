@@ -1,4 +1,4 @@
-"""Prices that a comparison is given on the command line, for sides whose hosts have none, or others, on record."""
+"""Apply prices from the command line to the sides of a comparison, in place of recorded prices."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LABELS = ("price", "currency", "price_date", "term")
 def priced(
     chosen: Mapping[str, Sequence[Machine]], prices: Sequence[str], selectors: Mapping[str, str]
 ) -> dict[str, Sequence[Machine]]:
-    """Each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them; a NAME is a side's title
-    or its selector (``selectors``: by title). Raises FleetmarkError for what is no price, or of no side.
+    """Return each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them. NAME is a side's
+    title or its selector (``selectors``: by title). Raise FleetmarkError if a text is not a price or names no side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in prices:

@@ -1,4 +1,4 @@
-"""``fleetmark profile``: what a workload is short of, fitted from machines on record; saved by name for ``plan``.
+"""Fit what limits a workload from machines on record, and save profiles by name for ``plan``.
 
 ``profiles/NAME.VERSION.json`` under the results root. A new version never touches an old one.
 """
@@ -46,7 +46,8 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """A profile and its inputs. ``unit``: of the target's throughput, runs per second where the target is a time.
+    """Hold a profile and its inputs. ``unit``: that of the target's throughput, runs per second if the target
+    is a time.
 
     ``records``: (campaign, host) of the machines; ``left_out``: machine to why it was not used. ``name`` and
     ``version`` once it is saved.
@@ -68,7 +69,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     """Fit ``target`` (a pattern over workload/case/metric that one benchmark has) to ``resources`` (``name=pattern``)
     over the machines that ``select`` chooses, all on record where None.
 
-    Raises FleetmarkError for a pattern that matches nothing or too much, and where the record is too small for a fit.
+    Raise FleetmarkError for a pattern that matches nothing or too much, and where the record is too small for a fit.
     """
     patterns = _patterns(resources)
     every = machines(root)
@@ -122,9 +123,7 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
                 f"--resource {text}: write it as name=workload/case/metric, such as mem=stream/*/triad"
             )
         if name.strip() in patterns:
-            raise FleetmarkError(
-                f"--resource {name.strip()} is given twice; one pattern may stand for several benchmarks"
-            )
+            raise FleetmarkError(f"--resource {name.strip()} is given twice; one pattern may match several benchmarks")
         patterns[name.strip()] = pattern.strip()
     if not patterns:
         raise FleetmarkError("profile needs resources: --resource mem=stream/*/triad, one for each")
@@ -179,7 +178,7 @@ def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dic
 
 
 def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> dict[str, dict[str, float]]:
-    """The rates of the machines that ``selector`` chooses. Raises FleetmarkError where none has them all."""
+    """Return the rates of the machines that match ``selector``. Raise FleetmarkError if no machine has all of them."""
     chosen = choose(machines(root), selector)
     side = side_of(root, selector, chosen, only=[r.pattern for r in resources.values()], names=_names(chosen))
     rates, lacking = _rates(side, resources)
@@ -190,7 +189,7 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
 
 
 def save(root: Path, name: str, profiled: Profiled) -> Profiled:
-    """Save it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
+    """Save it under ``name``, as its next version. Raise FleetmarkError for a bad name."""
     p = profiled.profile
     content = {
         "target": profiled.target,
@@ -226,7 +225,7 @@ def _text(value: float) -> float | str:
 
 
 def load(root: Path, name: str) -> Profiled:
-    """The profile ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+    """Return the profile ``name`` (its latest version) or ``name@2``. Raise FleetmarkError if it does not exist."""
     return SHELF.read(SHELF.find(root, name), _profiled)
 
 
@@ -265,7 +264,7 @@ def _profiled(doc: Mapping[str, Any]) -> Profiled:
 
 
 def upgrades(texts: Sequence[str]) -> list[Upgrade]:
-    """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raises FleetmarkError for other text."""
+    """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raise FleetmarkError for other text."""
     parsed = []
     for text in texts:
         factors, separator, money = text.partition("@")
@@ -281,7 +280,7 @@ def upgrades(texts: Sequence[str]) -> list[Upgrade]:
 
 
 def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
-    """The gains of upgrades of the mean machine. Raises FleetmarkError where the profile makes no attribution."""
+    """Return the gains of upgrading the mean machine. Raise FleetmarkError if the profile has no attribution."""
     if offered and profiled.profile.refused:
         raise FleetmarkError(
             f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
@@ -303,10 +302,10 @@ class MachinePrediction:
 
 
 def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None = None) -> MachinePrediction:
-    """A prediction for one of the machines that ``selector`` chooses, from their measured rates; relative to one of
-    ``baseline`` where given.
+    """Return a prediction for a typical machine that matches ``selector``, from the measured rates; relative to one of
+    ``baseline`` if given.
 
-    Its standard error joins the profile's and that of the machines' means. Raises FleetmarkError where no machine has
+    Its standard error joins the profile's and that of the machines' means. Raise FleetmarkError if no machine has
     the rates.
     """
     p, measured = profiled.profile, rates_of(root, selector, profiled.resources)
@@ -342,7 +341,9 @@ class _Spread:
 
 
 def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[str, float], _Spread]:
-    """The geometric mean of machines' rates, and the standard error of its prediction, from how they differ."""
+    """Return the geometric mean of the machines' rates, and the standard error of its prediction, from the differences
+    between machines.
+    """
     logs = pd.DataFrame(rates).T.map(math.log)
     outputs = [math.log(bottleneck.predicted(p, r).value) for r in rates.values()]
     se = float(np.std(outputs, ddof=1)) / math.sqrt(len(outputs)) if len(outputs) > 1 else 0.0
@@ -350,10 +351,10 @@ def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[st
 
 
 def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> Worth:
-    """The worth of one of the machines that ``selector`` chooses, by the saved profile ``name`` (``name@2``): in the
-    target's unit (``load(root, name).unit``), or in machines of ``baseline`` where given.
+    """Return the worth of a typical machine that matches ``selector``, by the saved profile ``name`` (``name@2``): in
+    the target's unit (``load(root, name).unit``), or in machines of ``baseline`` if given.
 
-    Raises FleetmarkError where there is no such profile, or it makes no prediction.
+    Raise FleetmarkError if there is no such profile, or it makes no prediction.
     """
     profiled = load(root, name)
     prediction = predict(root, profiled, selector, baseline)

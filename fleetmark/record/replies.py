@@ -1,4 +1,4 @@
-"""The agent's replies as typed documents, checked on arrival and again when read from an archive.
+"""Define the agent's replies as typed documents, checked on arrival and again when read from an archive.
 
 Nothing that a host sends is used before it has passed one of these models. ``NoReply`` says what is wrong with a
 reply that does not pass, and quotes at most a few characters of it.
@@ -46,7 +46,7 @@ class Extremes(_Reply):
 
 
 class Accelerator(_Reply):
-    """One device over a step. ``slowed``: reason to the share of samples in which it held the clock down; ``errors``:
+    """Describe one device during a step. ``slowed``: throttling reason to its share of samples; ``errors``:
     kind to the driver's counts of memory errors at the first and the last sample.
     """
 
@@ -89,7 +89,7 @@ class Tried(_Reply):
 
 
 class Result(_Reply):
-    """``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
+    """Hold ``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
 
     ended: Literal["exit", "timeout", "flood", "stopped", "cancelled", "lost", "error", "dropped"]
     started: Moment
@@ -120,7 +120,7 @@ class Begins(_Reply):
 
 
 class Ready(_Reply):
-    """The server of a step listens, or a host is held free."""
+    """Report that the server of a step listens, or that a host is kept free."""
 
     e: Literal["ready"]
     step: StepId
@@ -151,7 +151,9 @@ class Finished(_Reply):
 
 
 class Over(_Reply):
-    """Nothing runs on the host now. ``remaining``: steps without a result; None where the job's folder is gone."""
+    """Report that nothing runs on the host now. ``remaining``: steps without a result; None if the job's folder
+    is gone.
+    """
 
     e: Literal["over"]
     remaining: Annotated[int, Field(ge=0, le=10**9)] | None
@@ -191,7 +193,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read(model: type[_Model], raw: bytes | str) -> _Model:
-    """``raw`` (JSON) as ``model``. Raises NoReply, saying which field is wrong and how."""
+    """``raw`` (JSON) as ``model``. Raise NoReply, saying which field is wrong and how."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -199,7 +201,7 @@ def read(model: type[_Model], raw: bytes | str) -> _Model:
 
 
 def read_event(line: bytes) -> Event:
-    """One line of ``follow.py``. Raises NoReply."""
+    """Return the event in one line of ``follow.py``. Raise NoReply."""
     try:
         return _EVENT.validate_json(line)
     except ValidationError as error:
@@ -207,7 +209,7 @@ def read_event(line: bytes) -> Event:
 
 
 def read_launch(answer: object) -> Launch:
-    """The result of the action plugin ``fleetmark_job``, as Ansible hands it over. Raises NoReply."""
+    """Return the result of the action plugin ``fleetmark_job``, as Ansible passes it on. Raise NoReply."""
     try:
         return Launch.model_validate(answer)
     except ValidationError as error:

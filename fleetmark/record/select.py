@@ -23,7 +23,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">": lambda a, b: a > b,
     "<": lambda a, b: a < b,
 }
-_SHOWN = 8  # values named where nothing matches
+_SHOWN = 8  # values named if nothing matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def parse(text: str) -> tuple[Term, ...]:
             )
         term = Term(match[1], match[2], match[3])
         if term.operator in _COMPARE and _number(term.value) is None:
-            raise FleetmarkError(f"selector {text!r}: {term.value!r} is no number to compare {term.key} with")
+            raise FleetmarkError(f"selector {text!r}: {term.value!r} is not a number to compare {term.key} with")
         terms.append(term)
     return tuple(terms)
 

@@ -1,4 +1,4 @@
-"""A cache of what was read from a campaign's raw files, on disk beside them while the campaign runs.
+"""Cache on disk what was read from a campaign's raw files while the campaign runs.
 
 ``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the rest, a key, a document. The key is made of the
 folder, the state of its files and what read them, so that a document is only found again where all of these are the
@@ -45,7 +45,7 @@ class Spool:
         return hashlib.sha256(json.dumps(identity).encode()).hexdigest().encode()
 
     def get(self, key: bytes | None) -> Any:
-        """The document of ``key``; None where there is none, or it is damaged."""
+        """Return the document of ``key``; None if it is missing or damaged."""
         if self._file is None or key not in self._places:
             return None
         offset, length = self._places[key]
@@ -56,7 +56,7 @@ class Spool:
         return None
 
     def put(self, key: bytes | None, document: Any) -> None:
-        """Store ``document``, where there is room for it."""
+        """Store ``document``, if there is room for it."""
         if self._file is None or key is None:
             return
         rest = key + b" " + json.dumps(document).encode()

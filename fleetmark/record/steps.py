@@ -1,4 +1,4 @@
-"""The parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
+"""Define the parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The step's name for people."""
+        """Return the step's name as people read it."""
         return f"{self.workload} {self.case} repeat {self.repeat}"
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields by name, for JSON. ``dataclasses.asdict`` would copy them all, at ten times the cost."""
+        """Return the fields by name, for JSON. ``dataclasses.asdict`` would copy them all, at ten times the cost."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
-        """A step from ``jobs/HOST.json`` or ``step.json``; other keys are ignored."""
+        """Return a step from ``jobs/HOST.json`` or ``step.json``. Other keys are ignored."""
         values = {name: doc[name] for name in Step.__dataclass_fields__ if name in doc}
         lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
         return cls(**{**values, **lists})
@@ -77,8 +77,8 @@ def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A setting that one host tries while it measures. ``rule``: whose setting; ``items``: what is set, as
-    ``Setting.as_json`` of the planner has it; ``sides``: by repeat, whether it is set.
+    """Hold a setting that one host tries while it measures. ``rule``: the rule that suggests it; ``items``:
+    what is set, as in ``Setting.as_json`` of the planner; ``sides``: by repeat, whether it is set.
     """
 
     host: str
@@ -87,7 +87,7 @@ class Trial:
     sides: Sequence[bool]
 
     def as_job(self) -> dict[str, Any]:
-        """The part of the host's job."""
+        """Return the step's part of the host's job."""
         return {"items": [dict(item) for item in self.items], "sides": list(self.sides)}
 
 
@@ -103,7 +103,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """How a workload's tool gets to a host, as the playbook expects it; done where ``provides`` is absent."""
+    """Hold how a workload's tool gets to a host, as the playbook expects it; skipped if ``provides`` is absent."""
 
     workload: str
     provides: str

@@ -24,7 +24,7 @@ from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from fleetmark.record.values import REJECTED, Source, Values, source
 
 SHOWN = 6  # maximum number of unstable cases, and of metrics with rejected values, to list
-_NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
+_NO_FACTS = message("the campaign has neither its facts nor the reason why they are missing")
 
 
 def load_results(

@@ -34,7 +34,7 @@ def confirm(archive: Archive, diagnosis: Diagnosis, connection: Where, console: 
     """Measure again what suspects are slow in; the campaign lies inside the one that it confirms. One that was
     interrupted goes on. Returns whether the user interrupted it.
 
-    Raises FleetmarkError where no sound host is left to be measured beside suspects.
+    Raises FleetmarkError if no sound host is left to be measured beside suspects.
     """
     archive.pin()  # the settings that are run are those of the campaign.json that is checked here
     before = unfinished(archive)

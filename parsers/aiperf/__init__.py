@@ -1,4 +1,4 @@
-"""aiperf's ``profile_export_aiperf.json`` (and genai-perf's, its forerunner) to measurements.
+"""Parse aiperf's ``profile_export_aiperf.json``, and that of its predecessor genai-perf.
 
 Case: ``c8``, ``r2`` or ``all``, by its settings (of the measured phase, from schema 1.1 on). Its
 ``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, our ``tpot``; ``inter_chunk_latency`` is
@@ -34,7 +34,7 @@ _COUNTS = {"input_sequence_length": "prompt_tokens", "output_sequence_length": "
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The profile in ``raw``. Raises ParseError where there is none."""
+    """Return the profile in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     doc = next((d.value for d in scan.documents if dig(d.value, "request_latency", "unit")), None)
@@ -87,7 +87,7 @@ def _model(doc: Mapping[str, Any]) -> object:
 
 
 def _incomplete(doc: Mapping[str, Any]) -> str | None:
-    """Why the run did not come to its end; None where it did."""
+    """Return why the run did not come to its end; None if it did."""
     if doc.get("was_cancelled") is True:
         return "the run was cancelled"
     if doc.get("is_complete") is not False:

@@ -1,4 +1,4 @@
-"""Processors, caches and NUMA nodes: from lscpu and numactl where they answer, sysfs and /proc/cpuinfo where not."""
+"""Read CPUs, caches and NUMA nodes: from lscpu and numactl if they answer, else from sysfs and /proc/cpuinfo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NODE = "/sys/devices/system/node/"
 
 
 def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
-    """The host's processors. ``firmware_model``: what SMBIOS calls them, for where nothing else has a name."""
+    """Return the host's CPUs. ``firmware_model``: their name in SMBIOS, used if nothing else names them."""
     lscpu_facts = raw.parsed("lscpu", lscpu.parse) or {}
     stanza = _stanza(raw)
     online = id_list(raw.file(_CPU + "online")) or lscpu_facts.get("online")
@@ -45,7 +45,7 @@ def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
 
 
 def _stanza(raw: Raw) -> dict[str, str]:
-    """The first processor's entry in /proc/cpuinfo."""
+    """Return the first processor's entry in /proc/cpuinfo."""
     lines = (raw.file("/proc/cpuinfo") or "").splitlines()
     return {key.strip(): value.strip() for key, colon, value in (line.partition(":") for line in lines) if colon}
 
@@ -58,12 +58,12 @@ def _note_limits(raw: Raw, online: int, offline: int) -> None:
     allowed = integer(raw.doc.get("affinity"))
     if allowed is not None and 0 < allowed < online:
         raw.notes.append(
-            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); measure outside it for the whole."
+            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to measure it all."
         )
     quota, period = _quota(raw)
     if quota and period and quota < period * (online or 1):
         raw.notes.append(
-            f"A cgroup limits this host to {quota / period:g} CPUs of time; measure outside it for the whole."
+            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside it to measure it all."
         )
 
 
@@ -81,7 +81,7 @@ def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
     counted = [row for row in rows if row.get("instances")]
     if not counted:
         raw.notes.append(
-            "Cache sizes are unknown: neither lscpu nor sysfs tells how many there are; state them by hand."
+            "Cache sizes are unknown: neither lscpu nor sysfs reports how many there are; set them by hand."
         )
     fields = ("level", "type", "size", "instances")
     caches = (raw.fact(Cache, "A cache", {key: row[key] for key in fields}) for row in counted)
@@ -103,7 +103,7 @@ def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
 
 
 def numa(raw: Raw) -> tuple[NumaNode, ...]:
-    """The NUMA nodes, in order of number; none where the host has no notion of them."""
+    """Return the NUMA nodes by number; empty if the host reports none."""
     try:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
     except ParseError:  # absent, or built without NUMA: sysfs says the same
@@ -118,7 +118,7 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
 
 
 def _pages(raw: Raw, node: Any) -> dict[str, int]:
-    """Where the pages of a node went since boot, as its numastat counts them."""
+    """Return the page counters of a node since boot (numastat)."""
     lines = dict(re.findall(r"(?m)^(\w+) (\d{1,18})$", raw.file(f"{_NODE}node{node}/numastat") or ""))
     if not {"local_node", "other_node"} <= lines.keys():
         return {}

@@ -1,4 +1,4 @@
-"""Memory slots, disks, PCIe links and GPUs of a host, each from the source that knows it best."""
+"""Read memory slots, disks, PCIe links and GPUs of a host, each from its most reliable source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetmark.parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
 from fleetmark.parsers.facts._common import leading
 from fleetmark.parsers.facts._raw import Raw
 
-_UNNEEDED = "not needed"  # what facts.py says of lspci where no function has a link or accelerates
+_UNNEEDED = "not needed"  # what facts.py says of lspci if no function has a link or accelerates
 CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
@@ -54,7 +54,7 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
-    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` where neither was tried."""
+    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` if neither was tried."""
     claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
     if claim == "EBUSY":
         return [f"claimed ({name}): the kernel refuses an exclusive open"]
@@ -169,7 +169,7 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
 
 
 def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
-    """By the index of a GPU, its active NVLinks and their errors, where nvidia-smi tells them."""
+    """Return the active NVLinks and their errors by GPU index, if nvidia-smi reports them."""
     result: dict[int, dict[str, int]] = {}
     for command, name, tally in (
         ("nvlink", "nvlinks", nvidia_smi.active_links),
@@ -181,6 +181,8 @@ def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:
-    """Whether a function is a device for computing. AMD's VGA functions are mostly a CPU's graphics; no Instinct is."""
+    """Return whether a PCI function is a compute device. AMD's VGA functions are mostly integrated graphics, never
+    Instinct.
+    """
     kinds = ("3D controller", "VGA compatible controller") if vendor == "nvidia" else ("Processing accelerators",)
     return str(function["class"]).startswith(kinds)

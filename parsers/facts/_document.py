@@ -105,7 +105,7 @@ def load(raw: bytes) -> dict[str, Any]:
     try:
         doc = json.loads(raw)
     except (ValueError, RecursionError):  # not UTF-8, not JSON, a number with thousands of digits, endless brackets
-        raise FleetmarkError(f"the host's facts are no JSON that can be read: {_AGAIN}") from None
+        raise FleetmarkError(f"the host's facts are not readable JSON: {_AGAIN}") from None
     check(doc)
     return dict(doc)
 
@@ -113,7 +113,9 @@ def load(raw: bytes) -> dict[str, Any]:
 def check(doc: object) -> None:
     """Raise FleetmarkError, in one sentence, for a document that facts.py did not print."""
     if not isinstance(doc, Mapping) or doc.get("schema") != 1:
-        raise FleetmarkError(f"the host's facts are no document of schema 1: {_AGAIN} with this Fleetmark's facts.py")
+        raise FleetmarkError(
+            f"the host's facts are not a document of schema 1: {_AGAIN} with this Fleetmark's facts.py"
+        )
     _check_size(doc)
     try:
         Document.model_validate(dict(doc))

@@ -1,4 +1,4 @@
-"""Versions of what multi-node GPU work depends on: CUDA, NCCL, ROCm, RCCL, CANN, MPI."""
+"""Read the versions of the software for multi-node GPU work: CUDA, NCCL, ROCm, RCCL, CANN, MPI."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def _of(raw: Raw, python: str, answer: Any) -> Torch:
     values = {name: reply[name] for name in Torch.model_fields if reply.get(name) is not None}
     read = raw.fact(Torch, f"torch of {python}", values)
     if read is None or read.version is None:
-        return Torch(error="says nothing of its torch's version")
+        return Torch(error="does not report the version of its torch")
     return read
 
 
@@ -41,18 +41,18 @@ def _image(raw: Raw, image: str, answer: Any) -> Container:
     if isinstance(reply, str):
         return Container(error=reply)
     values = {name: str(reply[name]) for name in Container.model_fields if reply.get(name) is not None}
-    return raw.fact(Container, f"image {image}", values) or Container(error="gave an answer that cannot be read")
+    return raw.fact(Container, f"image {image}", values) or Container(error="gave an unreadable answer")
 
 
 def _about(answer: Any) -> dict[str, Any] | str:
     """Return the facts that the program reports, or what is wrong."""
     if answer["rc"] != 0:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
-        return f"gave no answer ({words[-1][:_LONGEST]})"
+        return f"did not answer ({words[-1][:_LONGEST]})"
     try:
         reply = json.loads(answer["out"])
     except (ValueError, RecursionError):
         reply = None
     if not isinstance(reply, dict):
-        return "gave an answer that cannot be read"
+        return "gave an unreadable answer"
     return str(reply["error"])[:_LONGEST] if reply.get("error") else reply

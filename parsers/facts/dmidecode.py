@@ -1,4 +1,4 @@
-"""dmidecode: BIOS, system, processors and memory slots, from its text.
+"""Parse dmidecode's text: BIOS, system, CPUs and memory slots.
 
 Read against dmidecode 2.12 to 3.6. Sizes are powers of 1024 whatever the unit's spelling (SMBIOS 3, 7.18.5). Speeds
 up to 3.1 say MHz and mean MT/s. Serial numbers, UUIDs and asset tags are never returned.
@@ -21,7 +21,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     """``version``, ``bios``, ``system``, ``processors`` and ``memory`` (a dict per slot, empty ones with size 0).
 
     A slot is ``{"slot", "bank", "size", "type", "form", "rated_mts", "configured_mts", "manufacturer", "part", …}``.
-    Raises ParseError where the text holds no structure, as it does without root.
+    Raise ParseError if the text holds no structure, as it does without root.
     """
     text = decode(raw)
     structures = list(_structures(text))
@@ -75,7 +75,7 @@ def _picked(fields: dict[str, str], **names: str) -> dict[str, str]:
 
 
 def _of_system(slot: dict[str, str], arrays: dict[str, dict[str, str]]) -> bool:
-    """Whether the slot holds main memory: flash and video memory have arrays of their own."""
+    """Return whether the slot holds main memory. Flash and video memory have separate arrays."""
     use = arrays.get(slot.get("Array Handle", ""), {}).get("Use", "Unknown")
     return use in ("System Memory", "Unknown", "Other")
 

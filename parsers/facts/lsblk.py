@@ -1,4 +1,4 @@
-"""lsblk: the whole disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both with any columns.
+"""Parse lsblk: the disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
 
 What counts as use guards data against benchmarks that write to raw disks, so it errs on the safe side: a file system or
 partition table that is not mounted counts as much as one that is.
@@ -22,7 +22,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
     ``in_use`` is a tuple of phrases such as ``mounted at /srv (sda1)``, ``swap (sda2)``, ``holds ext4 (sdb)``; empty
     when lsblk saw nothing. ``devices`` are the (name, major:minor) of the disk and all that lies on it. ``signatures``
-    says whether lsblk could see any file system at all (without udev it cannot). Raises ParseError.
+    says whether lsblk could see any file system at all (without udev it cannot). Raise ParseError.
     """
     text = decode(raw)
     if re.search(r'(?m)^[ \t]*(?:K?NAME|MAJ[:_]MIN)="', text):
@@ -43,7 +43,7 @@ def _real(top: dict[str, Any]) -> bool:
 
 
 def _pairs(text: str) -> list[dict[str, Any]]:
-    """The tree that rows of ``NAME="sda" PKNAME=""`` describe; a device on two disks hangs from both."""
+    """Return the tree that rows such as ``NAME="sda" PKNAME=""`` describe. A device on two disks appears below both."""
     rows = [
         {
             key.lower().replace("_", ":"): re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), value)

@@ -1,4 +1,4 @@
-"""lscpu: processors, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
+"""Parse lscpu: CPUs, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
 
 Read against util-linux 2.23 to 2.41. Up to 2.33 a cache line gives the size of one cache and not how many there are;
 from 2.34 the sum, from 2.37 with ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at
@@ -37,7 +37,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     """``cpus`` (known), ``online`` (their numbers), ``model``, ``cores`` (whole host), ``sockets``, ``caches``, ….
 
     A cache is ``{"name", "level", "type", "size" (bytes of one), "instances", "total"}``, the last two None where lscpu
-    does not count. Output of ``lscpu -C`` gives ``caches`` alone. Raises ParseError.
+    does not count. Output of ``lscpu -C`` gives ``caches`` alone. Raise ParseError.
     """
     text = decode(raw)
     if "{" in text and ('"lscpu"' in text or '"caches"' in text):
@@ -133,7 +133,7 @@ def _facts(fields: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _blocks(fields: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """One dict per kind of processor: a new one starts where a field of the last one comes again."""
+    """Return one dict per kind of CPU. A new dict starts when a field repeats."""
     names = {theirs: ours for ours, theirs in _BLOCK.items()} | {"Model name": "model"}
     blocks: list[dict[str, Any]] = [{}]
     for key, value in fields:
@@ -168,7 +168,7 @@ def _hz(values: list[str]) -> float | None:
 
 
 def _cache(key: str, value: str) -> dict[str, Any] | None:
-    """A line such as ``L2 cache: 24 MiB (112 instances)``."""
+    """Parse a line such as ``L2 cache: 24 MiB (112 instances)``."""
     name = re.fullmatch(r"L(\d)([di]?) cache", key)
     if len(value) > _LONGEST_CACHE:
         return None
@@ -194,7 +194,7 @@ def _columns(text: str) -> list[dict[str, Any]]:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of ``lscpu -C``."""
+    """Return the rows of ``lscpu -C``."""
     caches = []
     for row in rows:
         one, every = size(row.get("one-size")), size(row.get("all-size"))

@@ -1,4 +1,4 @@
-"""lspci -vvv, whole or cut: PCIe functions, what their links could do and do, and the access control of bridges.
+"""Parse ``lspci -vvv``, complete or truncated: PCIe functions, their link speeds, and the access control of bridges.
 
 Read against pciutils 3.2 to 3.10: the remark after a speed or width ((ok), (downgraded), (strange)) came with 3.6. A
 link that saves power while idle, as GPUs do, shows less than it does at work.
@@ -22,7 +22,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
     Those with a link also have ``speed``, ``max_speed`` (GT/s), ``width`` and ``max_width`` (lanes; width 0 is a link
     that is down); bridges with access control ``acs``, its enabled bits. ``denied``: capabilities were hidden, as they
-    are without root. Raises ParseError.
+    are without root. Raise ParseError.
     """
     text = decode(raw)
     functions: list[dict[str, Any]] = []

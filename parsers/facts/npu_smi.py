@@ -1,4 +1,5 @@
-"""npu-smi info: Ascend NPUs by chip, from its table of two rows a chip. Read against versions 23.0 to 25.5.
+"""Parse ``npu-smi info``: Ascend NPUs by chip, from its table with two rows per chip. Tested with versions 23.0 to
+25.5.
 
 The first row of a chip has device, name, health, power and temperature; the second bus address, load and memory. HBM is
 the last pair of used and total there; cards without it (310) have only the memory before.
@@ -25,7 +26,7 @@ _PAIR = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``. Raises ParseError.
+    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``. Raise ParseError.
 
     ``slowdown`` has the health of a chip that is not OK (``health_warning``, ``health_alarm``).
     """

@@ -1,4 +1,4 @@
-"""numactl -H: NUMA nodes, their CPUs, memory and distances.
+"""Parse ``numactl -H``: NUMA nodes, their CPUs, memory and distances.
 
 numactl prints mebibytes and calls them MB (numactl 2.0.x, ``size >> 20``).
 """

@@ -1,4 +1,4 @@
-"""nvidia-smi: driver and GPUs, from -q -x (XML), --query-gpu (CSV) and the plain table; links between GPUs from topo.
+"""Parse nvidia-smi: driver and GPUs from -q -x (XML), --query-gpu (CSV) and the plain table; GPU links from topo.
 
 Read against drivers 375 to 595. The XML's names move with its DTD: power limits lay in ``power_readings`` before v12.
 """
@@ -129,7 +129,7 @@ def _total(values: list[str | None]) -> int | None:
 
 
 def _is_heading(line: str) -> bool:
-    """Whether a line names the columns of --query-gpu: all are lower-case words with points, and one tells the GPU."""
+    """Return whether a line is a header of --query-gpu: lower-case names with dots, one of which identifies the GPU."""
     names = _columns(line[:_LONGEST_HEADING])
     return len(names) > 1 and all(map(_COLUMN.fullmatch, names)) and bool(_TELLING & {*names})
 
@@ -190,7 +190,7 @@ def _row(value: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _cell(text: str) -> str | None:
-    """A cell's text; None for bracketed words, with which nvidia-smi marks what it does not know."""
+    """Return a cell's text; None for a bracketed placeholder such as ``[N/A]``."""
     return None if re.fullmatch(r"\s*\[.*\]\s*", text[:200]) else text_or_none(text)
 
 
@@ -260,7 +260,7 @@ def link_errors(text: str) -> dict[int, int]:
 
 
 def _by_gpu(text: str) -> Iterator[tuple[int, str]]:
-    """The lines below each heading ``GPU 0: …`` with the GPU's index."""
+    """Yield the GPU's index and the lines below each heading ``GPU 0: …``."""
     index = None
     for line in text.splitlines():
         if match := _GPU.match(line):

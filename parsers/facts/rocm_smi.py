@@ -1,4 +1,6 @@
-"""rocm-smi --json: AMD GPUs by card; the spelling of its keys moves with the version (Card series, Card Series)."""
+"""Parse ``rocm-smi --json``: AMD GPUs by card. The spelling of its keys varies by version (Card series, Card
+Series).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``. Raises ParseError."""
+    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``. Raise ParseError."""
     text = decode(raw)
     output = document("rocm_smi", text)
     cards = {

@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for jobs in batches:
         measurements += _measure(jobs, notes)
     if len(batches) > 1:
-        notes.append(f"{len(batches)} runs: repeats of a job go by the same names")
+        notes.append(f"{len(batches)} runs: repeats of a job have the same names")
     return Parsed(
         tool="fio",
         measurements=tuple(measurements),

@@ -1,4 +1,4 @@
-"""SuperBench's ``gpu_stream`` to measurements.
+"""Parse SuperBench's ``gpu_stream``.
 
 Case: the operation with its type (``triad_double``). Labels: ``gpu``, ``block`` (threads), ``buffer`` (bytes).
 Metrics: ``bandwidth`` in B/s (higher; GB/s are 1e9) and ``peak_share``, the share of the memory's theoretical peak
@@ -23,7 +23,7 @@ _ROW = re.compile(
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every row. Raises ParseError where there is none."""
+    """Return every row. Raise ParseError if there is none."""
     text = decode(raw)
     measurements: list[Measurement] = []
     last = (1, "no output")

@@ -1,4 +1,4 @@
-"""hccl_test of Ascend's CANN, as Fleetmark launches it: what ``nccl_variants`` reads, and the best of all sizes.
+"""Parse hccl_test of Ascend's CANN: the rows that ``nccl_variants`` reads, and the best of all sizes.
 
 Case: ``hccl-OPERATION``. Metrics: ``time`` (s, lower) and ``algbw`` (B/s, higher) with the label ``size``, and
 ``peak_algbw`` (B/s, higher). hccl_test prints no bus bandwidth. A failed check makes the run ``invalid``.
@@ -17,7 +17,7 @@ _TOOL = "hccl_test"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every table in ``raw``. Raises ParseError where there is none."""
+    """Return the measurements of every table in ``raw``. Raise ParseError if there is none."""
     try:
         parsed = nccl_variants.parse(raw, command)
     except ParseError as error:

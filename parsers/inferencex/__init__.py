@@ -1,4 +1,4 @@
-"""InferenceX's ``agg_*.json``: one point of a sweep a document, in seconds and per GPU.
+"""Parse InferenceX's ``agg_*.json``: each document is one point of a sweep, in seconds and per GPU.
 
 Case: ``p1024-o128-c48``; of replayed traces (AgentX) ``agentic-coding-c48``, whose figures stand in ``request_metrics``
 and whose ``itl`` is aiperf's, our TPOT. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu``
@@ -29,7 +29,7 @@ _NAMED = 4  # points of one reason
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The points in ``raw``. Raises ParseError where there is none."""
+    """Return the points in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     points = [point for d in scan.documents[:_MOST] if (point := point_of(d.value))]
@@ -47,7 +47,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def point_of(doc: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A JSON object as a point, its figures at the top; None for any other."""
+    """Return a JSON object as a point with its figures at the top level; None for other objects."""
     if "hw" not in doc:
         return None
     if "tput_per_gpu" in doc:
@@ -67,14 +67,14 @@ def point_of(doc: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _within(doc: Any, *keys: str) -> Mapping[str, Any]:
-    """The object below ``keys``; an empty one where there is none."""
+    """Return the object below ``keys``; an empty one if there is none."""
     for key in keys:
         doc = doc.get(key) if isinstance(doc, Mapping) else None
     return doc if isinstance(doc, Mapping) else {}
 
 
 def failed(point: Mapping[str, Any]) -> str | None:
-    """Why a point does not count, as it says itself; None where it does."""
+    """Return why a point says that it does not count; None if it counts."""
     outcome = _within(point, "benchmark_outcome")
     if outcome.get("status") == "failed":
         done, asked = (number(outcome.get(k)) for k in ("completed", "requested"))
@@ -85,7 +85,7 @@ def failed(point: Mapping[str, Any]) -> str | None:
 
 
 def _apart(point: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The GPUs of prefill and of decode, where these are apart."""
+    """Return the numbers of GPUs for prefill and for decode, if these are separate."""
     prefill, decode = (number(point.get(k)) for k in ("num_prefill_gpu", "num_decode_gpu"))
     if prefill is None or decode is None or prefill < 0 or decode < 0 or prefill + decode == 0:
         return None
@@ -113,7 +113,7 @@ def _output(point: Mapping[str, Any]) -> float | None:
 
 
 def gpus(point: Mapping[str, Any]) -> float | None:
-    """How many GPUs a point took: those of both halves where prefill and decode are apart; None where not said."""
+    """Return the number of GPUs of a point, prefill and decode together; None if unknown."""
     if halves := _apart(point):
         return sum(halves)
     layout = [number(point.get(k, 1)) for k in ("tp", "pp", "pcp_size")]  # others share their GPUs
@@ -122,7 +122,7 @@ def gpus(point: Mapping[str, Any]) -> float | None:
 
 
 def case(point: Mapping[str, Any]) -> str:
-    """Its lengths and requests at once as a case's name."""
+    """Return the name of the case, from the token lengths and the concurrency."""
     lengths = [number(point.get(k)) for k in ("isl", "osl", "conc")]
     parts = [f"{word}{n:g}" for word, n in zip("poc", lengths, strict=True) if n is not None]
     scenario = point.get("scenario_type")
@@ -132,7 +132,7 @@ def case(point: Mapping[str, Any]) -> str:
 
 
 def figures(point: Mapping[str, Any]) -> dict[str, object]:
-    """A point's figures by our names, of all its GPUs together."""
+    """Return a point's figures over all its GPUs, by the names of our metrics."""
     values: dict[str, object] = {"accelerators": gpus(point), "interactivity": point.get("median_intvty")}
     values["output_tokens_per_second"] = _output(point)
     for theirs, ours in _TIMES.items():
@@ -141,7 +141,7 @@ def figures(point: Mapping[str, Any]) -> dict[str, object]:
 
 
 def power(tool: str, case_: str, point: Mapping[str, Any]) -> Iterator[Measurement]:
-    """The W that all its GPU boards drew, where the point says that this was measured well."""
+    """Yield the power of all GPU boards in W, if the point says that it was measured well."""
     watts = number(point.get("avg_total_gpu_power_w"))
     if number(point.get("power_valid")) == 1 and watts is not None and watts > 0:
         labels = {"source": "GPU boards"}
@@ -149,7 +149,7 @@ def power(tool: str, case_: str, point: Mapping[str, Any]) -> Iterator[Measureme
 
 
 def of_point(point: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Its measurements."""
+    """Yield the point's measurements."""
     labels = {k: str(point[k])[:120] for k in LABELS if isinstance(point.get(k), str) and point[k]}
     yield from measurements(_TOOL, case(point), figures(point), labels)
     yield from power(_TOOL, case(point), point)

@@ -1,4 +1,4 @@
-"""iperf 2: throughput, loss and jitter of a test, from text or comma-separated output, of client or server.
+"""Parse iperf 2: throughput, loss and jitter of a test, from the text or comma-separated output of a client or server.
 
 Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the side that printed it did),
 ``sent_bitrate`` (UDP: what left the sender; it describes and never judges), ``retransmits`` (with ``-e``), ``loss``
@@ -38,17 +38,17 @@ _KINDS = {
     "rtt_min": ("s", Better.LOWER),
     "rtt_max": ("s", Better.LOWER),
 }
-_CUT = cut("the row over the whole time is missing")
+_CUT = cut("the row for the whole test is missing")
 _SAME_TIME = 1.1  # ratio: streams whose durations differ by more did not run in parallel
 _SAME_SUM = 0.05
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test in ``raw``. Where ``command`` is known, ``-P`` and ``-t`` give the number of parallel streams and
-    their duration.
+    """Return every test in ``raw``. If ``command`` is known, ``-P`` and ``-t`` give the number of streams and the
+    duration.
 
     ``invalid`` is set where the only test failed in part, or where the text ends before the last test does. Raises
-    ParseError, with iperf's own sentence where there is one, when no test moved any data.
+    ParseError, with iperf's own sentence if there is one, when no test moved any data.
     """
     text = decode(raw)
     options = options_of(command)
@@ -67,7 +67,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not last.failure:
         last.cut = last.cut or end_missing(tests[-1], text, options)
     used = [r for r in some if not r.error] or some
-    notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
+    notes = [f"{len(used)} tests: repeats of a case have the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
         prefix = f"test {n}: " if len(results) > 1 else ""
@@ -92,7 +92,7 @@ class _Result:
 
     @property
     def error(self) -> str | None:
-        """Why the test does not count."""
+        """Return why the test does not count."""
         return self.failure or self.cut
 
 
@@ -135,7 +135,7 @@ def _result(test: Test) -> _Result:
 def _direction(
     test: Test, streams: list[Stream], result: _Result, protocol: str, *, alone: bool
 ) -> dict[tuple[str, str], float]:
-    """The figures of one direction. ``alone``: iperf's sums are about it, not about both together."""
+    """Return the figures of one direction. ``alone``: iperf's sums cover this direction only, not both."""
     each = {f"stream-{s.name}": _stream(s, protocol, result) for s in streams}
     if len(each) == 1 and not test.summed:
         (only,) = each.values()
@@ -212,7 +212,7 @@ def _times(streams: list[Stream]) -> list[float]:
 
 
 def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Sums over streams that ran in parallel; empty where that is not known, or a stream is missing."""
+    """Sums over streams that ran in parallel; empty if that is not known, or a stream is missing."""
     times = _times(streams)
     announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
     if not test.parallel or not times or len(times) < max(announced, test.summed):
@@ -229,7 +229,7 @@ def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]
 
 
 def _nothing(text: str, tests: list[Test]) -> ParseError:
-    """Why there is no measurement, with iperf's own message where it printed one."""
+    """Return why there is no measurement, with iperf's own message if it printed one."""
     for n, match in matches(FAILURE, text):
         return ParseError("iperf2", "a finished test", line=n, got=match["what"].strip())
     first = next(((n, line) for n, line in numbered(text) if line.strip()), None)

@@ -1,4 +1,4 @@
-"""Whether iperf 2's output is complete. iperf prints no line that marks the end of a test."""
+"""Check whether iperf 2's output is complete. iperf prints no line that marks the end of a test."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SHORTER_SUM = 0.9  # a sum ends with its streams, or a little before
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Number of streams and seconds on a client's command line. None where it does not say."""
+    """Hold the number of streams and seconds on a client's command line; None if it does not set them."""
 
     streams: int | None = None
     seconds: float | None = None
 
 
 def options_of(command: Sequence[str]) -> Options:
-    """The options in ``command``, an argument vector; all None for a server or another program."""
+    """Return the options in ``command``, an argument vector; all None for a server or another program."""
     program = next((n for n, word in enumerate(command) if _PROGRAM.search(word)), len(command))
     words = "\0".join(["", *command[program + 1 :], ""])
     many = re.search(r"\0(?:-P\0?|--parallel[=\0])(\d{1,6})\0", words)
@@ -36,7 +36,7 @@ def options_of(command: Sequence[str]) -> Options:
 
 
 def end_missing(test: Test, text: str, options: Options) -> str | None:
-    """Why the last test of ``text`` is truncated; None where it is complete."""
+    """Return why the last test of ``text`` is truncated; None if it is complete."""
     if inside := cut_in_line(text):
         return inside
     missing = _row_missing(test, options) or _clients_row_missing(test) or _too_short(test, options)
@@ -61,7 +61,9 @@ def _row_missing(test: Test, options: Options) -> str | None:
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """The same for rows that only clients print: the server's report of datagrams, the sum over the whole time."""
+    """Return the same for rows that only clients print: the server's report of datagrams, and the sum over the whole
+    time.
+    """
     if not test.client:
         return None
     forward, _ = _directions(test)
@@ -71,18 +73,18 @@ def _clients_row_missing(test: Test) -> str | None:
     ends = [r.end for s in forward for r in s.rows if not r.received]
     total = final(test.sums) if test.totals else None
     if len(forward) > 1 and total and ends and total.end < _SHORTER_SUM * max(ends):
-        return "the row that sums the streams over the whole time is missing"
+        return "the row with the sum of the streams for the whole test is missing"
     return None
 
 
 def _directions(test: Test) -> tuple[list[Stream], list[Stream]]:
-    """The streams that have rows, from the client to the server and back."""
+    """Return the streams that have rows, from the client to the server and back."""
     live = [s for s in test.streams.values() if s.rows]
     return [s for s in live if not s.reverse], [s for s in live if s.reverse]
 
 
 def _too_short(test: Test, options: Options) -> str | None:
-    """A sentence where the rows end before the requested time, or on a whole second as only interval rows do."""
+    """Return a sentence if the rows end before the requested time, or on a whole second as only interval rows do."""
     ends = [r for s in test.streams.values() for r in s.rows] + test.sums
     last = max(ends, key=lambda r: r.end, default=None)
     if last is None:

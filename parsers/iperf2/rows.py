@@ -1,4 +1,4 @@
-"""iperf 2's two outputs, text and comma-separated, sorted into tests, their streams and the rows of each."""
+"""Sort iperf 2's text and comma-separated output into tests, their streams and the rows of each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 @dataclass(kw_only=True, slots=True)
 class Row:
-    """One line of figures: seconds, B/s; ``rate`` is None where the printed one is impossible."""
+    """Hold one line of figures: seconds, B/s. ``rate`` is None if the printed rate is impossible."""
 
     start: float
     end: float
@@ -71,13 +71,13 @@ class Stream:
     rows: list[Row] = field(default_factory=list)
 
     def final(self, *, received: bool) -> Row | None:
-        """The row over the whole time, as the sender or the receiver counted."""
+        """Return the row over the whole time, as the sender or the receiver counted."""
         return final(r for r in self.rows if r.received == received)
 
 
 @dataclass(kw_only=True, slots=True)
 class Test:
-    """One test: its streams, and what iperf itself summed over them."""
+    """Hold one test: its streams, and iperf's own sums over them."""
 
     protocol: str | None = None
     server: bool = False
@@ -103,7 +103,7 @@ class Test:
 
 
 def final(rows: Iterable[Row]) -> Row | None:
-    """The row over the whole time, printed last; None where the rows end before it."""
+    """Return the row over the whole time, which comes last; None if the rows end before it."""
     rows = list(rows)
     full = [r for r in rows if r.start == 0]
     if not full:
@@ -115,7 +115,7 @@ def final(rows: Iterable[Row]) -> Row | None:
 
 
 def read_text(text: str) -> list[Test]:
-    """The tests in iperf's text output.
+    """Return the tests in iperf's text output.
 
     A client's test begins with its heading, a server's with the connections that follow the rows of another.
     """
@@ -210,7 +210,7 @@ class _Text:
         self._stream(name, bool(match["reverse"])).rows.append(row)
 
     def _stream(self, name: str, back: bool) -> Stream:
-        """The open stream of that number; rows with a star are the way back of a full-duplex one."""
+        """Return the open stream with this number. Rows with a star are the reverse direction of a full-duplex test."""
         stream = self._open.get(name)
         if stream is not None and (stream.reverse or not back):
             return stream
@@ -218,13 +218,13 @@ class _Text:
 
 
 def _rounding(figure: str) -> float:
-    """How far off, as a fraction, rounding may have put ``figure``."""
+    """Return the largest relative rounding error of ``figure``."""
     value = abs(number(figure) or 0.0)
     return 10.0 ** -len(figure.partition(".")[2]) / value if value else 0.0
 
 
 def _fitting(rate: float, moved: float, seconds: float, step: float, blur: float) -> float | None:
-    """``rate`` where it agrees with bytes moved over time, else that quotient; None where nothing moved.
+    """``rate`` where it agrees with bytes moved over time, else that quotient; None if nothing moved.
 
     iperf 2.0.12 overflows above about 8 Gbit/s and prints negative and far too low rates beside a sound transfer.
     """
@@ -240,7 +240,7 @@ def _counted(lost: str, total: str, jitter: str | None) -> dict[str, float]:
 
 
 def read_csv(text: str) -> list[Test]:
-    """The tests in iperf's comma-separated output (``-y C``), with the columns of 2.0 or those its header names.
+    """Return the tests in iperf's comma-separated output (``-y C``), with the columns of version 2.0 or of its header.
 
     No row names its test. One begins where a stream's number comes back on other ports, after a sum, or where a stream
     began when the others had ended. ``parallel`` tells whether the streams' finishes, to the second, were the same;
@@ -276,7 +276,7 @@ def read_csv(text: str) -> list[Test]:
 
 
 def _tells(names: Sequence[str]) -> bool:
-    """Whether columns are all that a row needs; a damaged header lacks some."""
+    """Return whether the columns suffice for a row. A damaged header lacks some."""
     needed = {"srcport", "dstport", "transferid", "bytes", "speed"}
     needed |= {"interval"} if "interval" in names else {"istart", "iend"}
     needed |= {"datagrams", "jitter"} if "errors" in names else set()
@@ -302,7 +302,7 @@ def _csv_row(record: dict[str, str]) -> Row | None:
 
 
 def _seconds(stamp: str) -> float | None:
-    """Seconds on some scale; None for the 1970 that stands for no time."""
+    """Return a time in seconds; None for 1970, which means that no time is known."""
     match = _STAMP.match(stamp)
     if not match or match[1].startswith("1970"):
         return None
@@ -313,7 +313,7 @@ def _seconds(stamp: str) -> float | None:
 
 
 def _begins(test: Test, key: tuple[str, ...], row: Row) -> bool:
-    """Whether ``row`` is the first of another test."""
+    """Return whether ``row`` is the first of another test."""
     if key in test.streams or row.start > 0:
         return False
     if test.sums or any(k[0] == key[0] for k in test.streams):

@@ -106,7 +106,7 @@ class _Row:
 
     @property
     def forward(self) -> bool:
-        """From client to server."""
+        """Return whether the data flow from the client to the server."""
         return self.role in ("", "TX-C", "RX-S")
 
 

@@ -1,1 +1,1 @@
-"""What parsers share: reading text and JSON, bounds, cut output, the marks of clients and of MLPerf logs."""
+"""Functions that parsers share: text and JSON, bounds, truncated output, the marks of clients, and MLPerf logs."""

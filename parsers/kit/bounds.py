@@ -42,4 +42,6 @@ def _possible(m: Measurement) -> bool:
 def _why(m: Measurement) -> str:
     low, high = BOUNDS[m.unit]
     unit = "" if m.unit == "1" else f" {m.unit}"
-    return f"{m.metric} of {m.case} is {m.value:g}{unit}, which cannot be: it lies between {low:g} and {high:g}{unit}"
+    return (
+        f"{m.metric} of {m.case} is {m.value:g}{unit}, which is impossible: the limits are {low:g} and {high:g}{unit}"
+    )

@@ -1,7 +1,7 @@
-"""Names that drivers of network devices give their counters of congestion and loss, and what each of them counts.
+"""Map the congestion and loss counters of network drivers to events, by their names.
 
 These rules know the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
-``hw_counters``). What no rule knows is no event.
+``hw_counters``). What no rule knows is not an event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OTHER = re.compile(r"duration|transition|storm|xon|ignored|time_us|_us$")  # ti
 
 
 def event(counter: str) -> str | None:
-    """Which event a counter counts; None for one that no rule knows."""
+    """Return the event that a counter counts; None if no rule knows it."""
     name = _bare(counter)
     if EVENTS["pause_storms"].fullmatch(name):
         return "pause_storms"
@@ -32,8 +32,8 @@ def event(counter: str) -> str | None:
 
 
 def totals(devices: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """How often each event happened, by ``devices`` (``net:eth0``, ``rdma:mlx5_0/1``) and their counters; nothing of
-    what no device counts.
+    """Return the number of events by kind, from ``devices`` (``net:eth0``, ``rdma:mlx5_0/1``) and their counters. Omit
+    kinds that no device counts.
 
     Several counters may count the same event (per priority and in all; by the card and by its RDMA device). Those that
     differ in a digit alone are added up, as are devices; of the sums, the greatest stands.

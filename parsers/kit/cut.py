@@ -1,4 +1,4 @@
-"""Truncated output: how parsers detect it, and the sentence that reports it."""
+"""Detect truncated output, and say so in a sentence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def says_cut(reason: str) -> bool:
 
 
 def cut(place: str) -> str:
-    """Why a parse of cut output is ``invalid``; ``where`` says what is missing, and on which line."""
+    """Return why truncated output is ``invalid``; ``where`` says what is missing, and on which line."""
     return _CUT + place
 
 
 def cut_in_line(text: str) -> str | None:
-    """A sentence where the last line of ``text`` is not terminated, else None. All supported tools end their lines.
+    """Return a sentence if the last line of ``text`` has no line end, else None. All supported tools end their lines.
 
     Trailing blanks are not output, and an empty text is not truncated.
     """
@@ -27,7 +27,7 @@ def cut_in_line(text: str) -> str | None:
 
 
 def cut_in_json(scan: JsonScan) -> str | None:
-    """A sentence where the text ends inside a JSON document that could not be read, else None."""
+    """Return a sentence if the text ends inside a JSON document that could not be read, else None."""
     last = scan.documents[-1].end if scan.documents else 0
     for broken in scan.broken:
         if broken.line >= last:

@@ -27,7 +27,7 @@ class Lines:
     @property
     def cut(self) -> str | None:
         """Return why the output is incomplete, or None if it is complete."""
-        return None if self.end is not None else cut("the line that says that it ended is missing")
+        return None if self.end is not None else cut("its end line is missing")
 
 
 def read(tool: str, raw: bytes) -> Lines:

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 # C prints these values, which JSON cannot express; replacements have the same length, to keep positions valid.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
-_MOST_BROKEN = 200  # text that breaks JSON more often is no tool's output, and each attempt costs a pass over it
+_MOST_BROKEN = 200  # text that breaks JSON more often is not a tool's output, and each attempt costs a pass over it
 
 
 def decode(raw: bytes) -> str:

@@ -1,4 +1,4 @@
-"""llama.cpp's ``llama-bench`` (``-o json``, ``-o jsonl``) to measurements: one sequence, without a server.
+"""Parse llama.cpp's ``llama-bench`` (``-o json``, ``-o jsonl``): one sequence, without a server.
 
 Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; behind it ``@d4096`` for
 tokens that stood before. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its repeats.
@@ -19,7 +19,7 @@ _MOST = 10_000
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The tests in ``raw``. Raises ParseError where there is none."""
+    """Return the tests in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     tests = [d.value for d in scan.documents[:_MOST]]

@@ -228,4 +228,4 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
     if 0 < answered < requests:
         yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
     if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):
-        yield f"{case}: answers come in one piece: something holds the stream back, and TPOT cannot be measured"
+        yield f"{case}: answers arrive in one piece: something buffers the stream, so TPOT cannot be measured"

@@ -1,4 +1,4 @@
-"""Whether lmbench's output is complete, by its programs' last lines and by the command."""
+"""Check whether lmbench's output is complete, from its programs' last lines and from the command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _POWERS: Mapping[str, int] = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
 def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
-    """Why ``text``, the output of programs in ``command_calls`` or of a full run, is truncated; None if complete."""
+    """Return why ``text``, the output of programs in ``command_calls`` or of a full run, is truncated; None if
+    complete.
+    """
     if inside := cut_in_line(text):
         return inside
     lines = [line.strip() for _, line in numbered(text)]
@@ -39,7 +41,7 @@ def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
 
 
 def _of_run(lines: Sequence[str]) -> str | None:
-    """What a results file lacks: the time at its end, unless all enabled parts are complete."""
+    """Return what a results file lacks: the time at its end, unless all enabled parts are complete."""
     if sum(bool(_CLOCK_TIME.fullmatch(line)) for line in lines) >= 2:
         return None
     switches = {match[1]: match[2] for line in lines if (match := _SWITCH.match(line))}
@@ -70,7 +72,7 @@ def _of_programs(lines: Sequence[str], command_calls: Sequence[Call]) -> str | N
 
 
 def _of_table(lines: Sequence[str], call: Call) -> str | None:
-    """The row that ``call`` requests and ``lines`` lack, for programs whose tables have no end line."""
+    """Return the row that ``call`` requests and ``lines`` lack, for programs whose tables have no end mark."""
     rows = [match[1] for line in lines if (match := _PAIR.fullmatch(line))]
     if call.program == "lat_ctx":
         for count in call.words:
@@ -83,7 +85,9 @@ def _of_table(lines: Sequence[str], call: Call) -> str | None:
 
 
 def _tables(lines: Sequence[str], title: re.Pattern[str]) -> Iterator[tuple[str, list[str], bool]]:
-    """Each table under a ``title``: its first group, its rows' first numbers, and whether a blank line ends it."""
+    """Yield each table under a ``title``: its first group, the first numbers of its rows, and whether a blank line ends
+    it.
+    """
     for n, line in enumerate(lines):
         if match := title.match(line):
             rows: list[str] = []

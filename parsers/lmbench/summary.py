@@ -1,4 +1,4 @@
-"""The fixed-width tables of lmbench's ``make summary``: a cell belongs to the column it stands under, and may be blank.
+"""Parse the fixed-width tables of lmbench's ``make summary``. A cell belongs to the column above it, and may be blank.
 
 Cases, metrics and labels are those of the programs the figures come from, with these exceptions: ``null_io`` is the
 mean of reading and writing a byte; lat_fs's creations and deletions are times here, ``create_time`` and ``delete_time``
@@ -31,7 +31,9 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: a pattern for its heading (both lines of it), and what it measures. ``unit`` None: the table's own."""
+    """Define a column: a pattern for its heading (both lines), and what it measures. ``unit`` None: the table's
+    own unit.
+    """
 
     heading: str
     case: str
@@ -132,7 +134,7 @@ _LAST = "memory latencies"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A column of one table in the text: where its rule begins and ends, and what it holds; None if unknown."""
+    """Hold a column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
 
     start: int
     end: int
@@ -146,14 +148,14 @@ def _title(line: str) -> str | None:
 
 
 def is_summary(text: str) -> bool:
-    """Whether ``text`` is what getsummary writes, or a part of it."""
+    """Return whether ``text`` is the output of getsummary, or a part of it."""
     if _BANNER.search(text):
         return True
     return any(_title(line) and "is better" in line for _, line in numbered(text))
 
 
 def read_summary(text: str) -> Parsed:
-    """The measurements of a summary. Raises ParseError where every table is empty."""
+    """Return the measurements of a summary. Raise ParseError if every table is empty."""
     notes: list[str] = []
     figures: list[tuple[str, Measurement]] = []
     title, scale, unit = None, 1.0, ""
@@ -180,14 +182,14 @@ def read_summary(text: str) -> Parsed:
             rows[title or ""] += 1
             host, cells = line.split()[0], _cells(line, spans)
             if cells is None:
-                notes.append(f"line {n}: the cells do not stand under their headings, left out")
+                notes.append(f"line {n}: left out, because its cells are not below their headings")
                 continue
             filled = _filled(line, spans)
             for column, cell in cells:
                 if measurement := _measurement(column, cell, scale, unit):
                     figures.append((host, measurement))
                 else:
-                    notes.append(f"line {n}: {column.metric} has {cell!r}, which is no number")
+                    notes.append(f"line {n}: {column.metric} has {cell!r}, which is not a number")
     if not figures:
         raise ParseError(_TOOL, "a figure in one of the summary's tables", line=last_title, got="empty tables")
     banner = _BANNER.search(text)
@@ -198,14 +200,18 @@ def read_summary(text: str) -> Parsed:
 
 
 def _filled(line: str, spans: Sequence[_Span]) -> bool:
-    """Whether the last two columns of a row end alike: then its last cell is complete without a line end."""
+    """Return whether the last two columns of a row end alike. If so, its last cell is complete even without a
+    line end.
+    """
     held = [s for s in spans if s.holds]
     ends = {m.end() for m in re.finditer(r"\S+", line)}
     return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))
 
 
 def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
-    """Why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is complete."""
+    """Return why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is
+    complete.
+    """
     last = list(rows)[-1]
     if (banner and last != _LAST) or rows[last] < max(rows.values()):
         return cut("no table of memory latencies with a row of each host")
@@ -213,7 +219,7 @@ def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | Non
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:
-    """The columns under one rule. Their headings are matched, in order, to the table's possible columns."""
+    """Return the columns under one rule. Headings are matched, in order, with the table's possible columns."""
     spans: list[_Span] = []
     left = list(columns)
     for dashes in re.finditer(r"-+", rule):
@@ -234,7 +240,7 @@ def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: i
 
 
 def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | None:
-    """A row's cells by column; None where one does not end where its column does, as when spaces were lost."""
+    """Return a row's cells by column; None if a cell does not end where its column does, as when spaces were lost."""
     first = next((i for i, s in enumerate(spans) if s.holds), len(spans))
     last = max((s.end for s in spans if s.holds), default=0)
     taken: dict[int, str] = {}
@@ -261,7 +267,9 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
 
 
 def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
-    """The measurements, with a ``host`` label where the rows are of several hosts; a clock only once a host."""
+    """Return the measurements, with a ``host`` label if the rows cover several hosts. A clock rate appears once per
+    host.
+    """
     several = len({host for host, _ in figures}) > 1
     clocks: set[str] = set()
     measurements = []

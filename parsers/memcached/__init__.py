@@ -1,4 +1,4 @@
-"""memcaslap's and memaslap's text (``-S``) to measurements; by hand, or through Fleetmark's driver.
+"""Parse the text (``-S``) of memcaslap and memaslap, from a manual run or from Fleetmark's driver.
 
 Case: ``get9-set1`` by the proportions it prints. Metrics: ``requests_per_second`` in 1/s (higher); ``latency_mean``,
 ``_min``, ``_max``, ``_p50``, ``_p99`` in s (lower); ``clients``, the connections. Its histogram has powers of two of
@@ -29,7 +29,7 @@ _MISSED = 0.01  # of the reads
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The run that counts. Raises ParseError where it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no rate."""
     load = last(decode(raw))
     text = load.section.text
     end = _END.search(text)
@@ -53,7 +53,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _below(bins: Mapping[int, int], share: float) -> float | None:
-    """The end, in s, of the bin in which so great a share of the requests is reached."""
+    """Return the upper end, in s, of the bin in which this share of the requests is reached."""
     reached, total = 0, sum(bins.values())
     for power in sorted(bins):
         reached += bins[power]

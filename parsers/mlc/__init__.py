@@ -1,4 +1,4 @@
-"""Intel Memory Latency Checker (MLC), versions 3.0 to 3.12: a whole run, or the output of each single mode.
+"""Parse Intel Memory Latency Checker (MLC) 3.0 to 3.12: a whole run, or the output of a single mode.
 
 Case: ``mlc``. Latencies are in s (lower is better), bandwidths in B/s (higher is better); MLC's 1 MB/sec is 1e6 B/s.
 
@@ -322,7 +322,7 @@ class _Reader:
         if not match:
             return False
         if self.section is None:
-            self._leave(n, "bandwidth", line, "as nothing says of what kind: peak or maximum")
+            self._leave(n, "bandwidth", line, "because nothing says of which kind it is: peak or maximum")
             return True
         reads, writes, triad, ratio, past_caches, rest = match.groups()
         mix = "all_reads" if reads else "nt_writes" if writes else "stream_triad" if triad else ratio
@@ -339,7 +339,7 @@ class _Reader:
         cells, rest = _cells(cells)
         if not any("." in cell for cell in cells):
             if cells and len(head) >= 5:  # in the form of MLC's delays
-                self._leave(n, f"loaded row {head}", cells[0], "which is no figure of MLC's")
+                self._leave(n, f"loaded row {head}", cells[0], "which is not a figure of MLC")
             return len(head) >= 5
         if len(cells) != 2 and not (len(cells) < 2 and (self.last or rest)):
             self._leave(n, f"loaded row {head}", line, f"with {len(cells)} figures instead of 2")
@@ -373,7 +373,7 @@ class _Reader:
         if self.cut and ends and (value is None or words.decimals(word) < ends):
             self._leave(n, name, word, "where the text ends")
         elif value is None:
-            self._leave(n, name, word, "which is no figure of MLC's")
+            self._leave(n, name, word, "which is not a figure of MLC")
         elif not 0 < value <= words.LARGEST[unit]:
             self._leave(n, name, word, "which is not plausible")
         elif (metric, key := tuple(sorted(labels.items()))) in self.run.figures:
@@ -436,7 +436,7 @@ class _Reader:
             yield f"line {self.trouble[0]}: {self.trouble[1][:120]}"
         repeats = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
         if repeats > 1:
-            yield f"{repeats} runs alike: repeats of a measurement go by the same names"
+            yield f"{repeats} runs alike: repeats of a measurement have the same names"
 
     def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
         printed = [(n, line.strip()) for n, line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""Whether MLC's output is complete. MLC prints no end line, but the contents of each table are known."""
+"""Check whether MLC's output is complete. MLC prints no end line, but the contents of each table are known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Begun:
 
 
 def section_missing(run: Begun) -> str | None:
-    """What ``run`` lacks at its end, in words; None where it is complete, or that cannot be known."""
+    """Return what ``run`` lacks at its end, in words; None if it is complete, or if that is unknown."""
     if not run.sections:
         return None
     last = run.sections[-1]
@@ -42,7 +42,7 @@ def section_missing(run: Begun) -> str | None:
 
 
 def _nothing(run: Begun, section: str) -> None:
-    """For matrices of latencies or bandwidths: a memory-only node has a column and no row, so rows prove nothing."""
+    """Return None for matrices: a memory-only node has a column and no row, so the number of rows proves nothing."""
 
 
 def _mixes(run: Begun, section: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What Intel Memory Latency Checker's lines mean: its headings, its options, its tables' first rows, its figures."""
+"""Read the lines of Intel Memory Latency Checker: headings, options, the first rows of tables, and figures."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ def clean(line: str) -> str:
 
 
 def section_of(line: str) -> str | None:
-    """Which table the heading ``line`` begins; None for no heading, or for a table that is not read."""
+    """Return which table the heading ``line`` begins; None if it begins no table that is read."""
     return next((name for name, pattern in _SECTIONS if pattern.match(line)), LOADED if CURVE.match(line) else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A command line of MLC's: its mode, and its single-letter options with what is glued to them."""
+    """Hold a command line of MLC: its mode, and its single-letter options with the values attached to them."""
 
     mode: str = ""
     letters: tuple[tuple[str, str], ...] = ()
@@ -136,29 +136,29 @@ class Options:
         return any(name == letter for name, _ in self.letters)
 
     def value(self, letter: str) -> str:
-        """What follows ``-letter``; empty where that is nothing, or the option is not there."""
+        """Return the value after ``-letter``; empty if there is none."""
         return next((value for name, value in reversed(self.letters) if name == letter), "")
 
     @property
     def buffer(self) -> str | None:
-        """Bytes of -b (plain numbers are KiB), where that says them."""
+        """Return the bytes of -b (plain numbers are KiB), if it is given."""
         size = _SIZE.fullmatch(self.value("b"))
         return str(int(size[1]) * _KIBIBYTES[size[2].upper()] * 1024) if size else None
 
     @property
     def mix(self) -> str | None:
-        """The share of reads and writes that -W asks for."""
+        """Return the share of reads and writes that -W asks for."""
         code = self.value("W")
         return _WRITE_MIXES.get(code, f"W{code}") if code and not self.has("R") else None
 
     @property
     def others(self) -> str:
-        """The options that distinguish runs of the same mode: all but duration and verbosity."""
+        """Return the options that distinguish runs of the same mode: all but duration and verbosity."""
         return " ".join(sorted({f"-{name}{value}" for name, value in self.letters if name not in "tvB"}))[:200]
 
 
 def options(words: Sequence[str]) -> Options:
-    """The options among ``words``."""
+    """Return the options in ``words``."""
     mode, letters = "", []
     for word in words[:200]:
         if word.startswith("--"):
@@ -173,7 +173,7 @@ def options(words: Sequence[str]) -> Options:
 
 
 def options_of(command: Sequence[str]) -> Options | None:
-    """The options in an argument vector that runs MLC, through any wrapper; None where it runs something else."""
+    """Return the options in an argument vector that runs MLC, through any wrapper; None if it runs another program."""
     words = " ".join(command)[:20_000]
     program = _PROGRAM.search(words)
     return (
@@ -182,7 +182,7 @@ def options_of(command: Sequence[str]) -> Options | None:
 
 
 def printed_buffer(match: re.Match[str]) -> str:
-    """The bytes that print as BUFFER's match: a whole number of KiB, the one with the most factors of two."""
+    """Return the bytes that MLC prints as BUFFER's match: the whole number of KiB with the most factors of two."""
     if match[2].upper() != "M":
         return str(round(float(match[1]) * 1024 * _KIBIBYTES[match[2].upper()]))
     near, decimals = round(float(match[1]) * 1024), len(match[1].partition(".")[2])
@@ -191,14 +191,14 @@ def printed_buffer(match: re.Match[str]) -> str:
 
 
 def placement(settings: Options, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The labels that ``settings`` gives a figure, by the options' ``names``."""
+    """Yield the labels that ``settings`` gives a figure, by the ``names`` of the options."""
     for letter, name in names.items():
         if value := settings.value(letter):
             yield name, value
 
 
 def columns(line: str, drive: bool) -> tuple[str, tuple[str, ...]] | None:
-    """A matrix's first row: what its rows are (``from``, or ``cpu``) and the labels of its columns.
+    """Return what a matrix's rows are (``from`` or ``cpu``), and the labels of its columns.
 
     ``drive``: the line above said that the only column is a path to persistent memory.
     """
@@ -214,23 +214,23 @@ def columns(line: str, drive: bool) -> tuple[str, tuple[str, ...]] | None:
 
 
 def row(line: str) -> tuple[str, list[str]] | None:
-    """A matrix's row: its node and its cells."""
+    """Return the node and the cells of a matrix's row."""
     head, *cells = line.split()
     return (str(int(head)), cells) if _NODE.fullmatch(head) and cells else None
 
 
 def is_cell(word: str) -> bool:
-    """Whether ``word`` stands for one column, be it a figure or not."""
+    """Return whether ``word`` fills one column, even if it is not a number."""
     return word in NOTHING_HERE or bool(_NOT_FINITE.fullmatch(word) or re.fullmatch(r"-?[0-9][0-9.,]*", word))
 
 
 def figure(word: str, exponent: int) -> float | None:
-    """``word`` times ten to the ``exponent``; None where it is not as MLC prints figures, which all have a point."""
+    """``word`` times ten to the ``exponent``; None if it is not as MLC prints figures, which all have a point."""
     return float(f"{word}e{exponent}") if _POINT.fullmatch(word) else None
 
 
 def timed(words: str | None) -> tuple[str, int | None]:
-    """The figure in the brackets behind a count of clocks, and the power of ten of its unit where that is there."""
+    """Return the figure in brackets after a clock count, and the power of ten of its unit if it has one."""
     match = _TIMED.fullmatch(words or "")
     return (match[1], _EXPONENTS.get((match[2] or "").lower())) if match else (words or "", None)
 

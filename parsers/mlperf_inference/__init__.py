@@ -1,4 +1,4 @@
-"""MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and the reports of MLPerf's endpoints client.
+"""Parse MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and reports of MLPerf's endpoints client.
 
 Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
 LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.
@@ -45,7 +45,7 @@ _LARGEST_JSON = 2 << 20
 _RESPONSE = re.compile(rb'\[?\s{0,20}\{\s{0,9}"seq_id"\s{0,9}:')
 _NO_RESPONSES = "a result; this is mlperf_log_accuracy.json, the responses of a run"
 _OLD_DETAIL = re.compile(r'"pid": [0-9]{1,20}, "tid": [0-9]{1,20}, "ts": ')
-# One line of NVIDIA's harness, where nothing else of the log reached the text.
+# One line of NVIDIA's harness, if nothing else of the log reached the text.
 _HARNESS = re.compile(
     r"(?:.{0,200}\s)?(result_\w{1,40}|early_stopping_latency_[sm]s): (\S{1,40}), {1,2}"
     r"Result is (VALID|INVALID)\b.{0,300}"
@@ -69,7 +69,7 @@ class _Reader:
         self._json_size = 0
 
     def read(self, lines: MllogLines) -> None:
-        """Read to the end. Raises ParseError early for another kind of file, and DamagedError."""
+        """Read to the end. Raise ParseError early for another kind of file, and DamagedError."""
         others, mark = OTHERS.match, MARK
         n = 0
         for n, line in enumerate(lines, 1):
@@ -86,7 +86,7 @@ class _Reader:
 
     @property
     def empty_list(self) -> bool:
-        """Whether the text is only ``[`` and ``]``, as LoadGen writes where no responses are logged."""
+        """Return whether the text is only ``[`` and ``]``, as LoadGen writes if no responses are logged."""
         return self._first is not None and self._first.strip() == b"[" and self.last is not None and self.last[1] == "]"
 
     def _take_text(self, n: int, raw: bytes, open_end: bool) -> None:
@@ -158,15 +158,16 @@ class _Reader:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``, as ``parse_stream``."""
+    """Return the results in ``raw``, as ``parse_stream`` does."""
     return parse_stream(io.BytesIO(raw), command)
 
 
 def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``file``, packed with gzip or not, read as it goes: a detail log of any size takes little memory.
+    """Return the results in ``file``, with or without gzip. The file is read as a stream, so a large detail log needs
+    little memory.
 
     ``command`` may add what the log lacks: the Interactive scenario, a compliance test, a search for the peak. Runs
-    that break their rules are left out where there are others, else kept and ``invalid``. Raises ParseError where the
+    that break their rules are left out if there are others, else kept and ``invalid``. Raise ParseError if the
     file holds no result.
     """
     reader = _Reader()
@@ -213,7 +214,7 @@ def _loadgen(reader: _Reader) -> list[Run]:
 def _settle(
     runs: Iterable[Run | Report], command: Sequence[str], notes: list[str]
 ) -> tuple[list[Measurement], str | None]:
-    """The measurements of the valid runs, or of all where none is valid; and why none is."""
+    """Return the measurements of the valid runs, or of all runs and the reason if none is valid."""
     judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
     used = [entry for entry in judged if not entry[2]] or judged
     several = len(judged) > 1
@@ -224,21 +225,21 @@ def _settle(
         notes += [f"{case}: {remark}" if several else remark for remark in run.remarks()]
     cases = [case for _, case, _ in used]
     if len(set(cases)) < len(cases):
-        notes.append(f"{len(cases)} runs: repeats of a case go by the same names")
+        notes.append(f"{len(cases)} runs: repeats of a case have the same names")
     return measurements, (used[0][2] or None) if used else None
 
 
 def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
-    """A sentence where the text ends within one of several results and others are complete."""
+    """Return a sentence if the text ends within one of several results and others are complete."""
     if any(not run.ended for run in runs):
         return CUT.format("one of its results ends before its last line")
     if begun := reader.summary.begun:
-        return CUT.format(f"of the run that begins on line {begun} there is no figure")
+        return CUT.format(f"the run that begins on line {begun} has no figure")
     return CUT.format(reader.accuracy.cut) if reader.accuracy.cut else None
 
 
 def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:
-    """Why an accuracy without a run is not an accuracy run's, if so."""
+    """Return why an accuracy without a run is not one of an accuracy run; None if it is."""
     if reader.accuracy.verification is not None:
         return "a compliance test's verification, not the accuracy of a run"
     word = hint(command)
@@ -253,7 +254,7 @@ def _version(runs: list[Run], reports: list[Report]) -> str | None:
 
 
 def _nothing(reader: _Reader) -> ParseError:
-    """The error that names what is missing, as precisely as the text allows."""
+    """Return the error that names what is missing, as precisely as the text allows."""
     line: int | None
     got: str | None
     line, got = reader.last or (None, "no output")

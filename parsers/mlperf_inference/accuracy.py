@@ -1,4 +1,4 @@
-"""accuracy.txt in the forms that MLPerf's own scripts print, read line by line."""
+"""Read accuracy.txt line by line, in the forms that MLPerf's own scripts print."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class AccuracyReader:
 
     @property
     def cut(self) -> str | None:
-        """Where the figures stop before their end, if that shows."""
+        """Return where the figures stop before their end, if that is visible."""
         if self._half_line is not None:
             return f"line {self._half_line} may be half of one"
         if self._ranking and not self._ranking.endswith("_num_samples"):
@@ -142,7 +142,7 @@ class AccuracyReader:
             value /= 100
         key = (name, tuple(sorted((labels or {}).items())))
         if value < 0 or (name in _FRACTIONS and value > 1):
-            self._say(f"{name} is {value:g}, which no such score can be: left out")
+            self._say(f"{name} is {value:g}, which is impossible for this score: left out")
         elif key not in self.values:
             if len(self.values) < _MOST:
                 self.values[key] = value
@@ -169,7 +169,7 @@ class AccuracyReader:
                     self.put(_metric_name(key), figure, False)
 
     def _check(self) -> None:
-        """Whether the accuracy printed is what its own counts give."""
+        """Check that the printed accuracy follows from its own counts."""
         accuracy, good, total = (self.values.get((name, ())) for name in ("accuracy", "good", "total"))
         if accuracy is not None and good is not None and total and abs(accuracy - good / total) > 1e-5:
             self._say(f"accuracy {accuracy:.5f} disagrees with its own counts, {good:.0f} of {total:.0f}")

@@ -82,7 +82,7 @@ class Report:
         if self.pattern == "poisson":
             if says_interactive(command):
                 return "Interactive"
-            self.say("Server or Interactive cannot be told: the report does not print the latency limits")
+            self.say("Server and Interactive cannot be distinguished: the report does not print the latency limits")
             return "Server"
         if self.pattern == "max_throughput":
             return "Offline"

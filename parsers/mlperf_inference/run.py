@@ -164,7 +164,9 @@ class Run:
         printed = self.values.get((f"latency_p{rank}", ""))
         if (estimate := self.values.get(("latency_early_stopping", rank))) is not None:
             self.values["latency", ""] = estimate
-            self.say(f"latency is the early-stopping estimate at percentile {rank}, which is the result by the rules")
+            self.say(
+                f"latency is the early-stopping estimate at percentile {rank}, which the rules define as the result"
+            )
         elif printed is not None:
             self.values["latency", ""] = printed
             self.say(f"latency is percentile {rank} as measured: no early-stopping estimate of it is printed")
@@ -180,7 +182,7 @@ class Run:
             scenario = "Offline"
         else:
             return None
-        self.say(f"no line names the scenario: {scenario} by the figures printed")
+        self.say(f"no line names the scenario: {scenario} judging by the printed figures")
         return scenario
 
     def case(self, command: Sequence[str]) -> str:
@@ -192,7 +194,7 @@ class Run:
             return "Interactive"
         if limits not in _SERVER:
             self.say(
-                f"Server or Interactive cannot be told: no benchmark has the limits TTFT {limits[0]:g} ms, "
+                f"Server and Interactive cannot be distinguished: no benchmark has the limits TTFT {limits[0]:g} ms, "
                 f"TPOT {limits[1]:g} ms"
             )
         return "Server"

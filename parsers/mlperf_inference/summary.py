@@ -186,7 +186,7 @@ class SummaryReader:
         run = self._run(n)
         value = number(figure)
         if value is None:
-            run.say(f"{metric} is printed as {figure!r}, which is no number")
+            run.say(f"{metric} is printed as {figure!r}, which is not a number")
         else:
             run.put(metric, value, factor)
 

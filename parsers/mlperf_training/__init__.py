@@ -1,6 +1,6 @@
-"""MLPerf Training's logs: how long it took to train to the target, and the evaluations on the way.
+"""Parse MLPerf Training's logs: the time to train to the target, and the evaluations on the way.
 
-Case: the benchmark as the log names it (``bert``), ``training`` where it does not. Metrics:
+Case: the benchmark as the log names it (``bert``), ``training`` if it does not. Metrics:
 ``time_to_train`` (s, lower): run_stop less run_start, of a run whose run_stop says success and of no other;
 ``eval_accuracy`` (1, higher), ``eval_loss`` or ``eval_error`` (1, lower), ``eval_fid`` (lower) and ``eval_clip``
 (higher): the evaluation that ended the run, under the name of what it is, as every log calls it eval_accuracy. Mask
@@ -45,12 +45,12 @@ _TO_TRAIN = {"samples": "samples", "epoch": "epochs", "tokens": "tokens", "step"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` is not needed. Raises ParseError where no run ended."""
+    """Return the measurements of every run in ``raw``; ``command`` is not needed. Raise ParseError if no run ended."""
     return parse_stream(io.BytesIO(raw), command)
 
 
 def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """As ``parse``, from an open file, which is read line by line."""
+    """Parse an open file like ``parse``, line by line."""
     reader = Reader()
     try:
         found_runs, before = runs(reader.read(MllogLines(file)))
@@ -73,7 +73,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
 
 
 def _cut(judged: Sequence[_Judged]) -> str | None:
-    """A sentence where the text ends within the last of several runs, or before it."""
+    """Return a sentence if the text ends within the last of several runs, or before it."""
     last = judged[-1]
     if not last.run.ended and last.error:
         return f"the output is cut: expected {last.error}"
@@ -85,7 +85,7 @@ def _cut(judged: Sequence[_Judged]) -> str | None:
 
 
 def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
-    """The notes of all runs; of several, each says of which it is unless it is of all."""
+    """Yield the notes of all runs. With several runs, a note names its run unless it applies to all."""
     if len(judged) == 1:
         yield from judged[0].notes()
         return
@@ -101,7 +101,7 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 class _Judged:
-    """A run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
+    """Hold a run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -143,7 +143,7 @@ class _Judged:
         return None
 
     def _succeeded(self) -> bool:
-        """Whether run_stop reports success; without a status (v0.5), whether the printed target was reached."""
+        """Return whether run_stop reports success; without a status (v0.5), whether the printed target was reached."""
         if self.run.statuses:
             return self.run.successful
         return any(group.reached and group.printed is not None for group in self.groups)
@@ -165,7 +165,7 @@ class _Judged:
         return f"a run_stop: the run that began on line {run.line} did not end{far}{unread}"
 
     def failure(self, reader: Reader) -> ParseError:
-        """The error to raise where this run is the only one."""
+        """Return the error to raise if this is the only run."""
         if not self.run.ended:
             last = reader.last.decode("utf-8", "replace").strip()
             return ParseError(_TOOL, self.error or "", line=reader.line, got=last)
@@ -196,7 +196,7 @@ class _Judged:
                 yield measurement(name, fact)
 
     def _to_train(self) -> tuple[str, float] | None:
-        """The amount of training up to the target, as counted at the last evaluation, else at run_stop."""
+        """Return the amount of training up to the target, as counted at the last evaluation, else at run_stop."""
         counted = [(g.final.unit, g.final.count) for g in self.groups if g.final.count is not None]
         unit, count = counted[0] if counted else self.run.stopped_at_count or ("", 0.0)
         unit = unit_of(self.run, self.benchmark, unit)
@@ -213,9 +213,9 @@ class _Judged:
         for group in self.groups:
             yield from group.notes(self.benchmark or _CASE)
         for line in run.not_numbers:
-            yield f"line {line}: an evaluation that is no number"
+            yield f"line {line}: an evaluation is not a number"
         for line, key in run.unreadable:
-            yield f"line {line}: {key} that cannot be read, left out"
+            yield f"line {line}: {key} cannot be read and is left out"
         if len(run.starts) > 1:
             apart = (max(run.starts) - min(run.starts)) / 1000
             yield f"{len(run.starts)} ranks print run_start, up to {apart:g} s apart: the first counts"
@@ -225,7 +225,7 @@ class _Judged:
         """Notes on signs that contradict a success."""
         run = self.run
         if not self.groups:
-            yield "no evaluation: whether the target was reached cannot be seen"
+            yield "no evaluation, so it is unknown whether the target was reached"
         elif not run.statuses and run.ended:
             yield "run_stop does not say success; the target that the log prints was reached"
         for group in self.groups:
@@ -250,7 +250,7 @@ def _fact_notes(run: Run) -> Iterator[str]:
     elif not benchmarks:
         yield "no submission_benchmark"
     elif not _NAME.fullmatch(benchmarks[0]):
-        yield f"submission_benchmark says {_say(benchmarks[0])!r}, which is no name"
+        yield f"submission_benchmark says {_say(benchmarks[0])!r}, which is not a name"
     for name in ("seed", "global_batch_size", "target"):
         if (count := len(run.facts.get(name, {}))) > 1:
             yield f"{count} values of {name} are printed: the first is kept"

@@ -1,4 +1,4 @@
-"""Records of MLPerf Training logs: ``:::MLLOG`` (v0.7 and later), ``:::MLL`` (v0.6) and ``:::MLPv0.5.0`` lines alike.
+"""Read the records of MLPerf Training logs: ``:::MLLOG`` (v0.7 and later), ``:::MLL`` (v0.6) and ``:::MLPv0.5.0``.
 
 Times become milliseconds since the epoch, which is what mllog prints; the two older formats, and ``time_s``, are in
 seconds. A record's own words are kept as they are.
@@ -40,7 +40,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record on ``line``. ``time`` in ms, None where the text has none that can be one."""
+    """Hold one record on ``line``. ``time`` is in ms; None if the text has no valid time."""
 
     line: int
     key: str
@@ -52,7 +52,7 @@ class Record:
 
 
 class Reader:
-    """Extracts the relevant records from a stream of lines, and notes where other formats appear."""
+    """Extract the relevant records from a stream of lines, and note where other formats appear."""
 
     def __init__(self) -> None:
         self.line = 0  # the last one that is not blank
@@ -60,7 +60,7 @@ class Reader:
         self.last = b""  # the beginning of ``line``
 
     def read(self, lines: MllogLines) -> Iterator[Record]:
-        """Every record with a key of interest. Raises DamagedError."""
+        """Yield every record with a key of interest. Raise DamagedError."""
         for n, line in enumerate(lines, 1):
             if line and not line.isspace():
                 self.line, self.last = n, line[:500]
@@ -94,7 +94,9 @@ def _unreadable(n: int, line: bytes) -> Record:
 
 
 def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
-    """A line of v0.6 or v0.5. One that ends the text without a line's end may have lost digits: only JSON is sure."""
+    """Yield the record of a line of v0.6 or v0.5. A last line without a line end may have lost digits; only JSON is
+    safe.
+    """
     if match := _MLL.search(line):
         value = _json(match[3])
         if not isinstance(value, dict):
@@ -127,7 +129,7 @@ def _time(value: object, factor: int = 1) -> float | None:
 
 
 def _json(raw: bytes) -> Any:
-    """The JSON value at the start of ``raw``; None where there is none."""
+    """Return the JSON value at the start of ``raw``; None if there is none."""
     try:
         return _DECODER.raw_decode(raw.decode("utf-8", "replace").replace("\0", ""))[0]
     except (ValueError, RecursionError):

@@ -1,1 +1,1 @@
-"""What NCCL-tests, RCCL-tests and their relatives print: read, checked and turned into measurements for all of them."""
+"""Parse the output of NCCL-tests, RCCL-tests and their relatives, with the same checks for all of them."""

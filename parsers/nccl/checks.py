@@ -75,7 +75,7 @@ def disagreements(run: Run, single: bool) -> Iterator[str]:
         mean = Figure(sum(r.value for r in rates) / len(rates), sum(r.half for r in rates) / len(rates))
         if abs(run.average.value - mean.value) > run.average.half + mean.half * (1 + 1e-9) + 1e-9 * mean.value:
             if run.headless:
-                yield "Avg bus bandwidth is of more rows than the text holds"
+                yield "Avg bus bandwidth covers more rows than the text contains"
                 return
             yield (
                 f"Avg bus bandwidth {run.average.value / run.gb:.6g} GB/s disagrees with its own rows, "

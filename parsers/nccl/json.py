@@ -1,4 +1,4 @@
-"""What nccl-tests writes with ``-J FILE``, and rccl-tests with ``-Z json`` or ``-Z csv``, as runs with their rows.
+"""Read the files of nccl-tests (``-J FILE``) and rccl-tests (``-Z json`` or ``-Z csv``) as runs with their rows.
 
 The file of ``-J`` holds the full environment of the run. Only the results, the settings, the devices and the
 benchmark's name are read, and nothing of it is ever quoted. A run that crashed leaves it truncated.
@@ -58,7 +58,7 @@ class Files:
 
 
 def read_files(text: str) -> Files:
-    """Every ``-J`` or ``-Z json`` file in ``text``."""
+    """Return every ``-J`` or ``-Z json`` file in ``text``."""
     if "{" not in text:
         return Files(runs=[], around=text)
     scan = find_json(text)
@@ -100,7 +100,7 @@ def read_files(text: str) -> Files:
 
 
 def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
-    """Whether the text stops within the records: in one of them, or before the bracket that closes their list."""
+    """Return whether the text ends within the records: in one of them, or before the closing bracket of their list."""
     if not records:
         return False
     lines = scan.around.split("\n")
@@ -194,7 +194,7 @@ def _word(value: Any) -> str | None:
 
 
 def _read_cut(text: str, line: int) -> Run:
-    """What a truncated file still holds: its settings and complete results."""
+    """Return what a truncated file still contains: its settings and complete results."""
     value: dict[str, Any] = {}
     for match in _PART.finditer(text):
         key = match[1]
@@ -274,7 +274,7 @@ def _tell_ranks(run: Run, ranks: float | None, nodes: float | None) -> None:
 
 
 def read_csv(output: list[Line], unfinished: int | None = None) -> list[Run]:
-    """The runs in rccl-tests' CSV. With MPI its rows have one field more than its heading: the nodes.
+    """Return the runs in rccl-tests' CSV. With MPI, its rows have one more field than its heading: the nodes.
 
     The line ``unfinished`` holds an incomplete row.
     """
@@ -318,6 +318,6 @@ def read_csv(output: list[Line], unfinished: int | None = None) -> list[Run]:
 
 
 def _lacks_in_place(run: Run) -> bool:
-    """Whether the row in place, which follows the one out of place, is missing for the last size."""
+    """Return whether the last size lacks its in-place row, which follows the out-of-place row."""
     places = [{p.place for p in row.points} for row in run.rows]
     return places[-1:] == [{"out"}] and (len(places) == 1 or any("in" in p for p in places))

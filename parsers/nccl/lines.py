@@ -1,4 +1,4 @@
-"""Lines as launchers pass them on: the process that printed each, and the launcher's own messages."""
+"""Read lines that passed through a launcher: which process printed each, and the launcher's own messages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Line:
 
 
 def lines(text: str) -> list[Line]:
-    """The lines of ``text`` without launchers' marks. Lines too long for any tool and pieces of JSON are left out."""
+    """Return the lines of ``text`` without launchers' prefixes. Omit lines too long for any tool, and pieces of
+    JSON.
+    """
     raw_lines = [(n, raw.rstrip()) for n, raw in numbered(text)]
     raw_lines = [(n, raw) for n, raw in raw_lines if len(raw) <= _LONGEST and not _JSON.search(raw)]
     split = [(n, *_split(raw), raw) for n, raw in raw_lines]
@@ -82,7 +84,7 @@ def _take_off(n: int, source: str, rest: str, raw: str, marks: list[str]) -> Lin
 
 
 def complaint(output: list[Line], after: int = 0) -> Line | None:
-    """The first line behind line ``after`` in which a launcher, loader or shell reports an error."""
+    """Return the first line after line ``after`` in which a launcher, loader or shell reports an error."""
     return next(complaints(output, after), None)
 
 

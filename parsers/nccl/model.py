@@ -55,13 +55,15 @@ _FIGURE = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def collective(name: str) -> str | None:
-    """The one name of a collective: ``AllReduce``, ``all_reduce``, ``allr`` are all ``all_reduce``. None for others."""
+    """Return the canonical name of a collective: ``AllReduce``, ``all_reduce`` and ``allr`` are ``all_reduce``. None
+    for others.
+    """
     return _NAMES.get(name.lower().replace("_", "").replace("-", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number as it was printed, and half a unit of its last digit."""
+    """Hold a number as printed, and half a unit of its last digit."""
 
     value: float
     half: float
@@ -71,7 +73,7 @@ class Figure:
 
 
 def figure(text: str) -> Figure | None:
-    """``text`` as a figure; None where it is not a plain decimal, or beyond anything that can be measured."""
+    """``text`` as a figure; None if it is not a plain decimal, or beyond anything that can be measured."""
     if not _FIGURE.fullmatch(text):
         return None
     mantissa, _, exponent = text.lower().partition("e")
@@ -105,7 +107,7 @@ class Row:
 
     @property
     def name(self) -> dict[str, str]:
-        """The labels of this row, without the place."""
+        """Return the labels of this row, without ``place``."""
         labels = {"size": str(self.size)}
         if self.type:
             labels["type"] = self.type
@@ -123,7 +125,7 @@ class Row:
 
     @property
     def share(self) -> int | None:
-        """How many times the counted elements make up the size; None where that is no whole number."""
+        """Return the factor between the counted elements and the size; None if it is not a whole number."""
         width = self.width or _width(self.type)
         if not width or not self.count or self.size % (self.count * width):
             return None
@@ -131,7 +133,7 @@ class Row:
 
 
 def _width(kind: str | None) -> int | None:
-    """Bytes of one element of a type, as the tools of the family name it."""
+    """Return the bytes of one element of a type, by the name that these tools use."""
     if kind is None:
         return None
     if match := re.fullmatch(r"(?:u?int|fp|bf|bfloat)(8|16|32|64)(?:_?e[0-9]m[0-9]\w*)?", kind):
@@ -183,7 +185,7 @@ class Run:
 
     @property
     def ranks(self) -> int | None:
-        """Ranks in a communicator; None where there is no complete list."""
+        """Ranks in a communicator; None if there is no complete list."""
         if self.ranks_printed is not None:
             return self.ranks_printed
         ranks = sorted({rank for rank, _, _, _ in self.devices})
@@ -199,13 +201,13 @@ class Run:
 
     @property
     def doubled(self) -> int:
-        """The number of processes that report rank 0, where there is more than one."""
+        """Return the number of processes that report rank 0, if there is more than one."""
         zeros = {(process, host) for rank, _, process, host in self.devices if rank == 0}
         return len(zeros) if len(zeros) > 1 else 0
 
     @property
     def progress(self) -> str:
-        """The stage that a run without rows reached, as the end of a sentence."""
+        """Return the stage that a run without rows reached, as the end of a sentence."""
         name = f" of {self.case}" if self.case else ""
         if self.stage >= HEADING:
             return f" under the heading{name} (it failed or hung at the first size)"
@@ -215,7 +217,7 @@ class Run:
         return f" after the settings{name}" if self.stage >= SETTINGS else ""
 
     def beside(self, other: Run) -> bool:
-        """Whether the two were printed side by side."""
+        """Return whether the two runs were printed side by side."""
         return self.line <= other.last and other.line <= self.last
 
     def points(self) -> Iterator[tuple[Row, Point]]:
@@ -224,7 +226,7 @@ class Run:
                 yield row, point
 
     def unended(self) -> str | None:
-        """What a truncated or silently stopped test lacks, as the end of a sentence."""
+        """Return what a truncated or silently stopped test lacks, as the end of a sentence."""
         if self.ended or self.failure:
             return None
         reason = f": {self.cut}" if self.cut else ""
@@ -233,7 +235,7 @@ class Run:
         )
 
     def wrong(self) -> str | None:
-        """Why this test's figures are invalid, if they are, as the end of a sentence."""
+        """Return why this test's figures are invalid, if they are, as the end of a sentence."""
         first = next(((r, p) for r, p in self.points() if self._is_wrong(r, p)), None)
         if first and first[1].wrong == FAILED:
             return f"wrong data: check_result is {FAILED} at size {first[0].size}"
@@ -262,7 +264,7 @@ class Run:
         return bool(self.out_of_bounds) and errors.value > allowed
 
     def infer(self) -> str | None:
-        """Which collective this is by its columns and figures alone, where only one fits."""
+        """Return the collective that fits the columns and figures, if only one does."""
         rows = [r for r in self.rows if r.share]
         pairs = [
             (p.figures["busbw"], p.figures["algbw"]) for _, p in self.points() if p.figures.keys() >= {"busbw", "algbw"}

@@ -1,4 +1,4 @@
-"""What NCCL's log (NCCL_DEBUG=INFO) says of the way between hosts: through GPU-direct RDMA, or through host memory."""
+"""Read from NCCL's log (NCCL_DEBUG=INFO) whether hosts exchange data through GPU-direct RDMA or host memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _DISABLED = re.compile(r"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA")
 
 
 def gpu_direct(raw: bytes) -> bool | None:
-    """Whether every channel to another host goes by GPU-direct RDMA; None where the log names none over InfiniBand or
-    RoCE. Sockets are no such way: they have no RDMA to do without.
+    """Return whether every channel to another host uses GPU-direct RDMA; None if the log names no channel over
+    InfiniBand or RoCE. Sockets do not count, because they have no RDMA.
     """
     text = decode(raw)
     ways = [match[1] for match in _WAY.finditer(text) if match[1].startswith("IB")]

@@ -1,4 +1,4 @@
-"""The parser of nccl-tests and rccl-tests, in all their formats; the two differ in name only."""
+"""Parse nccl-tests and rccl-tests in all their formats. The two differ only in their names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fleetmark.parsers.nccl.text import PROGRAM, Reader
 
 
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
-    """The measurements in ``raw``; ``family`` ("nccl", "rccl") is the case where no collective is known.
+    """Return the measurements in ``raw``. ``family`` ("nccl", "rccl") names the case if no collective is known.
 
-    Raises ParseError, with the message of the benchmark or of its launcher, where there are none.
+    Raise ParseError, with the message of the benchmark or of its launcher, if there are none.
     """
     files = read_files(decode(raw))
     output = lines(files.around)
@@ -27,7 +27,7 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
     end_of(reader.tests, output)
     report = Report(tool, family)
     if files.cut is not None:
-        report.notes.append(f"the JSON that begins on line {files.cut} is cut off: its whole results are read")
+        report.notes.append(f"the JSON that begins on line {files.cut} is cut off: only its complete results are read")
     report.notes += files.notes
     ours = [run for run in reader.tests if "type" in run.columns or not run.rows]
     runs = sorted([*ours, *files.runs, *read_csv(output, reader.unfinished)], key=lambda run: run.line)
@@ -41,13 +41,13 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
 
 
 def named_by(command: Sequence[str]) -> str | None:
-    """The collective that ``command`` runs, if it is one."""
+    """Return the collective that ``command`` runs, if it is one."""
     names = {collective(match["name"]) for match in PROGRAM.finditer(" ".join(command)[:100_000])}
     return names.pop() if len(names) == 1 else None
 
 
 def unfinished(text: str, output: list[Line]) -> int | None:
-    """The line that ``text`` ends in, where it does not end with a line's end."""
+    """Return the last line's number if ``text`` does not end with a line end."""
     return output[-1].n if output and text and not text[-1].isspace() else None
 
 
@@ -60,7 +60,7 @@ def end_of(runs: list[Run], output: list[Line]) -> None:
 
 
 def nothing(tool: str, files: Files, reader: Reader, output: list[Line]) -> ParseError:
-    """Why there is no measurement, with the benchmark's or the launcher's message where there is one."""
+    """Return why there is no measurement, with the message of the benchmark or launcher if there is one."""
     return next(_reasons(tool, files, reader, output))
 
 
@@ -74,7 +74,7 @@ def _reasons(tool: str, files: Files, reader: Reader, output: list[Line]) -> Ite
         if run.failure:
             yield ParseError(tool, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
     if files.cut is not None:  # not quoted: it holds the environment
-        yield ParseError(tool, "whole results in the JSON output", line=files.cut, got="the end before any")
+        yield ParseError(tool, "complete results in the JSON output", line=files.cut, got="the end before any")
     best = max(reader.tests, key=lambda run: (len(run.rows), run.stage, run.line), default=None)
     if message := complaint(output):
         yield ParseError(

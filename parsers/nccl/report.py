@@ -1,4 +1,4 @@
-"""Runs of collective benchmarks to measurements: which runs count, and under which names."""
+"""Turn runs of collective benchmarks into measurements: which runs count, and under which names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Report:
         return "-".join(name for name in (run.family, run.case) if name) or self.unnamed
 
     def parsed(self, runs: Sequence[Run], named: str | None = None) -> Parsed | None:
-        """The measurements of ``runs``; None where there are none.
+        """Return the measurements of ``runs``; None if there are none.
 
         ``named`` is the collective of those that do not name theirs.
         """
@@ -65,7 +65,9 @@ class Report:
         return Parsed(self.tool, tuple(measurements), _version(used), invalid, tuple(notes))
 
     def _cut(self, runs: Sequence[Run]) -> Run | None:
-        """The last test, where the text ends before it does. One before it that stopped has only failed."""
+        """Return the last test if the text ends before the test does. An earlier test that stopped has merely
+        failed.
+        """
         last = max(runs, key=lambda run: (run.last, run.line), default=None)
         return last if last is not None and last.unended() and not (last.rows and last.wrong()) else None
 
@@ -79,7 +81,7 @@ class Report:
             self._note(run, "the text does not name the collective; its columns and figures fit this one alone")
 
     def _of_one_process(self, runs: Sequence[Run]) -> Sequence[Run]:
-        """Of runs printed side by side by several processes those of the first one, and all that stand alone.
+        """Return the runs of the first process if several printed side by side, and all runs that stand alone.
 
         One launcher's ranks need not stand side by side, as their output may come in blocks.
         """
@@ -206,14 +208,14 @@ class Report:
         if run.groups > 1:
             texts.append(f"{run.groups} groups of ranks ran at the same time")
         if run.devices and run.ranks is None:
-            texts.append("the device list is not whole: ranks and nodes are not known")
+            texts.append("the device list is incomplete: ranks and nodes are unknown")
         if len(set(run.versions)) > 1:
             texts.append(f"the processes use different libraries: {', '.join(sorted(set(run.versions)))}")
         self.notes += [f"{self.case(run)}: {text}" for text in texts]
 
 
 def _settle(run: Run) -> None:
-    """Whether several processes printed into one run; known once all of it is read."""
+    """Check whether several processes printed into one run, after all of it has been read."""
     averages = sum(kind == "average" for kind, *_ in run.summaries)
     names = [tuple(row.name.items()) for row in run.rows]
     if run.doubled or (averages > 1 and len(set(names)) < len(names)):
@@ -221,17 +223,17 @@ def _settle(run: Run) -> None:
 
 
 def _natural(source: str) -> tuple[bool, int, str]:
-    """No mark first, then ranks as numbers, then names."""
+    """Return the sort key of a prefix: none first, then ranks as numbers, then names."""
     return (True, int(source), "") if _RANK.fullmatch(source) else (bool(source), 10**9, source)
 
 
 def _ranks(*runs: Run) -> bool:
-    """Whether these runs are marked with the ranks of a launcher."""
+    """Return whether these runs have the rank prefixes of a launcher."""
     return all(_RANK.fullmatch(run.source) for run in runs)
 
 
 def _single(run: Run) -> bool:
-    """Whether one rank ran alone, by the device list or because busbw is 0 where data moved."""
+    """Return whether one rank ran alone, judged by the device list, or because busbw is 0 although data moved."""
     if run.ranks is not None:
         return run.ranks == 1
     pairs = [(p.figures.get("algbw"), p.figures.get("busbw")) for _, p in run.points()]

@@ -1,4 +1,4 @@
-"""The text that nccl-tests, rccl-tests and mscclpp-test print, as tests with their rows.
+"""Read the text of nccl-tests, rccl-tests and mscclpp-test as tests with their rows.
 
 A table's heading says which columns there are. Rows are read from the right: versions up to 2.12 leave out or leave
 blank what does not apply to a collective. Incomplete rows are left out.
@@ -104,7 +104,7 @@ USUAL = Heading(("type", "redop", "root"), ("time", "algbw", "busbw", "#wrong"),
 
 
 def heading(text: str, places: tuple[str, ...]) -> Heading | None:
-    """The columns that a line names, if it is a table's heading; ``places`` comes from the line above it."""
+    """Return the columns that a line names if it is a table's heading. ``places`` comes from the line above it."""
     names = text.split()
     if names and names[0] == "#":
         del names[0]
@@ -125,7 +125,7 @@ def heading(text: str, places: tuple[str, ...]) -> Heading | None:
 
 
 def read_row(line: Line, columns: Heading, blank: bool = False) -> Row | None:
-    """The row in ``line``, if it is complete.
+    """Return the row in ``line``, if it is complete.
 
     ``blank``: whether one half of a row may be empty and its check left out, as mscclpp-test does.
     """
@@ -160,7 +160,7 @@ def _cells(text: str, columns: Heading) -> list[str]:
 
 
 def _lone(text: str, columns: Heading, blank: bool) -> tuple[str, ...]:
-    """The place of a row with only one half: a gap as wide as a half means that the first is blank."""
+    """Return the place of a row with only one half. A gap as wide as a half means that the first half is blank."""
     if len(columns.places) < 2:
         return ()
     if re.search(rf"\S {{{_BLANK},}}\S", text):
@@ -169,7 +169,7 @@ def _lone(text: str, columns: Heading, blank: bool) -> tuple[str, ...]:
 
 
 def _left(cells: list[str], names: tuple[str, ...]) -> tuple[str | None, str | None, int | None] | None:
-    """Type, reduction and root of a row; None where the cells are not those."""
+    """Type, reduction and root of a row; None if the cells are not those."""
     kind = redop = root = None
     rest = list(cells)
     if "type" in names:
@@ -197,7 +197,7 @@ def _point(place: str, cells: list[str], half: tuple[str, ...], milliseconds: bo
             metric, factor = _FIGURES[name]
             if value is None and not _NO_NUMBER.fullmatch(cell):
                 return None
-            if value and (value.value or not metric.endswith("time")):  # a time of 0 is no measurement
+            if value and (value.value or not metric.endswith("time")):  # a time of 0 is not a measurement
                 point.figures[metric] = value.times(
                     factor * 1e3 if milliseconds and metric.endswith("time") else factor
                 )
@@ -206,7 +206,7 @@ def _point(place: str, cells: list[str], half: tuple[str, ...], milliseconds: bo
 
 @dataclass(slots=True)
 class _Process:
-    """What one process prints."""
+    """Collect the output of one process."""
 
     test: Run | None = None
     columns: Heading | None = None
@@ -218,7 +218,7 @@ class Reader:
     """Sorts lines into tests; every process has its own."""
 
     blank: bool = False  # see ``read_row``
-    unfinished: int | None = None  # the line that the text ends in, where it does not end with one
+    unfinished: int | None = None  # the line that the text ends in, if it does not end with one
     tests: list[Run] = field(default_factory=list)
     other: Line | None = None  # the first line of another tool of the family
     _processes: dict[str, _Process] = field(default_factory=dict)
@@ -241,7 +241,9 @@ class Reader:
         return test
 
     def _at(self, line: Line, stage: int) -> Run:
-        """The test that ``line`` belongs to; a new one where it belongs to an earlier stage than the current test."""
+        """Return the test that ``line`` belongs to, or a new test if the line belongs to an earlier stage than the
+        current one.
+        """
         process = self._processes[line.source]
         test = process.test
         if test is None or test.stage >= stage or test.ended or test.failure:
@@ -294,7 +296,7 @@ class Reader:
             self.other = line
 
     def _take_row(self, line: Line, process: _Process) -> bool:
-        """Whether ``line`` is a row, or what is left of one."""
+        """Return whether ``line`` is a row or a part of one."""
         columns = process.columns or USUAL
         row = read_row(line, columns, self.blank)
         if row and line.n == self.unfinished and any(point.wrong is None for point in row.points):
@@ -370,7 +372,7 @@ class Reader:
                 self._take_command(line, process, collective(program["name"]))
 
     def _take_command(self, line: Line, process: _Process, name: str | None) -> None:
-        """A command line that names a collective; of a shell's or a log's own, the test must follow."""
+        """Take a command line that names a collective. If a shell or a log printed it, the test must follow."""
         if not _COMMAND.match(line.text):
             self._pending = name
             return
@@ -379,7 +381,7 @@ class Reader:
         self._pending, self._pending_at = name, self._pending_at or line
 
     def end(self) -> None:
-        """Add a test for the last command, where nothing of its output followed."""
+        """Add a test for the last command, if nothing of its output followed."""
         if line := self._pending_at:
             self.tests.append(Run(line=line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None

@@ -1,4 +1,4 @@
-"""OSU Micro-Benchmarks 3 to 7 (MPI, also of device memory) to measurements.
+"""Parse OSU Micro-Benchmarks 3 to 7 (MPI, including device memory).
 
 Case: the test by its heading (``latency``, ``bandwidth``, ``allreduce``). Labels: ``size`` (bytes). Metrics:
 ``latency`` in s (lower; of collectives the mean over processes), ``bandwidth`` in B/s (MB/s are 1e6) and
@@ -26,7 +26,7 @@ _FIGURE = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The rows of every test. Raises ParseError where there is none."""
+    """Return the rows of every test. Raise ParseError if there is none."""
     measurements: list[Measurement] = []
     case, version, columns, last, rows = "", None, "", (1, "no output"), 0
     missing = ""
@@ -55,14 +55,14 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _short(measurements: Sequence[Measurement], command: Sequence[str]) -> str:
-    """What is missing where the largest size that ``command`` asks for is not reached."""
+    """Return what is missing if the output ends before the largest size that ``command`` requests."""
     wanted = next((number(b) for a, b in itertools.pairwise(command) if a == "-m"), None)
     sizes = [int(m.labels["size"]) for m in measurements if "size" in m.labels]
     return f"it ends at {max(sizes)} of {wanted:g} bytes" if wanted and sizes and 2 * max(sizes) <= wanted else ""
 
 
 def _inside(last: tuple[int, str]) -> str:
-    """What is missing where the last line ends inside a figure, which all have two decimals (but for counts)."""
+    """Return what is missing if the last line ends inside a figure. All figures except counts have two decimals."""
     cell = last[1].split()[-1]
     return f"line {last[0]} ends inside a figure" if re.fullmatch(r"[0-9]+\.[0-9]?", cell) else ""
 
@@ -89,7 +89,7 @@ def _row(case: str, columns: str, cells: Sequence[str], sized: bool) -> Iterator
 
 
 def _best(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
-    """Of each test the latency of the smallest message, the best bandwidth and the best message rate."""
+    """Yield for each test the latency of the smallest message, the best bandwidth and the best message rate."""
     cases: dict[str, list[Measurement]] = {}
     for m in measurements:
         cases.setdefault(m.case, []).append(m)

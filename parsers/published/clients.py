@@ -1,4 +1,4 @@
-"""Results of clients of LLM servers, of which none says what machine it measured: that is given beside the file.
+"""Import results of LLM benchmark clients. None of them names the machine, so the user names it.
 
 A load stands under the names of our own client's figures where it says how many requests were at once, or their rate
 (``p1024-o128-c48`` of ``llm_serve``), so that both stand on one frontier; anything else under its tool's own name.
@@ -37,7 +37,9 @@ class Client:
     PUBLISHER: str = ""
 
     def read(self, raw: bytes, name: str = "") -> Table:
-        """The runs in ``raw``; the machine goes by the file's ``name``. Raises FleetmarkError where there is none."""
+        """Return the runs in ``raw``, with the file's ``name`` as the machine. Raise FleetmarkError if there is
+        none.
+        """
         parsed = parsers.parse_file(self.tool, io.BytesIO(unpacked(raw, parsers.MAX_BYTES)))
         collector = Collector()
         collector.notes += parsed.notes
@@ -63,7 +65,7 @@ def closed_loop(case: str) -> bool:
 
 
 def _lengths(measurements: Iterable[Measurement], case: str) -> str:
-    """``p1024-o128-`` of a case's mean lengths; empty where it does not say them."""
+    """``p1024-o128-`` of a case's mean lengths; empty if it does not say them."""
     means = {m.metric: m.value for m in measurements if m.case == case}
     parts = [
         f"{letter}{_length(means[name])}"

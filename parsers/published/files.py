@@ -326,11 +326,11 @@ def _csv(text: str) -> Records:
             extra = cells[len(columns) :]
             if len(cells) < len(columns) or any(c.strip() for c in extra):
                 raise FleetmarkError(
-                    f"line {reader.line_num} has {len(cells)} cells where the header has {len(columns)}; "
-                    "is the file whole?"
+                    f"line {reader.line_num} has {len(cells)} cells, but the header has {len(columns)}; "
+                    "is the file complete?"
                 )
             _bounded(len(rows) + 1, len(columns))
             rows.append(reader.line_num, cells[: len(columns)])
     except csv.Error as error:
-        raise FleetmarkError(f"line {reader.line_num} is not valid CSV ({error}); is the file whole?") from error
+        raise FleetmarkError(f"line {reader.line_num} is not valid CSV ({error}); is the file complete?") from error
     return Records("CSV", [c for c in columns if c], rows)

@@ -234,7 +234,7 @@ def _list(collector: Collector, source: Records, columns: Mapping[str, str]) -> 
         name = words(_cell(cells, columns, "benchmark"))
         suite = _suite(name)
         if not suite:
-            raise FleetmarkError(f"{place}: {name!r} is no suite of SPEC CPU 2017 or 2026, such as CINT2017rate")
+            raise FleetmarkError(f"{place}: {name!r} is not a suite of SPEC CPU 2017 or 2026, such as CINT2017rate")
         texts = tuple(words(v) for c, v in cells.items() if c)
         if texts in seen:
             collector.leave("the same row again")
@@ -275,7 +275,7 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
         sizes.setdefault(system, set()).add(machine)
         repeated = speed in speeds, machine in rates and values["rate"] in rates[machine][1]
         if all(repeated):
-            collector.leave("both results stand in earlier rows")
+            collector.leave("both results are in earlier rows")
         speeds.setdefault(speed, (labels, scores["speed"]))
         rates.setdefault(machine, (labels, {}))[1].setdefault(values["rate"], scores["rate"])
     for labels, each in speeds.values():
@@ -284,7 +284,9 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
         base = [value for cells in several.values() if (value := figure(cells[0].cell)[0])]
         mixed = len(sizes[f"{labels['vendor']}/{labels['system']}"]) > 1
         if mixed or (base and max(base) > _APART * min(base)):
-            collector.leave("rate scores that may be of another number of chips: the join goes by names", len(several))
+            collector.leave(
+                "rate scores may have another number of chips, because rows are joined by name", len(several)
+            )
             continue
         for each in several.values():
             _add(collector, labels, each)
@@ -315,7 +317,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
         texts = {name: words(_cell(cells, columns, name)) for name in (*_RATE1, "distro", "flags", "run")}
         match = _RATE1_SUITE.fullmatch(texts["suite"].lower())
         if not match or match[2] not in _YEARS:
-            raise FleetmarkError(f"{place}: {texts['suite']!r} is no suite run with one copy, such as int2017_rate1")
+            raise FleetmarkError(f"{place}: {texts['suite']!r} is not a suite run with one copy, such as int2017_rate1")
         if not texts["cpu"]:
             raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
         value, reason = figure(_cell(cells, columns, "est_base_score"))

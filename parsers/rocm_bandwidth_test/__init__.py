@@ -1,4 +1,4 @@
-"""The matrices of rocm-bandwidth-test 2 (ROCm to 6) to measurements.
+"""Parse the matrices of rocm-bandwidth-test 2 (ROCm up to 6).
 
 Case: ``one-way`` or ``both-ways``. Metrics in B/s (higher; GB/s are 1e9): ``bandwidth`` with the labels ``from`` and
 ``to`` (``cpu0``, ``gpu2`` by the program's numbers), ``link_bandwidth``, the median of the pairs, ``slowest_link``, and
@@ -36,7 +36,7 @@ class _Matrix:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every matrix of bandwidths. Raises ParseError where there is none."""
+    """Return every matrix of bandwidths. Raise ParseError if there is none."""
     version, names, matrices = None, dict[str, str](), list[_Matrix]()
     inside, last = False, (1, "no output")
     for n, text in numbered(decode(raw)):

@@ -1,4 +1,4 @@
-"""What benchmarks of LLM servers have in common: our metrics, to which each tool's own definitions are mapped.
+"""Shared definitions for benchmarks of LLM servers: our metrics, to which each tool's own definitions are mapped.
 
 ``ttft``: to the first token. ``tpot``: (last - first token) / (tokens - 1) of a request. ``itl``: between one token, or
 piece, and the next, over all of them. ``e2e``: to the last token. ``token_mean``: e2e / tokens of a request, the first
@@ -34,7 +34,7 @@ def measurements(
 
 
 def kind_of(name: str) -> tuple[str, Better]:
-    """The unit and direction of one of our metrics."""
+    """Return the unit and direction of one of our metrics."""
     if name in RATES:
         return "1/s", Better.HIGHER
     if name in FOLLOWS:
@@ -45,19 +45,19 @@ def kind_of(name: str) -> tuple[str, Better]:
 
 
 def counted(value: object) -> float | None:
-    """A number of requests; None for what cannot be one."""
+    """Return a number of requests; None if the value cannot be one."""
     many = number(value)
     return many if many is not None and many >= 0 and many.is_integer() else None
 
 
 def seconds(value: object) -> float | None:
-    """A time in ms, as a number, in s."""
+    """Return a time given in ms in seconds."""
     ms = number(value)
     return None if ms is None else ms / 1e3
 
 
 def failed(requests: float | None, answered: float | None, tolerated: float = 0.01) -> str | None:
-    """Why a run whose requests failed does not count; None where at most 1% did."""
+    """Return why a run with failed requests does not count; None if at most 1% failed."""
     if requests is None or answered is None:
         return None
     if not requests:
@@ -68,7 +68,9 @@ def failed(requests: float | None, answered: float | None, tolerated: float = 0.
 
 
 def load(streams: object, rate: object) -> str:
-    """A case's name: ``c8`` for requests at once, ``r2.5`` for a rate per second, ``all`` for all at once."""
+    """Return the case's name: ``c8`` for 8 concurrent requests, ``r2.5`` for a rate per second, ``all`` if all are sent
+    at once.
+    """
     at_once, per_second = number(streams), number(rate)
     name = f"c{at_once:g}" if at_once else ""
     return name + (f"r{per_second:g}" if per_second else "") or "all"

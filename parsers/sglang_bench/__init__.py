@@ -1,4 +1,4 @@
-"""``python -m sglang.bench_serving``'s JSON lines and table: vLLM's names and definitions.
+"""Parse the JSON lines and table of ``python -m sglang.bench_serving``, which uses vLLM's names and definitions.
 
 Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens
 under its own interface. How many requests failed stands only among the details (``--output-details``: ``errors``).
@@ -18,7 +18,7 @@ _UNKNOWN = "it does not say how many requests failed: run it with --output-detai
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The runs in ``raw``. Raises ParseError where there is none."""
+    """Return the runs in ``raw``. Raise ParseError if there is none."""
     try:
         parsed = vllm_bench.parse(raw, command)
     except ParseError as error:

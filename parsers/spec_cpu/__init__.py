@@ -1,1 +1,1 @@
-"""SPEC CPU's reports, of either edition: CSV, text, raw results and runcpu's log, read and checked."""
+"""Parse SPEC CPU's reports of both editions: CSV, text, raw results and runcpu's log."""

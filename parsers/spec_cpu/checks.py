@@ -319,7 +319,7 @@ class _Result:
             if run.status in NO_ENERGY:
                 notes.append(f"{place} ended {spelled(run.status)}: its power and energy do not count")
             elif run.status not in FINISHED and "time" in run.figures:
-                notes.append(f"{place} ended {spelled(run.status)}: its time is no result, left out")
+                notes.append(f"{place} ended {spelled(run.status)}: its time is not a result and is left out")
         for tune in TUNES:
             absent, present = self.absent[tune], {r.benchmark for r in self.done if r.tune == tune}
             if absent and len(present) > 1:  # a single benchmark was requested
@@ -338,7 +338,7 @@ class _Result:
         if self.report.kind == "log":
             counts = Counter((r.benchmark, r.tune) for r in self.done)
             if counts and max(counts.values()) > 1:
-                notes.append("a log names no selected run: the median by time stands for it, the slower one of two")
+                notes.append("a log names no selected run: the run with the median time is used, or the slower of two")
         return notes
 
     def _formalities(self) -> Iterator[str]:

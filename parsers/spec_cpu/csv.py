@@ -1,4 +1,4 @@
-"""SPEC CPU's CSV report: its two tables of results, the scores below them, ``valid`` above and the errors at the end.
+"""Read SPEC CPU's CSV report: ``valid``, two tables of results, the scores, and the errors at the end.
 
 A row of the full table names its workload and iteration; one of the selected table is marked as selected.
 With power measured each tune has five columns more, and a benchmark that was not run still only the usual five.
@@ -43,7 +43,7 @@ _FIGURES = {
     "max power": "max_power",
     "avg power": "avg_power",
 }
-_USUAL = 5  # columns of a tune where no power was measured
+_USUAL = 5  # columns of a tune if no power was measured
 _TITLE = re.compile(r"SPEC CPU ?(20[0-9]{2}) .{0,40}Result", re.IGNORECASE)
 _TESTED = re.compile(r"Tested with SPEC CPU(?:\(R\)|®)? ?(20[0-9]{2})")
 _VERSION = re.compile(r"v([0-9]{1,4}(?:\.[0-9]{1,6}){1,3})")
@@ -179,12 +179,12 @@ class _CsvReader:
 
 
 def _place(run: Run) -> tuple[str, str, int | None]:
-    """The key of a run in a report; a row with NR is in both tables and counts once."""
+    """Return the key of a run in a report. A row with NR appears in both tables and counts once."""
     return run.benchmark, run.tune, 0 if run.status == "NR" else run.iteration
 
 
 def _width(cells: list[str], columns: int) -> int:
-    """The number of cells of the next tune: five, regardless of the heading, where nothing was run or shown."""
+    """Return the number of cells of the next tune: five if nothing was run or shown, regardless of the heading."""
     if columns > _USUAL and not any(cells[:4]) and cells[4:5] == ["NR"]:
         return _USUAL
     if columns > _USUAL and len(set(cells[:_USUAL])) == 1 and cells[0] in WITHDRAWN:
@@ -193,7 +193,7 @@ def _width(cells: list[str], columns: int) -> int:
 
 
 def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: list[str]) -> Run | None:
-    """The run in one tune's cells; None where its status is missing or a figure is not one."""
+    """Return the run in one tune's cells; None if its status is missing or a figure is not a number."""
     if len(group) < len(columns):
         group = group + [""] * (len(columns) - len(group))
     cells = {column: cell for column, cell in zip(columns, group, strict=False) if column}
@@ -209,7 +209,7 @@ def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: li
 
 
 def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     reader = _CsvReader()
     reader.begin(1)
     for n, line, complete in lines:

@@ -1,4 +1,4 @@
-"""Whether a report of SPEC CPU is complete: the lines that SPEC's tools always print.
+"""Check whether a report of SPEC CPU is complete, from the lines that SPEC's tools always print.
 
 CSV and text end their tables with a score for base and one for peak, be it ``Not Run``. Raw results have the score
 first, and a status as the last key of every run. runcpu's log says that it finished.
@@ -13,7 +13,7 @@ from fleetmark.parsers.spec_cpu.model import TUNES, Report, Score
 
 
 def cut(report: Report, agrees: Callable[[Score], bool]) -> str | None:
-    """Where ``report`` shows that its text is truncated; None where it is complete or looks complete.
+    """Return where ``report`` is truncated; None if it is complete or looks complete.
 
     ``agrees``: whether a score is the mean of its rows.
     """

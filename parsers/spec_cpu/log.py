@@ -1,8 +1,8 @@
-"""runcpu's log (CPU2017.001.log): one line as each run ends, the only record of an interrupted run.
+"""Read runcpu's log (CPU2017.001.log). Each run ends with a line, the only record of an interrupted run.
 
     Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 
-``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 where it was not
+``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 if it was not
 measured. A log names no selected run: the median by time stands for it, the slower one of two, as SPEC's tools choose.
 """
 
@@ -100,7 +100,7 @@ class _LogReader:
 
 
 def read_log(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     reader = _LogReader()
     reader.begin(1)
     for n, line, _ in lines:

@@ -1,4 +1,4 @@
-"""The common result of the readers of SPEC CPU's four formats: runs, scores, and a report's own statements.
+"""Define the common result of the readers of SPEC CPU's four formats: runs, scores, and a report's own statements.
 
 A status is what SPEC's tools call the outcome of one run: ``S`` for success, ``*`` for the selected one in text.
 """
@@ -47,12 +47,12 @@ def spelled(status: str) -> str:
 
 
 def reason(line: str) -> str:
-    """The text between the ``#`` marks of a line within the frame of INVALID RUN."""
+    """Return the text between the ``#`` marks of a line in the frame around INVALID RUN."""
     return line.removeprefix("#").strip().removesuffix("#").strip()
 
 
 def positive(text: str | None) -> float | None:
-    """``text`` as a number above zero; None for ``--``, ``Not Run``, 0, and all that is no number."""
+    """``text`` as a number above zero; None for ``--``, ``Not Run``, 0, and all that is not a number."""
     value = number(text) if text is not None and len(text) < 40 else None
     return value if value is not None and 0 < value < _MOST else None
 
@@ -64,7 +64,7 @@ def count(text: str | None) -> float | None:
 
 @dataclass(slots=True)
 class Run:
-    """One run of one benchmark, or the row of the table of selected runs (``iteration`` is None there)."""
+    """Hold one run of one benchmark, or its row in the table of selected runs (without ``iteration``)."""
 
     benchmark: str
     tune: str
@@ -99,7 +99,7 @@ class Score:
 
     @property
     def ended(self) -> bool:
-        """Whether its line is complete: a word such as ``Not Run`` is complete by itself."""
+        """Return whether the run's line is complete. A word such as ``Not Run`` is complete by itself."""
         return self.complete or self.printed in ("Not Run", "--")
 
 
@@ -130,13 +130,15 @@ class Report:
         return run.size or self.size
 
     def is_reference(self, run: Run) -> bool:
-        """Whether ``run`` used the workload that scores are made of; a ratio says so where nothing else does."""
+        """Return whether ``run`` used the workload that scores are computed from. If nothing else says so, a ratio
+        does.
+        """
         size = self.size_of(run)
         return size.startswith("ref") if size else True
 
 
 def score(name: str, printed: str, line: int, complete: bool = True) -> Score | None:
-    """The score called ``name``, however its trademarks are written; None for another name."""
+    """Return the score called ``name``, however its trademarks are written; None for another name."""
     match = SCORE.fullmatch(name)
     if not match:
         return None

@@ -1,4 +1,4 @@
-"""SPEC CPU's raw results (.rsf): ``spec.cpu2017.KEY: VALUE`` a line, from which the tools make all other reports.
+"""Read SPEC CPU's raw results (.rsf), lines of ``spec.cpu2017.KEY: VALUE`` that all other reports are made from.
 
 A run is ``results.500_perlbench_r.base.000.*`` with ``reported_time``, ``ratio``, ``copies``, ``threads``, ``valid``
 (its status) and ``selected``; the scores are ``basemean`` and ``peakmean``, and ``name`` (intrate) says of what. The
@@ -49,7 +49,7 @@ class _Raw:
 
 
 def read_rsf(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     raws: list[_Raw] = []
     cut: int | None = None
     for n, line, complete in lines:

@@ -1,4 +1,4 @@
-"""SPEC CPU's text report: the table of all runs, a ruler, the table of the selected ones, the scores, then prose.
+"""Read SPEC CPU's text report: the table of all runs, a ruler, the table of the selected runs, the scores, then prose.
 
 Figures have 3 significant digits. ``*`` marks the selected run, ``S`` the others. A row has one group of figures for
 each tune, ended by its status; a single group is peak's where it stands under the second half of the heading. Energy is
@@ -113,7 +113,7 @@ class _TxtReader:
                 self.report.scores.append(parsed)
 
     def settle(self) -> None:
-        """The banner read last belongs to the report at hand."""
+        """Assign the last banner to the current report."""
         if self.banner:
             self.report.banner, self.report.reasons = self.banner, self.reasons
             self.report.estimate = True
@@ -166,13 +166,13 @@ class _TxtReader:
             self.report.runs.append(run)
 
     def _count(self, benchmark: str) -> int:
-        """Which row of the benchmark this is in the full table, which is its iteration in each tune."""
+        """Return the row of the benchmark in the full table, which is its iteration in each tune."""
         if not self.below_ruler:
             self.above[benchmark] = self.above.get(benchmark, 0) + 1
         return self.above.get(benchmark, 0)
 
     def _unread(self, n: int, benchmark: str, words: list[tuple[str, int]], complete: bool) -> None:
-        """A row of a table that cannot be read still is an iteration: the later ones keep their numbers."""
+        """Count an unreadable row of a table as an iteration, so that later rows keep their numbers."""
         in_table = self.columns and not self.report.scores
         if in_table and complete and words and _FIGURES_BEGIN.match(words[0][0]):
             self._place(n, benchmark)
@@ -203,7 +203,7 @@ class _TxtReader:
     def _figures(self, run: Run, figures: list[str]) -> bool:
         """Puts the figures under their names; False where their number fits no columns."""
         if run.status not in FINISHED:
-            return True  # the time of a failed run is no measurement
+            return True  # the time of a failed run is not a measurement
         benchmark, columns = run.benchmark, self.columns
         if len(figures) != len(columns):
             columns = {len(_PLAIN): _PLAIN, len(_POWER): _POWER}.get(len(figures), ())
@@ -228,7 +228,7 @@ class _Group:
 
 
 def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
-    """The groups of a row; none where a word is neither a figure nor a status."""
+    """Yield the groups of a row; none if a word is neither a figure nor a status."""
     if len(words) > 16 or any(not (_FIGURE.fullmatch(w) or _STATUS.fullmatch(w)) for w, _ in words):
         return
     if withdrawn := [w for w, _ in words if w in WITHDRAWN]:
@@ -248,7 +248,7 @@ def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
 
 
 def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
-    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    """Return the reports in ``lines``, each with its number and whether a line end follows it."""
     reader = _TxtReader()
     reader.begin(1)
     for n, line, complete in lines:

@@ -1,4 +1,4 @@
-"""What Fleetmark's program of collectives by torch.distributed prints, to measurements.
+"""Parse the output of Fleetmark's program for collectives of torch.distributed.
 
 Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of calls in a row, of the slowest
 rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw``, ``busbw`` and ``torch_peak_busbw`` (B/s,
@@ -29,7 +29,7 @@ _FACTOR: dict[str, Callable[[float], float]] = {  # bus bandwidth over algorithm
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of one run. Raises ParseError where it has none."""
+    """Return the measurements of one run. Raise ParseError if it has none."""
     report = lines.read(_TOOL, raw)
     op, kind = lines.word(report.head, "op"), lines.word(report.head, "dtype")
     ranks, nodes = lines.integer(report.head, "ranks", 2), lines.integer(report.head, "nodes", 1)
@@ -54,7 +54,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurement]:
-    """The measurements of one size; none for a row that is no measurement."""
+    """Return the measurements of one size; empty if the row is not a measurement."""
     size, time = lines.integer(row, "size", 1), lines.positive(row, "time")
     if size is None or time is None:
         return []

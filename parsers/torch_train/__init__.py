@@ -91,9 +91,9 @@ def _wrong(checked: dict[str, Any], timed: dict[str, Any]) -> str | None:
     """Return why the figures do not come from correct training; None if they do."""
     loss, must, tolerance = (number(checked.get(name)) for name in ("check", "must", "tolerance"))
     if loss is None or must is None or tolerance is None:
-        return "the loss of the small model was not checked, or is no number"
+        return "the loss of the small model was not checked, or is not a number"
     if not abs(loss - must) <= tolerance * abs(must):
-        return f"wrong loss: {loss:.6g} after the steps of the small model, where fp64 gives {must:.6g}"
+        return f"wrong loss: {loss:.6g} after the steps of the small model, but fp64 gives {must:.6g}"
     first, last = number(timed.get("first_loss")), number(timed.get("last_loss"))
     if first is None or last is None or not last < first:
         return f"wrong loss: it did not fall ({first} at the first step, {last} at the last)"

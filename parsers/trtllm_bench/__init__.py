@@ -1,4 +1,4 @@
-"""TensorRT-LLM's ``trtllm-bench``: the overview that it prints, and its report in JSON.
+"""Parse TensorRT-LLM's ``trtllm-bench``: the overview that it prints, and its JSON report.
 
 Case: ``throughput``. Its TPOT is ours; all requests are there at once unless a rate or concurrency is set, so TTFT is
 mostly the wait in a queue.
@@ -32,7 +32,7 @@ _PER_GPU = "Per GPU Output Throughput (tokens/sec/gpu)"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The overview or report in ``raw``. Raises ParseError where there is none."""
+    """Return the overview or report in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     report = next((d.value for d in scan.documents if isinstance(d.value.get("performance"), dict)), None)
@@ -81,6 +81,6 @@ def _overview(text: str) -> dict[str, object]:
 
 
 def _short(text: str) -> str | None:
-    """What is missing of an overview: breakdowns follow it, each of which ends with its 99th percentile."""
+    """Return what an overview lacks. Breakdowns follow it, each of which ends with its 99th percentile."""
     last = text.rpartition("Breakdown")[2] if "Breakdown" in text else ""
     return None if f"{_LAST} " in last else cut(f"the last breakdown of its percentiles has no {_LAST}")

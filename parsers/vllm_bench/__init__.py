@@ -1,4 +1,4 @@
-"""``vllm bench serve``'s JSON, its table, and descendants that keep its names (InferenceX's fork: in seconds).
+"""Parse the JSON and table of ``vllm bench serve``, and of forks with the same names (InferenceX's is in seconds).
 
 Case: ``c4`` (most requests at once), ``r2`` (their rate), ``all``. Metrics as in ``parsers/serving``: vLLM's TPOT
 is ours, its ITL is between pieces of the stream. A run of which more than 1% failed is ``invalid``: the tool exits with
@@ -44,7 +44,7 @@ _MOST = 5_000
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The runs in ``raw``. Raises ParseError where there is none."""
+    """Return the runs in ``raw``. Raise ParseError if there is none."""
     text = decode(raw)
     scan = find_json(text)
     docs = [d.value for d in scan.documents[:_MOST]]
@@ -72,7 +72,7 @@ def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None)
 
 
 def _requests(run: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """How many requests there were, and how many were answered."""
+    """Return the numbers of requests and of answers."""
     answered, bad, prompts = (counted(run.get(k)) for k in ("completed", "failed", "num_prompts"))
     errors = run.get("errors")  # one a request, empty for those that were answered
     if bad is None and prompts is None and isinstance(errors, list) and answered is not None:
@@ -109,7 +109,7 @@ def _run(tool: str, run: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _tables(text: str) -> tuple[list[dict[str, Any]], str | None]:
-    """The tables in ``text`` by the names of the JSON, and what is missing of the last."""
+    """Return the tables in ``text``, by the names that the JSON uses, and what the last one lacks."""
     runs: list[dict[str, Any]] = []
     closed = True
     for _, line in numbered(text):
@@ -125,7 +125,7 @@ def _tables(text: str) -> tuple[list[dict[str, Any]], str | None]:
 
 
 def _key(words: str) -> str:
-    """The JSON's name of a row of the table."""
+    """Return the name that the JSON uses for a row of the table."""
     if words in _WORDS:
         return _WORDS[words]
     match = re.fullmatch(r"(Mean|Median|P[0-9]{2}) (TTFT|TPOT|ITL|E2EL|E2E Latency) \(ms\)", words)

@@ -16,7 +16,7 @@ from fleetmark.planner.capacity.uncertainty import Futures
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The question with some inputs changed, and its plan; None if it has none."""
+    """Hold the question with some inputs changed, and its plan; None if there is none."""
 
     name: str
     question: Question
@@ -39,7 +39,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """``plan`` is None if there is a ``conflict``. ``seconds``: that all of it took."""
+    """Hold the answer. ``plan`` is None if there is a ``conflict``. ``seconds``: the total time."""
 
     question: Question
     plan: Plan | None
@@ -53,11 +53,11 @@ class Answer:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The account of the plan."""
+        """Return the account of the plan."""
         assert self.plan is not None
         return Ledger(self.question, self.plan.stock, self.plan.use)
 
     @cached_property
     def nothing(self) -> Nothing:
-        """What happens if nothing is bought."""
+        """Return what happens if nothing is bought."""
         return do_nothing(self.question)

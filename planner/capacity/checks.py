@@ -200,7 +200,7 @@ def _able(q: Question, plan: Plan) -> Iterator[str]:
         if w not in sku.worth:
             yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
         if work.sites and k not in work.sites:
-            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
+            yield message("{workload} runs at {site}, which its question does not allow", workload=w, site=k)
         if work.gpus and (sku.gpus < work.gpus or sku.gpu_memory < work.gpu_memory):
             yield message("{workload} runs on {sku}, which lacks the GPUs for it", workload=w, sku=s)
         elif work.gpus and w in sku.worth and _over(sku.worth[w].value, sku.gpus // work.gpus):
@@ -272,7 +272,7 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
                 and sku.budgeted_w > site.rack_w * max(sku.racks, 1)
             ):
                 yield message(
-                    "{sku} is bought for {site}, where a rack has not the power for one", sku=sku.name, site=k
+                    "{sku} is bought for {site}, but no rack there has the power for one", sku=sku.name, site=k
                 )
         for resource, limit in _room(site):
             if limit is None:

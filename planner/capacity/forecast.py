@@ -1,4 +1,4 @@
-"""A forecast of demand from past use: exponential smoothing of its logarithm, with its error in a backtest.
+"""Forecast demand from past use: exponential smoothing of its logarithm, with its error in a backtest.
 
 Error, trend and season are additive in the logarithm (ETS; Hyndman, Koehler, Ord and Snyder, Forecasting with
 Exponential Smoothing, 2008), so a forecast is log-normal. Of no trend, a trend and a damped one, each without and with
@@ -50,7 +50,7 @@ class Forecast:
 def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
     """``steps`` periods after ``use``, which is above 0 throughout; ``season``: its periods, 1 for none.
 
-    Raises ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
+    Raise ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
     """
     if len(use) < LEAST:
         raise ValueError(f"{len(use)} values, at least {LEAST} are needed")

@@ -1,4 +1,4 @@
-"""What happens if nothing is bought: how much of the demand the servers in place can serve, period by period."""
+"""Compute what happens if nothing is bought: how much of the demand the existing servers meet in each period."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ class Nothing:
 
     @property
     def short_from(self) -> int | None:
-        """The first period in which demand is not met; None if it always is."""
+        """Return the first period in which demand is not met; None if it always is."""
         short = [t for t, share in enumerate(self.share) if share < 1 - _NEAR]
         return short[0] if short else None
 
 
 def do_nothing(question: Question) -> Nothing:
-    """The servers in place at the start, shared among the workloads as well as possible, with the worst failure domain
-    gone if the question asks for survival."""
+    """Share the initial servers among the workloads as well as possible. If the question asks for survival, the worst
+    failure domain is removed.
+    """
     workloads, sites = list(question.workloads.values()), list(question.sites.values())
     skus = list(question.skus.values())
     worth = np.array([[question.rate(s.name, w.name) for w in workloads] for s in skus])

@@ -168,7 +168,7 @@ def _refuse(
         if not (math.isfinite(value) and value > 0):
             raise FleetmarkError(f"latency: a {name} of {value:g} s; it is a positive number of seconds")
     if quantile is not None and not 0 < quantile < 1:
-        raise FleetmarkError(f"latency: a quantile of {quantile:g}; it lies between 0 and 1, such as 0.99")
+        raise FleetmarkError(f"latency: a quantile of {quantile:g}; it must be between 0 and 1, such as 0.99")
     if slots < 1:
         raise FleetmarkError(f"latency: {slots} slots; a queue has 1 or more")
     for name, value in zip(("arrivals", "service"), cv2, strict=True):
@@ -177,4 +177,4 @@ def _refuse(
                 f"latency: a squared coefficient of variation of {value:g} for {name}; it is 0 or more"
             )
     if not 0 < cap < 1:
-        raise FleetmarkError(f"latency: a utilisation cap of {cap:g}; it lies between 0 and 1, such as {CAP:g}")
+        raise FleetmarkError(f"latency: a utilisation cap of {cap:g}; it must be between 0 and 1, such as {CAP:g}")

@@ -1,4 +1,4 @@
-"""Rows of a capacity programme, collected piece by piece into a sparse matrix."""
+"""Collect the rows of a capacity programme into a sparse matrix."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rows:
         self.value.append(v.ravel().astype(float))
 
     def matrix(self, columns: int) -> sparse.csr_array:
-        """The matrix of all rows so far."""
+        """Return the matrix of all rows so far."""
         empty = np.zeros(0, dtype=np.int64)
         coordinates = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
         size = (len(self.labels), columns)

@@ -1,4 +1,4 @@
-"""Whether servers can be shared among workloads so that all demands are met, for many futures at once.
+"""Decide, for many futures at once, whether workloads can share servers so that all demands are met.
 
 Shares first move, draw by draw, to the workloads that lack servers. A linear programme decides an open draw: the
 largest theta at which every workload gets theta times its demand. It helps with other draws too: its prices can prove
@@ -29,7 +29,8 @@ _BLOCK = 500  # draws at a time, for memory
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Servers of one period. ``count``: (skus, sites); ``may``: (skus, sites, workloads), which workload may run where.
+    """Hold the servers of one period. ``count``: (skus, sites). ``may``: (skus, sites, workloads), which
+    workload may run where.
 
     ``kept``: (cases, sites, workloads): the sites that remain for a workload in each failure that it must survive, all
     for one that need not. ``guests``: (workloads,) those that may be pre-empted: with everything up they run on the
@@ -75,8 +76,8 @@ def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> F
 
 
 def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> tuple[Flags, int]:
-    """Whether some shares meet ``demand`` (draws, workloads) in each draw, and the number of open draws (which count as
-    not possible). ``shares``: the first ones to try.
+    """Return whether some shares meet ``demand`` (draws, workloads) in each draw, and the number of undecided draws,
+    which count as not possible. ``shares``: the first ones to try.
     """
     good = _moved(worth, demand, servers, shares)
     open_ = np.flatnonzero(~good)
@@ -126,7 +127,9 @@ def enough(work: Floats, demand: Floats) -> Flags:
 
 
 def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
-    """The largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
+    """Return the largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the
+    demands.
+    """
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
     cases, many = len(servers.kept), len(s)

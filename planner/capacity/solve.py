@@ -1,4 +1,4 @@
-"""From a capacity question to the plan of least present value, or to the limits that rule out a plan."""
+"""Solve a capacity question: find the plan with the lowest present value, or the limits that rule out a plan."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ SECONDS = 60.0
 def solve(
     question: Question, *, gap: float = GAP, seconds: float = SECONDS, margin: Margin | None = None
 ) -> Plan | Conflict:
-    """The plan of least present value, proven to within ``gap`` of the best (0.01: 1%) or as far as ``seconds`` allow;
-    the Conflict if there is none. ``margin``: workload to the factor on its demand, see ``Margin``.
+    """Return the plan with the lowest present value, proven to within ``gap`` of the best (0.01: 1%) or as far as
+    ``seconds`` allow. Return the Conflict if there is no plan. ``margin``: the factor on each workload's demand, see
+    ``Margin``.
 
-    Raises FleetmarkError for an invalid question, and if time runs out before there is a plan.
+    Raise FleetmarkError for an invalid question, and if time runs out before there is a plan.
     """
     margin = dict(margin or {})
     refuse(question, margin)
@@ -29,7 +30,7 @@ def solve(
 
 
 def refuse(question: Question, margin: Margin) -> None:
-    """Raises FleetmarkError for a question that is invalid, or has no plan whatever the limits."""
+    """Raise FleetmarkError for a question that is invalid, or has no plan whatever the limits."""
     q = question
     numbers: list[tuple[str, float | None]] = [(f"demand of {w}", v) for w, x in q.workloads.items() for v in x.point]
     numbers += [(f"margin of {w}", x) for w, v in margin.items() for x in (v if isinstance(v, Sequence) else (v,))]

@@ -151,7 +151,7 @@ def margined(
     """
     quantile = question.quantile if quantile is None else quantile
     if not 0 < quantile < 1:
-        raise FleetmarkError(f"a plan for a quantile of {quantile:g}: it lies between 0 and 1, such as 0.95")
+        raise FleetmarkError(f"a plan for a quantile of {quantile:g}; it must be between 0 and 1, such as 0.95")
     draws, fresh = sample(question, n, seed), sample(question, n, seed + 1)
     target = min(quantile + 1.645 * math.sqrt(quantile * (1 - quantile) / n), 1.0)
     plan = solve(question, margin={})

@@ -1,1 +1,1 @@
-"""Which hosts, links and settings are not what their peers are: pure functions on arrays and frames."""
+"""Find hosts, links and settings that differ from their peers: pure functions on arrays and frames."""

@@ -1,4 +1,4 @@
-"""What became slower between two campaigns: of one host, or of all."""
+"""Find what became slower between two campaigns, on one host or on all."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class Changes:
 
 
 def judge(before: Runs, after: Runs, deficit: float) -> Changes:
-    """A host became slower where it lost ``deficit`` (a share) or more, and z, the change in its standard errors, is
-    below LIMIT. Errors come from the usual spread of runs, then and now, and the number of repeats; FLOOR is the least.
+    """Return the hosts that became slower: they lost ``deficit`` (a share) or more, and z, the change in standard
+    errors, is below LIMIT. Errors come from the usual spread of runs, then and now, and from the number of repeats.
+    They are at least FLOOR.
     """
     change = after.values - before.values
     known = ~np.isnan(change)
@@ -63,6 +64,6 @@ def judge(before: Runs, after: Runs, deficit: float) -> Changes:
 
 
 def _usual(side: Runs) -> float:
-    """The usual standard deviation of single runs, over hosts; 0 where none is known."""
+    """Return the usual standard deviation of single runs over all hosts; 0 if none is known."""
     known = side.spread[~np.isnan(side.spread)]
     return float(np.median(known)) if len(known) else 0.0

@@ -1,4 +1,4 @@
-"""What a diagnosis finds: plain values, from which every document makes its sentences."""
+"""Define the findings of a diagnosis: plain values, from which every document makes its sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 
 
 class Kind(StrEnum):
-    """What is wrong."""
+    """Name the kind of a fault."""
 
     SLOW = "slow"  # a host, in one benchmark
     TAIL = "tail"  # a host whose slow runs are slower than others'
@@ -68,5 +68,5 @@ class Finding:
 
     @property
     def cleared(self) -> bool:
-        """Whether a repeat showed nothing of it."""
+        """Return whether a repeat showed no sign of it."""
         return self.settled is not None and self.settled.verdict is Verdict.CLEARED

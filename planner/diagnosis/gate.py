@@ -1,4 +1,4 @@
-"""Acceptance rules: declared bounds on what hosts measured, each kept, broken, or without the data that it needs."""
+"""Check acceptance rules: declared bounds on measurements, each kept, broken, or without the necessary data."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """What a rule that is not kept means."""
+    """Say what follows if a rule is not kept."""
 
     FAIL = "fail"
     WARN = "warn"
 
 
 class CheckVerdict(StrEnum):
-    """What a rule comes to on a host."""
+    """Name the result of a rule on a host."""
 
     KEPT = "kept"
     BROKEN = "broken"
-    MISSING = "missing"  # the data that it needs: that is no pass
+    MISSING = "missing"  # the data that it needs: that is not a pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Value:
     """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
-    measured; ``peak``: what its machine could reach, None where that is not known; ``bits`` and ``percent``: how people
+    measured; ``peak``: what its machine could reach, None if that is not known; ``bits`` and ``percent``: how people
     read it.
     """
 
@@ -94,7 +94,7 @@ class Rule:
 
 def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
     """``rule`` on every host of ``values``, what each measured of its benchmarks. A host without any has a result too:
-    missing data is no pass."""
+    missing data is not a pass."""
     results = []
     for host, measured in values.items():
         if not measured:
@@ -104,7 +104,7 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
-    """The result of a host that did not measure what a rule names."""
+    """Return the result for a host that lacks the measurement that a rule names."""
     return Result(rule, severity, host, benchmark, CheckVerdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
@@ -142,12 +142,12 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
 
 
 def _full(bound: Bound, value: Value) -> float:
-    """What a bound is a multiple of."""
+    """Return the value that a bound is a multiple of."""
     if bound.of_peers:
         return statistics.median(value.peers)
     return value.peak if bound.of_peak and value.peak is not None else 1.0
 
 
 def accepted(results: Sequence[Result]) -> bool:
-    """Whether every rule of severity ``fail`` is kept, and there is one at all."""
+    """Return whether there is a rule of severity ``fail`` and all such rules are kept."""
     return bool(results) and all(r.verdict is CheckVerdict.KEPT for r in results if r.severity is Severity.FAIL)

@@ -1,4 +1,4 @@
-"""Hold the facts of machines against what they should have, and compute peaks of the full machine."""
+"""Compare the facts of machines with their specification, and compute peaks of the full machine."""
 
 from __future__ import annotations
 

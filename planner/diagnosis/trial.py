@@ -1,4 +1,4 @@
-"""What a setting changed: pairs of runs without and with it, one after the other, as a ratio with its interval."""
+"""Compute what a setting changed: pairs of runs without and with it, as a ratio with its interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLOOR = 1e-9  # the least standard error of a logarithm: equal runs are no proo
 
 
 class Gain(StrEnum):
-    """What the interval says."""
+    """Name the verdict that the interval gives."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -24,7 +24,9 @@ class Gain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrialChange:
-    """A benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: how many."""
+    """Hold a benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: their
+    number.
+    """
 
     title: str
     ratio: Estimate
@@ -32,20 +34,20 @@ class TrialChange:
 
     @property
     def gain(self) -> Gain:
-        """Whether the interval tells a change from none."""
+        """Return whether the interval excludes zero change, and in which direction."""
         lo, hi = self.ratio.lo, self.ratio.hi
         if lo is not None and lo > 1:
             return Gain.FASTER
         return Gain.SLOWER if hi is not None and hi < 1 else Gain.NEITHER
 
     def exceeds(self, share: float) -> bool:
-        """Whether it changed by more than ``share``, either way, beyond chance."""
+        """Return whether it changed by more than ``share`` in either direction, beyond chance."""
         return self.gain is not Gain.NEITHER and abs(self.ratio.value - 1) > share
 
 
 def sides(blocks: int, seed: int) -> tuple[bool, ...]:
-    """Whether each of 2 x ``blocks`` runs has the setting. Two runs are a block, in turns without it first and with it
-    first; the seed says which begins. So a drift of the machine counts for both sides alike.
+    """Return whether each of 2 x ``blocks`` runs has the setting. Two runs form a block, alternately without it first
+    and with it first; the seed decides which comes first. A drift of the machine therefore affects both sides alike.
     """
     first = bool(seed % 2)
     order = [first, not first, not first, first]
@@ -53,8 +55,9 @@ def sides(blocks: int, seed: int) -> tuple[bool, ...]:
 
 
 def change(title: str, pairs: Sequence[tuple[float, float]], lower_is_better: bool) -> TrialChange | None:
-    """The change over ``pairs`` of positive values without and with the setting; None below LEAST_PAIRS. The interval
-    is Student's t over the differences of logarithms: a block is the unit, its two runs see the same machine.
+    """Return the change over ``pairs`` of positive values without and with the setting; None below LEAST_PAIRS. The
+    interval is Student's t over the differences of logarithms. A block is the unit, because its two runs see the same
+    machine.
     """
     usable = [(a, b) for a, b in pairs if a > 0 and b > 0 and math.isfinite(a) and math.isfinite(b)]
     if len(usable) < LEAST_PAIRS:

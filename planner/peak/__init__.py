@@ -57,7 +57,7 @@ def memory(facts: Facts) -> Peak | None:
     else:
         number = len(modules)
         basis = message(
-            "{modules} at {speed} MT/s, if each has a channel of its own",
+            "{modules} at {speed} MT/s, if each has its own channel",
             modules=count(number, "module"),
             speed=f"{speed:,}",
         )

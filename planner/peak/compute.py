@@ -1,4 +1,4 @@
-"""What the cores of a machine compute at most on doubles, by their instructions and their highest clock.
+"""Compute the peak rate of a machine's cores on doubles, from their instructions and highest clock.
 
 The widest fused multiply-add that a core's flags name, times the units that its kind has for it, times two operations
 for each double. Where flags, clock or kind do not tell, there is no peak.
@@ -40,7 +40,7 @@ def doubles(facts: Facts) -> tuple[float, Message] | None:
 
 
 def _units(cpu: Cpu) -> tuple[int, int] | None:
-    """How many units for fused multiply-adds a core has, and how many bits wide each is; None where that is not known.
+    """Return the number of fused multiply-add units of a core and their width in bits; None if unknown.
 
     AMD: Software Optimization Guides of Zen to Zen 5. Zen 4 takes instructions of 512 bits in two halves; Zen 5, the
     first with AVX-VNNI, whole. The first Zen, before CLWB, halves those of 256. Intel: Optimization Reference Manual.

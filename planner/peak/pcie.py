@@ -1,4 +1,4 @@
-"""What a PCIe link carries in one direction, by its generation, its lanes and their coding."""
+"""Compute what a PCIe link carries in one direction, from its generation, lanes and coding."""
 
 from __future__ import annotations
 

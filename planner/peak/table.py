@@ -1,4 +1,6 @@
-"""What facts do not say of hardware, from ``peaks.yml``: memory channels, specifications of accelerators."""
+"""Look up hardware data that facts do not contain, in ``peaks.yml``: memory channels, specifications of
+accelerators.
+"""
 
 from __future__ import annotations
 
@@ -18,44 +20,44 @@ _FILE = Path(__file__).with_name("peaks.yml")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A number of the table, in its base unit, and the ``source`` that says it."""
+    """Hold a number of the table in its base unit, with its ``source``."""
 
     value: float
     source: str
 
 
 def channels(model: str) -> Entry | None:
-    """The memory channels of one socket of a processor."""
+    """Return the memory channels of one socket of a processor."""
     return _entry("processors", model, "channels")
 
 
 def memory_mts(model: str) -> Entry | None:
-    """The speed of memory in MT/s that a processor supports with one module in each channel; a lower bound of a row."""
+    """Return the memory speed in MT/s that a CPU supports with one module per channel; a lower bound for a row."""
     return _entry("memory_speeds", model, "mts")
 
 
 def watts(model: str) -> Entry | None:
-    """The power limit in W that the maker ships an accelerator with."""
+    """Return the maker's default power limit of an accelerator in W."""
     return _entry("power_limits", model, "watts")
 
 
 def nvlinks(model: str) -> Entry | None:
-    """The NVLinks of an accelerator."""
+    """Return the NVLinks of an accelerator."""
     return _entry("devices", model, "nvlinks")
 
 
 def nvlink(model: str) -> Entry | None:
-    """What one NVLink of an accelerator carries in one direction, B/s."""
+    """Return the rate of one NVLink of an accelerator in one direction, in B/s."""
     return _entry("devices", model, "nvlink")
 
 
 def memory(model: str) -> Entry | None:
-    """The memory bandwidth of an accelerator, B/s."""
+    """Return the memory bandwidth of an accelerator in B/s."""
     return _entry("devices", model, "memory")
 
 
 def pair_link(model: str) -> Entry | None:
-    """What the one link between two accelerators carries in one direction, B/s."""
+    """Return the rate of the single link between two accelerators in one direction, in B/s."""
     return _entry("devices", model, "pair_link")
 
 
@@ -65,7 +67,7 @@ def dense(model: str, precision: str) -> Entry | None:
 
 
 def _entry(part: str, model: str, key: str) -> Entry | None:
-    """None for a model that is not in the table, or of which its row does not say this."""
+    """Return the model's entry; None if the table lacks the model or this figure."""
     row = next((row for pattern, row in _rows(part) if pattern.search(model)), {})
     return Entry(float(row[key]), str(row["source"])) if key in row else None
 

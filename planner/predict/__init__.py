@@ -1,1 +1,1 @@
-"""From figures of machines on record to what another machine would show."""
+"""Predict what a machine would show, from figures of machines on record."""

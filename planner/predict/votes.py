@@ -1,4 +1,4 @@
-"""The arithmetic of a transfer: a line from known figures to the target, lines joined, and their errors.
+"""Compute a transfer: lines from known figures to the target, their combination, and their errors.
 
 Everything is in natural logs. For every machine on record a line also gives the prediction without that
 machine's family, so that errors are those to expect for a machine of a new family.
@@ -28,7 +28,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One line's prediction for the new machine, and for each machine on record (NaN where it lacks a figure)."""
+    """Hold one line's prediction for the new machine, and for each machine on record (NaN if it lacks a figure)."""
 
     value: float
     sd: float
@@ -39,9 +39,9 @@ class Vote:
 def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_facts: Floats) -> Vote | None:
     """Ridge regression of y - mean(x) on ``x`` and ``facts``: without evidence ratios carry over one to one.
 
-    ``y``: the target of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
+    ``y``: the target of each machine; ``x``: a row per machine, NaN if there is none; ``facts``: complete;
     ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor
-    independent ones. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
+    independent ones. None if there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
     the scatter, estimated in turn: exact data are met exactly.
     """
     full = ~np.isnan(x).any(axis=1)
@@ -104,11 +104,11 @@ class Joined:
     value: float
     scale: float
     shares: Floats  # of the votes in the new machine's value
-    errors: Floats  # NaN where no vote could be cast
+    errors: Floats  # NaN if no vote could be cast
 
 
 def join(votes: Sequence[Vote], y: Floats) -> Joined:
-    """The mean of the votes, weighted by precision. A machine on record has the votes that its figures allow."""
+    """Return the mean of the votes, weighted by precision. A machine on record has the votes that its figures allow."""
     value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
     then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))
     return Joined(float(value[0]), float(scale[0]), shares[:, 0], (y - then) / its_scale)
@@ -125,7 +125,7 @@ def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def reach(errors: Floats, family: Codes, level: float) -> float:
-    """How many scales a prediction interval of ``level`` reaches to each side, from errors on unseen families.
+    """Return how many scales a prediction interval of ``level`` extends to each side, from errors on unseen families.
 
     With enough families (9 for 90%): the conformal quantile of their sizes, by weight; the next of n exchangeable
     ones is below the k-th in k / (n + 1) of cases, and families are exchangeable, not machines. With fewer: Student's

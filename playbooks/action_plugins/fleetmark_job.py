@@ -1,4 +1,4 @@
-"""Ansible action: start a host's job in one round trip, or report it running, finished, or the host busy.
+"""Start a host's job in one round trip from Ansible, or report that it runs, has finished, or that the host is busy.
 
 An action plugin rather than a module: it sends only the agent to the host's Python. Ansible's module library would cost
 a host four times the CPU time. Arguments: ``job``, the job's file on the controller;

@@ -1,7 +1,7 @@
-"""What a host's accelerators say of themselves: clocks, power, heat, memory, load, slowdowns, memory errors.
+"""Read the state of a host's accelerators: clocks, power, temperature, memory, load, throttling, memory errors.
 
 Imported by ``accelerators``, which samples them. Standard library only, Python 3.6 and later; NVML's Python package is
-used where the host has it. Where a device does not report a value it is absent, and so is one that no device can have.
+used if the host has it. Where a device does not report a value it is absent, and so is one that no device can have.
 
 Sources, the first that answers: NVML through ``pynvml`` (nvidia-ml-py); one ``nvidia-smi`` that prints until it is
 ended; the files of AMD's driver, which rocm-smi reads too; ``npu-smi info``, which costs a process each time and is
@@ -144,7 +144,7 @@ class NvidiaSmi(object):
         self.names = []
 
     def read(self):
-        """A reading for each GPU; None at the end of what it prints."""
+        """Return a reading for each GPU; None at the end of the tool's output."""
         readings, count = [], 1
         while len(readings) < min(count, MOST_DEVICES):
             line = self.child.stdout.readline(LONGEST_LINE)
@@ -175,7 +175,7 @@ class NvidiaSmi(object):
 
 
 def number(cell, factor):
-    """A cell of nvidia-smi's CSV in base units; None for [N/A], [Not Supported], [Unknown Error]."""
+    """Return a cell of nvidia-smi's CSV in base units; None for [N/A], [Not Supported], [Unknown Error]."""
     try:
         return int(cell, 16) if cell.startswith("0x") else float(cell) * factor
     except ValueError:
@@ -290,7 +290,7 @@ def share_power(cards, readings):
 
 
 def content(path):
-    """A small file's text, empty where it cannot be read."""
+    """Return the text of a small file; empty if it cannot be read."""
     try:
         with open(path) as file:
             return file.read(4096).strip()
@@ -319,7 +319,7 @@ def find(command):
 
 
 def source_of(root, interval):
-    """What reads this host's accelerators; None where it has none that answers. ``root`` is for tests."""
+    """Return the reader for this host's accelerators; None if none answers. ``root`` is for tests."""
     if not root:
         try:
             source = Nvml()

@@ -1,4 +1,4 @@
-"""The words that run a step's command in a container of this host: the image's programs, on the host's own folders.
+"""Build the command that runs a step in a container of this host: the image's programs, on the host's own folders.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later. Network, IPC and devices are the
 host's, as a workload is to be measured and not a network of containers; the engine's own security profile stays.
@@ -87,5 +87,7 @@ def named(argv):
 
 
 def is_counted(step):
-    """Whether the CPU time of the step's processes is that of the runner's children: not below docker's daemon."""
+    """Return whether the step's processes are the runner's children, so that their CPU time counts. Below docker's
+    daemon they are not.
+    """
     return not step.get("container") or engine_of(step["container"])[0] != "docker"

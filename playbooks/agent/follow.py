@@ -1,4 +1,4 @@
-"""Reports a job's events over one idle connection; finished steps are sent with their files.
+"""Report a job's events over one idle connection, and send finished steps with their files.
 
 ``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (the
 first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop``
@@ -109,7 +109,7 @@ class Follower:
         return setting.restore(self.folder)
 
     def is_left_told(self):
-        """Whether the runner or its keeper said what they could not put back."""
+        """Return whether the runner or its keeper reported a setting that they could not restore."""
         try:
             with open(os.path.join(self.folder, "events.jsonl"), "rb") as source:
                 return b'"state": "left: ' in source.read()
@@ -205,7 +205,7 @@ class Follower:
                 self.tell_end(step)
 
     def tell_end(self, step):
-        """A finished step with its files, in parts that neither side has to hold in memory together."""
+        """Yield a finished step with its files, in parts that fit into memory on both sides."""
         if step in self.have or step not in self.steps:
             return
         folder = os.path.join(self.folder, "steps", step)
@@ -237,7 +237,7 @@ def is_whole(step, folder):
 
 
 def order_in(line):
-    """The object in a line, an order of the controller's or an event of the runner's; empty for what is none."""
+    """Return the object in a line: an order of the controller or an event of the runner; empty for anything else."""
     try:
         order = json.loads(line.decode())
     except ValueError:

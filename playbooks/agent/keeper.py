@@ -1,4 +1,4 @@
-"""Stands beside the runner of a trial and puts its setting back when the runner is gone, however that ended.
+"""Watch the runner of a trial, and restore its setting when the runner is gone, for whatever reason.
 
 ``python3 keeper.py DIR`` starts the runner of the job in DIR, which does the same at its own end: so only a host that
 loses both keeps the setting, until its next job is started or it boots. The runner hands over the old values by a pipe
@@ -39,7 +39,7 @@ def main():
 
 
 def is_mine(folder, state):
-    """Whether the setting is still this trial's to put back. The start of another job may have put it back first, and
+    """Return whether this trial must still restore the setting. The start of another job may have restored it first, or
     a runner of the same job may have begun again.
     """
     holder = lock_holder(work_of(folder))

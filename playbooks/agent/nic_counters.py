@@ -1,4 +1,4 @@
-"""Counts of congestion and loss that a host's network devices keep: pause frames, ECN marks, CNPs, discards, retries.
+"""Read a host's network counters of congestion and loss: pause frames, ECN marks, CNPs, discards, retries.
 
 Imported by the host's sampler, which asks before a step and after it: drivers may query their card for the answer.
 Standard library only, Python 3.6 and later.
@@ -24,7 +24,7 @@ NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}$")
 
 
 def statistics(nic):
-    """What "ethtool -S" prints of a network device, by name; {} where it has none."""
+    """Return what "ethtool -S" prints for a network device, by name; {} if it prints nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
 
         def ask(data):
@@ -51,13 +51,13 @@ def statistics(nic):
 
 
 def kept(counts):
-    """Of all counters of a device those that tell of congestion and loss on its port."""
+    """Return those of a device's counters that show congestion or loss on its port."""
     names = sorted(n for n in counts if NAME.match(n) and KEPT.search(n) and not RING.search(n))
     return {name: counts[name] for name in names[:MOST_COUNTERS]}
 
 
 def port(folder):
-    """The counters of one port of an RDMA device."""
+    """Return the counters of one port of an RDMA device."""
     counts = {}
     for path in [*glob.glob(folder + "/hw_counters/*"), folder + "/counters/port_xmit_discards"]:
         try:
@@ -83,7 +83,9 @@ def counters(root=""):
 
 
 def grown(before, after):
-    """By how much each counter grew; one that fell was reset, and is left out, as is one too large to be a count."""
+    """Return the growth of each counter. Omit counters that fell, because they were reset, and values too large to be
+    counts.
+    """
     return {
         device: {
             n: value - before[device][n]

@@ -100,7 +100,9 @@ class Node:
         return next((holder for holder in holders if holder and holder.get("dir") in jobs), None)
 
     def jobs(self):
-        """The folders of jobs that were begun or followed here. Another job on this machine may hold the lock."""
+        """Return the folders of jobs that were begun or followed here. Another job on this machine may hold the
+        lock.
+        """
         for number in self.numbers():
             if number in self.begun:
                 continue
@@ -117,7 +119,7 @@ class Node:
         return set(self.begun.values())
 
     def numbers(self):
-        """The processes that were ever asked for."""
+        """Return the processes that were ever requested."""
         return sorted(name for name in os.listdir(self.folder) if NUMBER.match(name))
 
     def is_over(self):
@@ -139,7 +141,9 @@ class Node:
         return self.holder() is None
 
     def is_waiting(self):
-        """Whether the last event of a job is that it waits for other hosts, whom nobody leads here."""
+        """Return whether the last event of a job says that it waits for other hosts, although nobody coordinates them
+        here.
+        """
         for number in list(self.running):
             with open(os.path.join(self.folder, number, "out"), "rb") as out:
                 out.seek(max(0, os.fstat(out.fileno()).st_size - 200))

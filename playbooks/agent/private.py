@@ -12,7 +12,7 @@ MOST_LINKS = 40  # the kernel's limit on symlinks in one path
 
 
 class NotPrivate(RuntimeError):
-    """Another user can change or replace a folder. The message names the folder and says what to do."""
+    """Report that another user can change or replace a folder. The message names the folder and says what to do."""
 
 
 def open_private(path, create=True):

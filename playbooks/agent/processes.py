@@ -1,4 +1,4 @@
-"""Processes and ports of this host: who listens, and how to end all leftovers of a step.
+"""Find listening ports of this host, and end all processes that a step left behind.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """
@@ -14,7 +14,9 @@ GRACE_S = 3.0  # for a process to end after SIGTERM
 
 
 def listening(port):
-    """Whether something listens on ``port``, TCP or UDP. Read from /proc: a probe would use up a one-off server."""
+    """Return whether something listens on ``port``, TCP or UDP. Reads /proc, because a probe would use up a one-shot
+    server.
+    """
     suffix = ":%04X" % port
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
@@ -28,7 +30,7 @@ def listening(port):
 
 
 def ended_within(child, patience_s):
-    """Whether a child ends by itself within so many seconds."""
+    """Return whether a child ends by itself within this many seconds."""
     try:
         child.wait(patience_s)
     except subprocess.TimeoutExpired:

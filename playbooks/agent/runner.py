@@ -90,7 +90,7 @@ class Runner:
         """Stop a trial whose controller has ended or lost its connection."""
         alone = self.trial and self.followers.silence() > UNWATCHED_S
         if alone and not self.stopping:
-            self.stopping = "nobody followed for %d s, so the setting was put back" % UNWATCHED_S
+            self.stopping = "nobody followed for %d s, so the setting was restored" % UNWATCHED_S
             self.stopped_at = time.monotonic()
 
     def on_term(self, *_):

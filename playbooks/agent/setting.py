@@ -143,7 +143,7 @@ def restore_parts(state):
                 put(part, part["old"])
                 check(part, part["old"])
         except CannotSet as error:
-            left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
+            left.append("%s was %s and could not be restored: %s" % (name(part), part["old"], error))
     return left
 
 
@@ -160,7 +160,7 @@ def salvage(folder):
         booted = re.search(r'"boot": *"([^"]+)"', text)
         old = [] if booted and booted.group(1) != boot() else readable_parts(text)
     except OSError as error:
-        return "%s cannot be read (%s), so what a trial set cannot be put back from it" % (path, reason(error))
+        return "%s cannot be read (%s), so the old value of a trial cannot be restored from it" % (path, reason(error))
     back, left = [], []
     for part in old:
         try:
@@ -169,10 +169,10 @@ def salvage(folder):
                 check(part, part["old"])
                 back.append("%s = %s" % (name(part), part["old"]))
         except CannotSet as error:
-            left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
+            left.append("%s was %s and could not be restored: %s" % (name(part), part["old"], error))
     words = ["%s is damaged" % path]
-    words += ["put back what could be read of it: %s" % ", ".join(back[:4])] if back else []
-    words += left[:4] or ([] if old else ["so what a trial set cannot be put back from it"])
+    words += ["restored what could be read of it: %s" % ", ".join(back[:4])] if back else []
+    words += left[:4] or ([] if old else ["so the old value of a trial cannot be restored from it"])
     return ", ".join(words)
 
 
@@ -218,7 +218,7 @@ def clear(folder):
         return "", "; ".join(left)
     if booted:
         return "an interrupted trial had left a setting; this host has booted since, which put it back (%s)" % shown, ""
-    return "put back what an interrupted trial had left: %s" % shown, ""
+    return "restored what an interrupted trial had left: %s" % shown, ""
 
 
 def load(folder):

@@ -11,7 +11,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, 
 
 
 def parts(grades: Grades) -> tuple[Part, ...]:
-    """One part; none where nothing was graded."""
+    """One part; none if nothing was graded."""
     if not grades.operators:
         return ()
     return (Part("operators", message("Operators"), tuple(_notes(grades)), (_classes(grades), _worst(grades))),)

@@ -66,7 +66,7 @@ class GradedClass:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """``operators`` and ``classes`` in the order of the record; the ``worst`` by share, or by score where there is a
+    """``operators`` and ``classes`` in the order of the record; the ``worst`` by share, or by score if there is a
     ``reference``.
     """
 

@@ -58,7 +58,7 @@ def of_hosts(view: View, _: Language) -> Iterator[Chart]:
         title = title_of(Metric(workload, case, metric, "host", label_text, standing, unit))
         note = joined(
             [
-                message("Values in {unit}, row to column; blank where nothing passed.", unit=shown.unit),
+                message("Values in {unit}, row to column; blank if nothing passed.", unit=shown.unit),
                 message("Colour: % from the median between the same two generations, blue is better."),
             ],
             " ",

@@ -1,4 +1,4 @@
-"""The ratios of a campaign's figures to a pinned reference; loads what compares only where there is one."""
+"""The ratios of a campaign's figures to a pinned reference; loads what compares only if there is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RatioOf = Callable[[Mapping[Any, Any]], "RatioRow | None"]
 
 
 def ratio_of(comparison: Comparison | None) -> RatioOf:
-    """What gives a figure's ratio in ``comparison``, None where it has none. A figure is a row with the columns of a
+    """What gives a figure's ratio in ``comparison``, None if it has none. A figure is a row with the columns of a
     measurement's identity.
     """
     if comparison is None:

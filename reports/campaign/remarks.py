@@ -65,7 +65,7 @@ def listed(shown: Remarks, limit: int = MOST) -> tuple[Message, ...]:
 
 
 def parts(shown: Remarks) -> tuple[Part, ...]:
-    """One part, of sentences alone; none where no run says anything."""
+    """One part, of sentences alone; none if no run says anything."""
     return (Part(KEY, message("Notes of runs"), listed(shown), ()),) if shown.total else ()
 
 

@@ -19,7 +19,7 @@ _COLUMNS = ["host", *_METRIC, "class", "subject", "labels", "standing", "value"]
 
 
 def lines(view: View) -> list[Line]:
-    """Every part that was measured, by kind of host; none where nothing stands beside a peak or another part."""
+    """Every part that was measured, by kind of host; none if nothing stands beside a peak or another part."""
     facts = {host.name: host.facts for host in view.hosts if host.facts is not None}
     kinds = {host.name: kind_of(host.facts, host.generation or "")[0] for host in view.hosts}
     listed = of_kinds(list(roofs(facts, list(kinds), best_of(_rates(view), facts))), kinds)
@@ -39,7 +39,7 @@ def _rates(view: View) -> Iterator[Rate]:
         ):
             part, pair = chosen[workload, case, metric, unit], ">" in subject
             other = peer(host, subject, hosts) if pair else None
-            if (pair and other is None) or (part == "link" and not pair):  # a host's own loopback is no link
+            if (pair and other is None) or (part == "link" and not pair):  # a host's own loopback is not a link
                 continue
             title = f"{workload} {case} {fmt.point(metric, 'pairs' if pair else subject, labels, standing)}"
             for end in filter(None, (host, other)):

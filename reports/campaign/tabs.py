@@ -122,7 +122,7 @@ class _Tabs:
             yield tuple(texts)
 
     def elsewhere(self) -> Tabular:
-        """Return a table without rows that says where the measurements are."""
+        """Return a table without rows that names another folder the measurements are."""
         note = message(
             "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
             "measurement is in measurements.parquet in {path}.",

@@ -39,7 +39,7 @@ def axis_of(ratios: Iterable[Estimate]) -> Axis:
     points = [e.value for e in estimates] or [1.0]
     ends = [end for e in estimates for end in e.interval or ()]
     room = max(points) / min(points)
-    far = max(_BEYOND, room)  # where the ratios spread widely, an interval as wide is no outlier
+    far = max(_BEYOND, room)  # where the ratios spread widely, an interval as wide is not an outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
     hi = min(max([*ends, *points, _LEAST]), max(*points, 1.0) * far)
     margin = (hi / lo) ** 0.03

@@ -23,7 +23,7 @@ FAR = 10  # times the ratio, beyond which an interval by clusters says nothing
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
     """``2.11x (95% 2.04-2.17) over 4 benchmarks that both ran (range 1.28-2.98); 3 more ran on one side only``.
 
-    Where benchmarks disagree, their range and its ends come first. Empty where there is no headline.
+    Where benchmarks disagree, their range and its ends come first. Empty if there is no headline.
     """
     if e.headline is None:
         return ""
@@ -52,7 +52,7 @@ def based(e: Equivalence) -> Message | None:
 
 
 def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) -> Message | None:
-    """Return why a headline has no interval, or one by so few clusters that it says nothing; None where it has one."""
+    """Return why a headline has no interval, or one by so few clusters that it says nothing; None if it has one."""
     ratio = e.headline
     if ratio is None:
         return None

@@ -111,7 +111,7 @@ class RatioRow:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The ratio with its interval; None where there is no ratio."""
+        """The ratio with its interval; None if there is no ratio."""
         if self.ratio is None:
             return None
         return Estimate(self.ratio, self.lo, self.hi, n=(self.hosts_baseline, self.hosts_candidate))

@@ -1,4 +1,4 @@
-"""What to do next after a diagnosis: a sentence each, with the command that does it where there is one."""
+"""What to do next after a diagnosis: a sentence each, with the command that does it if there is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``what`` to do, and the ``command`` that does it; empty where none does."""
+    """``what`` to do, and the ``command`` that does it; empty if none does."""
 
     action: Message
     command: str = ""

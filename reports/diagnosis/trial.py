@@ -91,7 +91,7 @@ def notes(tried: Tried) -> list[Message]:
             )
         )
     if tried.left:
-        listed.append(message("NOT PUT BACK: {what}", what=tried.left))
+        listed.append(message("NOT RESTORED: {what}", what=tried.left))
     elif not tried.finished and not tried.refused:
         listed.append(
             message(
@@ -100,7 +100,7 @@ def notes(tried: Tried) -> list[Message]:
             )
         )
     elif tried.before:
-        listed.append(message("It is put back."))
+        listed.append(message("The old value is restored."))
     if tried.cleared:
         listed.append(message("Before it: {what}", what=tried.cleared))
     if tried.lost:

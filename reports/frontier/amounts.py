@@ -24,7 +24,7 @@ def hours(term: str) -> float | None:
 def price(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> tuple[float, str] | None:
     """The mean price of one unit an hour with its currency, where every one of ``hosts`` says it, in one currency.
 
-    ``sizes``: a host to the number of its units; one where it has none.
+    ``sizes``: a host to the number of its units; one if it has none.
     """
     currencies = {h.labels.get("currency", "") for h in hosts}
     each = [_hourly(h, sizes.get(h.name, 1.0)) for h in hosts]

@@ -62,7 +62,7 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
 
 
 def metrics_of(workload: str) -> set[str]:
-    """The metrics of a workload that its frontier is made of; none where it has none."""
+    """The metrics of a workload that its frontier is made of; none if it has none."""
     frontier = declared.frontier(workload)
     if frontier is None:
         return set()

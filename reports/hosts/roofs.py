@@ -188,7 +188,7 @@ def part(of_parts: Sequence[Line]) -> Part:
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
-    """The roofs of each kind of host, of its accelerators apart; none where no rate of computing was measured."""
+    """The roofs of each kind of host, of its accelerators apart; none if no rate of computing was measured."""
     drawn = []
     for kind in dict.fromkeys(line.kind for line in of_parts):
         for device in (False, True):

@@ -54,7 +54,7 @@ class Shown:
     decimals: int
 
     def number(self, value: float) -> str:
-        """``value`` (base unit) as a number without its unit; the empty string where there is none."""
+        """``value`` (base unit) as a number without its unit; the empty string if there is none."""
         if not math.isfinite(value):
             return ""
         scaled = value * self.factor

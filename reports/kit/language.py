@@ -25,7 +25,7 @@ class Language:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str, **values: Any) -> str:
-        """``text`` (a template, or a sentence made by ``message``) in this language; English where it has no
+        """``text`` (a template, or a sentence made by ``message``) in this language; English if it has no
         translation.
         """
         if isinstance(text, Message):

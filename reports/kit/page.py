@@ -82,7 +82,7 @@ def _unique_ids() -> Callable[[str], str]:
 
 
 def _line_of(error: Exception, templates: Path | None) -> str | None:
-    """``FILE line N``: where in a user's template ``error`` was raised; None where it was not raised in one."""
+    """``FILE line N``: where in a user's template ``error`` was raised; None if it was not raised in one."""
     if templates is None:
         return None
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith((".j2", ".css"))]
@@ -149,7 +149,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
 
 
 def _compiled() -> jinja2.BytecodeCache | None:
-    """Where compiled templates are kept, which takes a tenth of a short campaign's time otherwise; None where there is
+    """Where compiled templates are kept, which takes a tenth of a short campaign's time otherwise; None if there is
     no folder of this user alone, since what lies there is executed.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fleetmark" / "templates"

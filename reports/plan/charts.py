@@ -253,5 +253,5 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
             },
         ],
     }
-    note = message("when one input alone moves over its range: 5 to 95%, or ±10% where no range is known")
+    note = message("when one input alone moves over its range: 5 to 95%, or ±10% if no range is known")
     return [Chart(message("Change of the present value"), note, spec=lambda: spec)]

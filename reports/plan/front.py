@@ -33,7 +33,7 @@ SAVINGS = message(
     "exceed a server's price. Relaxing a limit pays where it costs less than this."
 )
 RANGES = message(
-    "Change of the present value when one input alone is at an end of its range: 5% and 95%, or ±10% where no range "
+    "Change of the present value when one input alone is at an end of its range: 5% and 95%, or ±10% if no range "
     "is known."
 )
 NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")

@@ -58,7 +58,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def shown(value: float | None) -> Message | str:
-    """A difference with its sign; the words where there is no plan."""
+    """A difference with its sign; the words if there is no plan."""
     if value is None:
         return message("no plan")
     return "0" if round(value) == 0 else fmt.change_of_money(value)

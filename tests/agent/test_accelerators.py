@@ -88,7 +88,7 @@ def test_nvidia_smi_streams_and_is_ended(agent: ModuleType, tmp_path: Path, monk
     assert seen.source == "nvidia-smi"
     first, second = seen.devices
     assert (first.gauges["power_w"].mean, second.gauges["clock_hz"].mean) == (30.39, 2.31e9)
-    assert "memory_temp_c" not in first.gauges, "[N/A] is no reading"
+    assert "memory_temp_c" not in first.gauges, "[N/A] is not a reading"
     assert (first.slowed, first.errors) == ({"power_cap": 1.0}, {"corrected": (0, 0), "uncorrected": (0, 0)})
     assert second.errors == {}
     assert second.gauges["memory_used"].max == pytest.approx(40960 << 20, rel=1e-4)

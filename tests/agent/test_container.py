@@ -78,8 +78,8 @@ def test_every_step_of_the_workload_has_it_and_packages_stay_away() -> None:
     ("answer", "words"),
     [
         ({"rc": 0, "out": '{"error": "podman is not on this host"}', "err": ""}, "podman is not on this host"),
-        ({"rc": None, "out": "", "err": "no answer in time"}, "gave no answer (no answer in time)"),
-        ({"rc": 0, "out": '"x"', "err": ""}, "gave an answer that cannot be read"),
+        ({"rc": None, "out": "", "err": "no answer in time"}, "did not answer (no answer in time)"),
+        ({"rc": 0, "out": '"x"', "err": ""}, "gave an unreadable answer"),
     ],
 )
 def test_a_host_without_the_image_is_skipped_with_the_reason(answer: dict[str, Any], words: str) -> None:
@@ -127,7 +127,7 @@ class Engine:
 
 @pytest.fixture(scope="module", params=["podman", "docker"])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    """An engine of this machine; docker where its daemon runs (DOCKER_HOST says where it listens)."""
+    """An engine of this machine; docker where its daemon runs (DOCKER_HOST names another folder it listens)."""
     name = request.param
     if not shutil.which(name) or not shutil.which("dash") or (name == "podman" and not shutil.which("runc")):
         pytest.skip(f"no {name}, runc or dash on this machine (make test installs podman as root)")

@@ -159,7 +159,7 @@ def test_what_can_be_read_of_a_damaged_file_is_put_back(setting: Any, tmp_path: 
     stored.write_text(text[: text.rindex('"old"')] if cut else text.replace('"boot"', '"root"', 1))
     done, left = setting.clear(str(tmp_path))
     assert knob.read_text().startswith("old") and second.read_text().startswith("new" if cut else "was")
-    assert not done and left.startswith(f"{stored} is damaged, put back what could be read of it: {knob} = old")
+    assert not done and left.startswith(f"{stored} is damaged, restored what could be read of it: {knob} = old")
     assert stored.exists()  # there may have been more in it
 
 
@@ -170,7 +170,7 @@ def test_a_damaged_file_of_another_boot_and_one_changed_since_set_nothing(
     stored = tmp_path / "setting.json"
     setting.turn(str(tmp_path), state, True)
     stored.write_text(json.dumps({**state, "boot": "another"})[:-1])
-    assert "cannot be put back" in setting.clear(str(tmp_path))[1] and knob.read_text().startswith("new")
+    assert "cannot be restored" in setting.clear(str(tmp_path))[1] and knob.read_text().startswith("new")
     knob.write_text("else")
     stored.write_text(json.dumps(state)[:-1])
     assert setting.clear(str(tmp_path))[1] == f"{stored} is damaged" and knob.read_text() == "else"
@@ -184,7 +184,7 @@ def test_what_is_in_memory_needs_no_file(setting: Any, tmp_path: Path, knob: Pat
     shutil.rmtree(folder)
     assert setting.restore(str(folder), state) == [] and knob.read_text().startswith("old") and not folder.exists()
     knob.rename(tmp_path / "away")
-    assert "could not be put back" in setting.restore(str(folder), state)[0]
+    assert "could not be restored" in setting.restore(str(folder), state)[0]
     (tmp_path / "away").rename(knob)
     knob.write_text("new")
     assert setting.clear(str(folder))[0] and knob.read_text().startswith("old")  # it was stored again
@@ -300,7 +300,7 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
     assert knob.read_text().startswith("new")
     other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
     answer = other.start()
-    assert answer["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+    assert answer["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
     assert other.results()["00000"]["files"]["stdout"].startswith("old")
     assert "cleared" not in Job(tmp_path / "work", [step(0, ["true"])], "third").start()
 
@@ -333,7 +333,7 @@ def test_the_next_job_puts_it_back_while_another_user_holds_the_name_of_the_lock
     kill_both(running)
     with squatter("greets", running.folder):
         other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
-        assert other.start()["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+        assert other.start()["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
         assert other.results()["00000"]["files"]["stdout"].startswith("old")
 
 
@@ -347,7 +347,7 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
         knob.unlink()
     answer = Job(tmp_path / "work", [step(0, ["true"])], "other").start()
     assert answer["state"] == "error" and "a setting that a trial left is still there" in answer["error"]
-    assert "cleared" not in answer and ("is damaged" if damage else "could not be put back") in answer["left"]
+    assert "cleared" not in answer and ("is damaged" if damage else "could not be restored") in answer["left"]
     assert answer["error"].endswith(f"then type there: rm {stored}") and stored.exists()
 
 
@@ -366,7 +366,7 @@ def test_what_the_keeper_cannot_put_back_reaches_the_controller(running: Job, kn
     knob.mkdir()
     os.kill(process(running, "runner"), signal.SIGKILL)
     states = [doc["state"] for doc, _ in running.follow() if doc["e"] == "finish"]
-    assert states and all(state.startswith(f"left: {knob} was old and could not be put back") for state in states)
+    assert states and all(state.startswith(f"left: {knob} was old and could not be restored") for state in states)
 
 
 def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, knob: Path) -> None:
@@ -379,7 +379,7 @@ def test_a_runner_does_not_take_the_tried_value_for_the_old_one(running: Job, kn
     until(lambda: '"finish"' in (running.folder / "events.jsonl").read_text())
     assert stored.read_text() == text and "left: " in (running.folder / "events.jsonl").read_text()
     result = json.loads((running.folder / "steps" / "00000" / "result.json").read_text())
-    assert "could not be put back" in result["reason"]
+    assert "could not be restored" in result["reason"]
 
 
 SILENT = """

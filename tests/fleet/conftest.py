@@ -16,7 +16,7 @@ SHARED = pytest.StashKey[Fleet]()
 
 @pytest.fixture(scope="session")
 def fleet(pytestconfig: pytest.Config) -> Iterator[Fleet]:
-    """Four hosts, shared by the session: a test leaves them as it found them. Skips where no fleet can be made."""
+    """Four hosts, shared by the session: a test leaves them as it found them. Skips if no fleet can be made."""
     if reason := missing():
         pytest.skip(reason)
     with Fleet(4) as hosts:

@@ -215,7 +215,7 @@ def test_a_host_without_mlc_says_what_it_lacks(command: Command, tmp_path: Path)
     assert status == "failed"
     assert "could not be deployed: " in reason
     assert (
-        "mlc.path: /opt/mlc/mlc is no program that root may run on this host: put MLC there, or set mlc.tarball"
+        "mlc.path: /opt/mlc/mlc is not a program that root may run on this host: put MLC there, or set mlc.tarball"
         in reason
     )
 

@@ -151,7 +151,7 @@ def test_every_way_to_end_is_told_with_its_reason(command: Command) -> None:
     assert ended["hanging"][1].startswith("no end after 15 s; ")
     assert "did not end; it came to epoch 2, eval_accuracy 0.30375" in ended["hanging"][1]
     assert "Watchdog caught collective operation timeout" in ended["hanging"][1]
-    assert "no new MLPerf log lies below /srv/results: set mlperf_training.logs" in ended["silent"][1]
+    assert "no new MLPerf log below /srv/results: set mlperf_training.logs" in ended["silent"][1]
     assert ended["dead"][1].startswith("exit status 1: ModuleNotFoundError: torch")
     left = command.fleet.exec("h1", ["pgrep", "-f", "/srv/train.p[y]"], check=False)
     assert left.stdout == ""

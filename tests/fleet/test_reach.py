@@ -521,7 +521,7 @@ def test_no_sudo_there(hosts: dict[str, Host], fleet: Fleet) -> None:
     fleet.lacks("h2", "sudo")
     fleet.exec("h2", ["sh", "-c", "useradd -m -p '*' dan; cp -r /root/.ssh /home/dan; chown -R dan /home/dan"])
     with (
-        pytest.raises(ReachError, match=r"^h2: there is no sudo there"),
+        pytest.raises(ReachError, match=r"^h2: the host has no sudo"),
         connect(replace(hosts["h2"], user="dan")) as r,
     ):
         r.run(["true"], sudo=True)

@@ -178,7 +178,7 @@ def test_repeats_end_when_the_interval_is_narrow(lent: Lent, tmp_path: Path) -> 
 
 
 def test_groups_start_by_srun_inside_the_job(lent: Lent, shared: Path, tmp_path: Path) -> None:
-    """Ranks of an MPI program on two nodes, where no host lets another in."""
+    """Ranks of an MPI program on two nodes, if no host lets another in."""
     if absent := [tool for tool in ("mpirun", "mpicc", "make", "gcc") if shutil.which(tool) is None]:
         pytest.skip(f"hosts that run MPI need {', '.join(absent)} (openmpi-bin, make, gcc)")
     for host in ("h1", "h2"):

@@ -24,13 +24,13 @@ def test_every_base_unit_has_bounds() -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "sentence"),
     [
-        (1e50, "B/s", "m of c is 1e+50 B/s, which cannot be: it lies between 0 and 1e+18 B/s"),
-        (-1.0, "B/s", "m of c is -1 B/s, which cannot be: it lies between 0 and 1e+18 B/s"),
-        (0.0, "s", "m of c is 0 s, which cannot be: it lies between 1e-12 and 1e+09 s"),
-        (1e22, "FLOP/s", "m of c is 1e+22 FLOP/s, which cannot be: it lies between 0 and 1e+21 FLOP/s"),
-        (400.0, "degC", "m of c is 400 degC, which cannot be: it lies between -100 and 300 degC"),
-        (-0.1, "1", "m of c is -0.1, which cannot be: it lies between 0 and 1e+20"),
-        (1e16, "1/s", "m of c is 1e+16 1/s, which cannot be: it lies between 0 and 1e+15 1/s"),
+        (1e50, "B/s", "m of c is 1e+50 B/s, which is impossible: the limits are 0 and 1e+18 B/s"),
+        (-1.0, "B/s", "m of c is -1 B/s, which is impossible: the limits are 0 and 1e+18 B/s"),
+        (0.0, "s", "m of c is 0 s, which is impossible: the limits are 1e-12 and 1e+09 s"),
+        (1e22, "FLOP/s", "m of c is 1e+22 FLOP/s, which is impossible: the limits are 0 and 1e+21 FLOP/s"),
+        (400.0, "degC", "m of c is 400 degC, which is impossible: the limits are -100 and 300 degC"),
+        (-0.1, "1", "m of c is -0.1, which is impossible: the limits are 0 and 1e+20"),
+        (1e16, "1/s", "m of c is 1e+16 1/s, which is impossible: the limits are 0 and 1e+15 1/s"),
     ],
 )
 def test_what_cannot_be_is_invalid_and_kept(value: float, unit: str, sentence: str) -> None:
@@ -55,7 +55,7 @@ def test_both_doors_of_the_parsers_look() -> None:
     raw = raw.replace(b"12107853833.301168", b"8e50")
     parsed = parsers.parse("iperf3", raw)
     assert value(parsed, "bitrate") == 1e50
-    assert parsed.invalid == "bitrate of tcp-reverse is 1e+50 B/s, which cannot be: it lies between 0 and 1e+18 B/s"
+    assert parsed.invalid == "bitrate of tcp-reverse is 1e+50 B/s, which is impossible: the limits are 0 and 1e+18 B/s"
     assert parsers.parse_file("iperf3", io.BytesIO(raw)) == parsed
 
 

@@ -64,7 +64,7 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
         ("2.1.8_udp.txt", "udp", {"bitrate": 51.8e6 / 8, "sent_bitrate": 52.2e6 / 8, "loss": 73 / 8902}),
         ("2.1.8_udp.txt", "udp", {"jitter": 0.002e-3, "packets": 8902, "lost_packets": 73}),
         ("2.1.8_server_udp.csv", "udp", {"bitrate": 19475720 / 8, "jitter": 0.004e-3, "loss": 43 / 1748}),
-        # what a client sent is no loss of 0, though the sum prints one
+        # what a client sent is not a loss of 0, though the sum prints one
         ("2.2.1_udp_2.csv", "udp-2", {"sent_bitrate": 104740117 / 8, "bitrate": None, "loss": None, "packets": None}),
         ("2.0.12_tradeoff.txt", "tcp-tradeoff", {"bitrate": 14.0e9 / 8, "reverse_bitrate": 5.69e9 / 8}),
         ("2.0.12_dualtest_2.txt", "tcp-2-bidir", {"bitrate": (2.10e9 + 2.42e9) / 8, "reverse_bitrate": 6.26e9 / 8}),
@@ -162,7 +162,7 @@ def test_cut_before_the_row_over_the_whole_time() -> None:
     raw = fixture("2.1.8_server_killed.txt")
     parsed = parsers.parse("iperf2", raw[: raw.index(b"tcp write failed")])
     assert value(parsed, "bitrate") == pytest.approx((21.6e9 + 22.0e9) / 2 / 8)
-    assert parsed.invalid == "the output is cut: the row over the whole time is missing"
+    assert parsed.invalid == "the output is cut: the row for the whole test is missing"
 
 
 def test_the_first_interval_is_not_the_whole_test() -> None:

@@ -139,7 +139,7 @@ def test_summary_row_that_lost_its_spaces_is_left_out() -> None:
     lost = SUMMARY.replace("1.1200          11.3        11.0K             10.M", "1.1200 11.3 11.0K 10.M")
     parsed = parse(lost.encode())
     assert len(parsed.measurements) == 7
-    assert parsed.notes == ("line 6: the cells do not stand under their headings, left out",)
+    assert parsed.notes == ("line 6: left out, because its cells are not below their headings",)
 
 
 def test_summary_with_empty_tables_only() -> None:
@@ -306,7 +306,7 @@ def test_several_hosts_in_one_text_carry_their_names() -> None:
 def test_repeats_keep_their_names_and_are_noted() -> None:
     parsed = parse(b"Pipe latency: 2.5 microseconds\n" * 3)
     assert Counter(m.metric for m in parsed.measurements) == {"pipe": 3}
-    assert parsed.notes == ("up to 3 runs: repeats of a measurement go by the same names",)
+    assert parsed.notes == ("up to 3 runs: repeats of a measurement have the same names",)
 
 
 def test_minus_one_of_lat_fs_is_absent() -> None:

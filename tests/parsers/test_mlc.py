@@ -313,13 +313,13 @@ def test_repeats_of_a_run_keep_their_names() -> None:
     text = fixture("v3.11b_one_node.txt")
     parsed = parse((text + text.replace("  93.6", "  94.1")).encode())
     assert [m.value for m in find_all(parsed, "local_latency")] == [93.6e-9, 94.1e-9]
-    assert parsed.notes == ("2 runs alike: repeats of a measurement go by the same names",)
+    assert parsed.notes == ("2 runs alike: repeats of a measurement have the same names",)
 
 
 def test_every_core() -> None:
     parsed = read("mlc", "v3.9a_every_core.txt")
     assert ns(parsed, "idle_latency_random", cpu="2", to="0") == 190.9
-    assert find(parsed, "local_latency_random") is None  # a core is no node
+    assert find(parsed, "local_latency_random") is None  # a core is not a node
 
 
 def test_persistent_memory_and_nodes_named_one_by_one() -> None:
@@ -424,7 +424,7 @@ def test_a_number_without_a_point_is_cut_wherever_it_stands() -> None:
     text = fixture("v3.11b_one_node.txt")
     parsed = parse(text.replace("41102.7", "41102").encode())
     assert find(parsed, "loaded_bandwidth", delay="100") is None
-    assert "line 34: loaded bandwidth '41102' left out, which is no figure of MLC's" in parsed.notes
+    assert "line 34: loaded bandwidth '41102' left out, which is not a figure of MLC" in parsed.notes
 
 
 def test_a_process_killed_inside_a_row() -> None:
@@ -440,9 +440,9 @@ def test_a_process_killed_inside_a_row() -> None:
     [
         ("\t 128.4\t", "\t", "line 5: row 0 of the idle latencies '0 71.9' left out, with 1 cells under 2 nodes"),
         ("\t 128.4\t", "\t 128.4\t 1.5\t", "line 5: row 0 of the idle latencies '0 71.9 128.4 1.5' left out, with 3 cells"),
-        (" 128.4", "   inf", "line 5: idle latency 'inf' left out, which is no figure of MLC's"),
-        (" 128.4", " 128,4", "line 5: idle latency '128,4' left out, which is no figure of MLC's"),
-        (" 128.4", "  -1.0", "line 5: idle latency '-1.0' left out, which is no figure of MLC's"),
+        (" 128.4", "   inf", "line 5: idle latency 'inf' left out, which is not a figure of MLC"),
+        (" 128.4", " 128,4", "line 5: idle latency '128,4' left out, which is not a figure of MLC"),
+        (" 128.4", "  -1.0", "line 5: idle latency '-1.0' left out, which is not a figure of MLC"),
         (" 128.4", "   0.0", "line 5: idle latency '0.0' left out, which is not plausible"),
         (" 128.4", " 9999999.9", "line 5: idle latency '9999999.9' left out, which is not plausible"),
         ("103212.7", "999999999.9", "line 12: peak bandwidth '999999999.9' left out, which is not plausible"),
@@ -489,9 +489,7 @@ def test_ratios_without_a_heading_are_read_by_the_mode() -> None:
     assert mb(parse(rows.encode(), ["mlc", "--peak_injection_bandwidth"]), "peak_read_bandwidth") == 280874.6
     parsed = parse((rows + fixture("v3.11b_one_node.txt")).encode())
     assert mb(parsed, "peak_read_bandwidth") == 41877.5
-    note = (
-        "line 2: bandwidth 'ALL Reads : 280874.6' left out, as nothing says of what kind: peak or maximum (and 1 more)"
-    )
+    note = "line 2: bandwidth 'ALL Reads : 280874.6' left out, because nothing says of which kind it is: peak or maximum (and 1 more)"
     assert parsed.notes == (note,)
     text = f"Command line parameters: --max_bandwidth \n{rows}"
     assert mb(parse(text.encode()), "max_bandwidth", mix="3:1") == 267733.3

@@ -126,7 +126,7 @@ def test_single_stream_scores_the_early_stopping_estimate() -> None:
     assert first(parsed, "latency_p90") == pytest.approx(70.379e-6)
     assert (first(parsed, "queries"), first(parsed, "qps_without_overhead")) == (57249, 18169.59)
     assert parsed.notes == (
-        "latency is the early-stopping estimate at percentile 90, which is the result by the rules",
+        "latency is the early-stopping estimate at percentile 90, which the rules define as the result",
         "short: the minimum duration is set to 5 s, the rules want 600 s",
     )
     score = find(parsed, "latency")
@@ -341,7 +341,7 @@ def test_summary_that_is_cut() -> None:
     assert begun.invalid == "the output is cut: of the run that begins on line 58 there is no figure"
     beheaded = parse(text[text.index(b"Completed") :])
     assert (cases(beheaded), beheaded.invalid) == ({"Server"}, None)
-    assert "no line names the scenario: Server by the figures printed" in beheaded.notes
+    assert "no line names the scenario: Server judging by the printed figures" in beheaded.notes
     no_verdict = parse(text.replace(b"Result is : VALID\n", b""))
     assert no_verdict.invalid == "no line says whether the result is valid: the log is cut or damaged"
     with pytest.raises(
@@ -362,7 +362,7 @@ def test_figures_that_are_none_or_disagree() -> None:
     assert parsed.notes[:3] == (
         "samples_per_second is printed as 196.71 and as 201.5: the first is kept",
         "latency_min is -9.22337e+18, left out",
-        "latency_mean is printed as 'nan', which is no number",
+        "latency_mean is printed as 'nan', which is not a number",
     )
 
 
@@ -373,7 +373,7 @@ def test_several_runs_in_one_text() -> None:
     assert parsed.notes[0].startswith("MultiStream: a run left out: INVALID: min duration not satisfied")
     twice = parse(good + good)
     assert [m.value for m in twice.measurements if m.metric == "samples_per_second"] == [196.71, 196.71]
-    assert "2 runs: repeats of a case go by the same names" in twice.notes
+    assert "2 runs: repeats of a case have the same names" in twice.notes
     details = parse(raw("v6.0_interactive_detail.txt") + raw("v6.0_singlestream_detail.txt"))
     assert cases(details) == {"Interactive", "SingleStream"}
 
@@ -408,7 +408,7 @@ def test_report_of_the_endpoints_client() -> None:
     assert first(parsed, "accuracy") == pytest.approx(0.6431)
     assert set(parsed.notes) == {
         "accuracy of quartz_maths is incomplete",
-        "Server or Interactive cannot be told: the report does not print the latency limits",
+        "Server and Interactive cannot be distinguished: the report does not print the latency limits",
         "the report does not say whether the result is valid",
         "2 samples failed",
     }

@@ -320,13 +320,13 @@ def test_evaluations_that_are_no_numbers_are_absent(figure: str) -> None:
     text = log(evaluation(1, 0.125, epoch_num=1), evaluation(2, -9.75, epoch_num=2)).replace("-9.75", figure)
     result = parsed(text)
     assert curve(result, "eval_accuracy") == [({"epoch": "1"}, 0.125)]
-    assert "line 4: an evaluation that is no number" in result.notes
+    assert "line 4: an evaluation is not a number" in result.notes
 
 
 def test_a_success_without_any_evaluation() -> None:
     result = parsed(log())
     assert value(result, "time_to_train") == 100
-    assert "no evaluation: whether the target was reached cannot be seen" in result.notes
+    assert "no evaluation, so it is unknown whether the target was reached" in result.notes
 
 
 def test_a_success_that_misses_its_target() -> None:

@@ -44,7 +44,7 @@ def test_metrics_units_directions_and_labels() -> None:
 _POINT_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<size>[0-9]+)\.(?P<place>oop|ip)_(?P<what>busbw_GBps|time_us)")
 _TEST_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<what>avg_busbw_GBps|max_oop_busbw_GBps)")
 _ELSEWHERE = {"tests_in_file", "validation", "ranks", "alltoall.rows", "alltoall.failed", "out_of_bounds", "status"}
-_NAMED = {  # where nothing but the columns says which collective it is
+_NAMED = {  # if nothing but the columns says which collective it is
     "allgather_polaris_a100_2node.dat": "all_gather",
     "inc_rtx3090_wrong_scinot_FAILED.txt": "all_reduce",
     "k80_2node_validation0.txt": "nccl",  # with two ranks all_reduce and sendrecv look alike
@@ -449,7 +449,7 @@ def test_figures_that_disagree() -> None:
         "Avg bus bandwidth 412.5 GB/s disagrees with its own rows, whose average is" in n for n in parsed(wrong).notes
     )
     doubled = parsed(ONE.replace("Rank  7", "Rank 17"))
-    assert "all_reduce: the device list is not whole: ranks and nodes are not known" in doubled.notes
+    assert "all_reduce: the device list is incomplete: ranks and nodes are unknown" in doubled.notes
     assert "ranks" not in {m.metric for m in doubled.measurements}
 
 

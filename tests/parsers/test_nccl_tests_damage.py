@@ -71,7 +71,7 @@ def test_runs_without_results_say_why(name: str, message: str) -> None:
             "nccl_tests line 1: expected whole rows",
         ),
         ('{"version":3,"env":["A=b"],"config":{}}', "nccl_tests: expected results in the JSON output"),
-        ('{"version":3,"env":["A=b"],"conf', "nccl_tests line 1: expected whole results in the JSON output"),
+        ('{"version":3,"env":["A=b"],"conf', "nccl_tests line 1: expected complete results in the JSON output"),
     ],
 )
 def test_other_texts_without_results(text: str, message: str) -> None:

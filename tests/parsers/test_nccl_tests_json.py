@@ -78,7 +78,7 @@ def test_json_that_is_cut() -> None:
     result = read(TOOL, "2.17.9_report_cut.json")
     assert {m.labels["size"] for m in result.measurements if "size" in m.labels} == {"4194304"}
     assert result.notes[:2] == (
-        "the JSON that begins on line 1 is cut off: its whole results are read",
+        "the JSON that begins on line 1 is cut off: only its complete results are read",
         "reduce_scatter: the test did not come to its end: its JSON output is cut off",
     )
     assert value(result, "ranks") == 4

@@ -48,7 +48,7 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
     else:
         assert notes(result) == [
             "all_reduce: line 1: no heading; columns read as those of nccl-tests 2.13 and later",
-            "all_reduce: Avg bus bandwidth is of more rows than the text holds",
+            "all_reduce: Avg bus bandwidth covers more rows than the text contains",
         ]
 
 

@@ -135,7 +135,7 @@ def test_bad_runs_are_left_out_where_there_are_good_ones() -> None:
 def test_repeats_of_a_run_keep_their_names() -> None:
     parsed = parse((TABLE + TABLE.replace("23314.0", "23313.9")).encode())
     assert [m.value for m in parsed.measurements if m.metric == "triad"] == [23314.0e6, 23313.9e6]
-    assert parsed.notes == ("2 runs: repeats of a case go by the same names",)
+    assert parsed.notes == ("2 runs: repeats of a case have the same names",)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_infinite_rate_makes_the_run_invalid_and_leaves_no_time_of_0() -> Non
     assert row in TABLE
     parsed = parse(TABLE.replace(row, absurd).encode())
     line = TABLE[: TABLE.index(row)].count("\n") + 1
-    assert parsed.invalid == f"line {line}: copy has 'Infinity', which is no number"
+    assert parsed.invalid == f"line {line}: copy has 'Infinity', which is not a number"
     assert not any(metric.startswith("copy") for metric in values(parsed))
     assert values(parsed)["triad"] == RATES["triad"]
     parsed = parse(TABLE.replace("0.231979", "0.000000").encode())

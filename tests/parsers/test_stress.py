@@ -56,7 +56,7 @@ def test_gauges_of_a_host_that_has_them() -> None:
             b"fleetmark: the command beside it ended early with exit status 3\nfleetmark: faults",
             "the command beside it ended early with exit status 3",
         ),
-        (b"successful run", b"", "the output is cut: stress-ng did not say that it ended well"),
+        (b"successful run", b"", "the output is cut: stress-ng did not report a successful end"),
         (b"fleetmark: faults 0\n", b"", "the output is cut: the watch has no sum of faults"),
     ],
 )

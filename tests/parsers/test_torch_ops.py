@@ -76,7 +76,7 @@ def test_no_number_is_wrong() -> None:
     (case,) = [x for x in changed if x.get("case") == "gelu/fp32/gpt2-hidden"]
     case["error"] = None
     assert str(parsed(changed).invalid).startswith(
-        "gelu/fp32/gpt2-hidden computes a wrong result: it is no number; gelu/bf16"
+        "gelu/fp32/gpt2-hidden computes a wrong result: it is not a number; gelu/bf16"
     )
 
 

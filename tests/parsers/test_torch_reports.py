@@ -93,7 +93,7 @@ def test_without_a_peak_there_is_no_mfu_and_without_one_device_no_efficiency() -
 @pytest.mark.parametrize(
     ("check", "step", "words"),
     [
-        ({**CHECK, "check": 5.7}, STEP, "wrong loss: 5.7 after the steps of the small model, where fp64 gives 5.51"),
+        ({**CHECK, "check": 5.7}, STEP, "wrong loss: 5.7 after the steps of the small model, but fp64 gives 5.51"),
         ({**CHECK, "check": None}, STEP, "was not checked"),
         ({**CHECK, "check": float("nan")}, STEP, "was not checked"),
         ({}, STEP, "was not checked"),

@@ -24,7 +24,7 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
     if "latency_50_us" in expected:
         assert value(parsed, "latency_p50") == pytest.approx(expected["latency_50_us"] * 1e-6)
     else:
-        assert value(parsed, "latency_p50") is None, "an overhead is no latency"
+        assert value(parsed, "latency_p50") is None, "an overhead is not a latency"
     assert parsed.invalid is None
 
 

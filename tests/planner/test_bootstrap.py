@@ -1,4 +1,4 @@
-"""The second interval: where there is one, what it covers, and that it is the same each time."""
+"""The second interval: if there is one, what it covers, and that it is the same each time."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_bad_machines_and_upgrades() -> None:
     for call, expected in (
         (lambda: predicted(fitted, {"cpu": 1.0}), "no rate of mem"),
         (lambda: equivalence(fitted, None, {"cpu": 1.0, "mem": -1.0}), "a rate of -1 (mem)"),
-        (lambda: gains(fitted, [Upgrade("x", {"gpu": 2.0})]), "gpu is no resource of the profile"),
+        (lambda: gains(fitted, [Upgrade("x", {"gpu": 2.0})]), "gpu is not a resource of the profile"),
         (lambda: gains(fitted, [Upgrade("x", {"mem": 0.0})]), "a factor of 0"),
         (lambda: gains(fitted, [Upgrade("x", {"mem": 1.2}, -5)]), "a price of -5"),
     ):

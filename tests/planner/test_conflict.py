@@ -36,7 +36,7 @@ def relaxations(conflict: Conflict) -> dict[str, tuple[float | None, str]]:
 
 
 def test_power_against_demand() -> None:
-    """10 units need 10 servers of 300 W where there are 2500 W: 8 fit."""
+    """10 units need 10 servers of 300 W if there are 2500 W: 8 fit."""
     one = sku("s", {"web": 1.0}, 100.0, peak_w=300.0)
     conflict = conflict_of(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
     assert conflict.smallest

@@ -104,7 +104,7 @@ def test_no_overlap_says_what_would_be_one() -> None:
     assert result.ratio is None
     assert result.reason == "no benchmark on both sides: run a on the candidate, or x on the baseline"
     nothing = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, first=3) * np.nan)
-    assert nothing.reason == "nothing of it is measured on the candidate: run a, b there"
+    assert nothing.reason == "none of it was measured on the candidate: run a, b there"
 
 
 def test_a_panel_is_what_the_headline_is_over() -> None:
@@ -144,7 +144,7 @@ def test_a_host_without_any_benchmark_of_both_sides_is_named() -> None:
     a["c"] = a.loc["h1", ["a", "b"]] = np.nan
     a.loc["h1", "c"] = 0.0
     result = compare(a, b)
-    assert result.hosts_out == {"h1": "has none of the benchmarks that both sides measured"}
+    assert result.hosts_out == {"h1": "lacks all benchmarks that both sides measured"}
     assert result.ratio and result.ratio.n == (2, 3) and not result.gaps
 
 

@@ -100,7 +100,7 @@ def test_a_set_with_too_many_lost_runs_is_infinitely_slow() -> None:
 def test_what_is_no_time_is_not_averaged(wrong: float) -> None:
     result = olympic_mean("gpt3", [5.0, wrong, 6.0])
     assert result.mean is None
-    assert result.reason == f"{wrong!r} s (run 2) is no time to train"
+    assert result.reason == f"{wrong!r} s (run 2) is not a time to train"
 
 
 @pytest.mark.parametrize("name", ["", "training", "BERT!", "ncf"])

@@ -35,7 +35,7 @@ def test_channels_that_slots_name() -> None:
 def test_slots_that_do_not_name_channels_are_taken_for_one_each() -> None:
     top = peak.memory(facts(dimms=modules("A1", "A2", "B1", "B2", mts=3200, kind="DDR4")))
     assert top is not None and top.rate == 4 * 3200e6 * 8
-    assert top.basis == "4 modules at 3,200 MT/s, if each has a channel of its own"
+    assert top.basis == "4 modules at 3,200 MT/s, if each has its own channel"
 
 
 def test_the_slowest_module_sets_the_speed() -> None:

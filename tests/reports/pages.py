@@ -64,7 +64,7 @@ class Page(HTMLParser):
 
 
 def on_paper(page: bytes, folder: Path) -> str:
-    """The text of a PDF as laid out; the test is skipped where nothing reads one."""
+    """The text of a PDF as laid out; the test is skipped if nothing reads one."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext")
     (folder / "page.pdf").write_bytes(page)

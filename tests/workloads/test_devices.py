@@ -16,10 +16,10 @@ from tests.workloads.scheduling import reason, scheduled
 @pytest.mark.parametrize(
     ("workload", "settings", "words"),
     [
-        ("babelstream", {}, "babelstream.path: the whole path of a program"),
+        ("babelstream", {}, "babelstream.path: the absolute path of a program"),
         ("osu", {}, "osu.path: the folder on the hosts that holds osu_latency"),
         ("osu", {"path": "/opt/osu", "collectives": ["--help"]}, "as names of tests without osu_"),
-        ("rocm_bandwidth_test", {"path": "rbt"}, "rocm_bandwidth_test.path to be a whole path"),
+        ("rocm_bandwidth_test", {"path": "rbt"}, "rocm_bandwidth_test.path to be an absolute path"),
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:

@@ -196,7 +196,7 @@ def test_another_parser_reads_the_outputs_again(acme: Path) -> None:
         path.write_text((path.read_text() if path.exists() else "") + "# changed\n")
     judged._state_of.cache_clear()
     states.append(judged.code())
-    assert states[0] == states[1] and len(set(states)) == 3, "a file that is no code changes nothing"
+    assert states[0] == states[1] and len(set(states)) == 3, "a file that is not a code changes nothing"
 
 
 def test_a_record_never_decides_which_code_runs(acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

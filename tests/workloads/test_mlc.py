@@ -67,7 +67,7 @@ def test_a_tarball_whose_checksum_is_missing_or_different_is_refused_with_both_s
 def test_settings_that_mean_nothing_are_refused(tmp_path: Path, archive: Path) -> None:
     settings = {"tarball": str(archive), "sha256": sha256(archive)}
     assert "not both" in refused(tmp_path, **settings, **HERE)
-    assert "whole path" in refused(tmp_path, path="mlc")
+    assert "absolute path" in refused(tmp_path, path="mlc")
     assert "-b256m, not -b 256m" in refused(tmp_path, **HERE, extra="-b 256m")
     assert "mlc.modes" in refused(tmp_path, **HERE, extra="-X --max_bandwidth")
     assert "is not one of latency_matrix" in refused(tmp_path, **HERE, modes="latency")
@@ -180,7 +180,7 @@ def test_the_program_is_found_in_every_layout(tmp_path: Path, members: list[str]
     ("members", "words"),
     [
         (["Linux/redist.txt", "Windows/mlc.exe", "mlc/readme"], "mlc.tgz holds no program mlc for Linux"),
-        (None, "mlc.tgz is no tar archive"),
+        (None, "mlc.tgz is not a tar archive"),
         (["Linux/mlc"], "MLC of mlc.tgz does not start on this host: GLIBC_2.99 not found"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_program_of_the_hosts_own_is_used_where_it_lies(tmp_path: Path) -> Non
     program, dest = tmp_path / "mlc", tmp_path / "tools"
     absent = unpack(dest, None, str(program))
     assert absent.returncode == 1
-    assert f"mlc.path: {program} is no program" in absent.stderr
+    assert f"mlc.path: {program} is not a program" in absent.stderr
     program.write_bytes(tarball.standin())
     assert "is no program" in unpack(dest, None, str(program)).stderr
     program.chmod(0o755)

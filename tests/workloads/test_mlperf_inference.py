@@ -152,9 +152,9 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"command": "x"}, "needs mlperf_inference.logs"),
-        ({"command": "x", "logs": "logs"}, "whole path"),
+        ({"command": "x", "logs": "logs"}, "absolute path"),
         ({"scenarios": "none"}, "needs mlperf_inference.scenarios or mlperf_inference.command"),
-        ({"wheels": "wheels"}, "whole path of the folder mlperf_inference.wheels"),
+        ({"wheels": "wheels"}, "absolute path of the folder mlperf_inference.wheels"),
         ({"models": "gpt"}, "is not one of resnet50"),
         ({"scenarios": "Interactive"}, "is not one of SingleStream"),
     ],
@@ -404,7 +404,7 @@ def test_a_command_that_leaves_no_logs_is_told_what_to_set(
     official: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     assert "has no new mlperf_log_summary.txt below it: set mlperf_inference.logs" in last(official("true"))
-    assert "nowhere is no folder on this host" in last(official("true", logs=tmp_path / "nowhere"))
+    assert "nowhere is not a folder on this host" in last(official("true", logs=tmp_path / "nowhere"))
     assert not (tmp_path / "scratch" / "mlperf_log_summary.txt").exists()
 
 

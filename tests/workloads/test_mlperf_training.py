@@ -60,7 +60,7 @@ def test_without_a_command_a_host_is_skipped_and_told_what_to_type(tmp_path: Pat
 
 
 def test_a_folder_of_logs_that_is_no_whole_path_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match=r"needs mlperf_training\.logs, the whole path"):
+    with pytest.raises(FleetmarkError, match=r"needs mlperf_training\.logs, the absolute path"):
         settings_of(load_suite(suite(tmp_path, "  mlperf_training:\n")), {"mlperf_training": {"logs": "results"}})
 
 
@@ -213,11 +213,11 @@ def test_what_is_no_environment_is_told_before_anything_runs(host: Host) -> None
 def test_without_a_log_it_says_what_to_do(host: Host) -> None:
     nothing = host.run(str(host.logs), "echo 'torch not found' >LOGS/err.txt".replace("LOGS", str(host.logs)))
     assert nothing.returncode == 1
-    assert f"but no new MLPerf log lies below {host.logs}: set mlperf_training.logs" in nothing.stderr
+    assert f"but no new MLPerf log below {host.logs}: set mlperf_training.logs" in nothing.stderr
     assert "sbatch --wait" in nothing.stderr
     assert host.collected() == {"1-err.txt.gz": b"torch not found\n"}
     nowhere = host.run("/nowhere", "true")
-    assert "but /nowhere is no folder on this host: set mlperf_training.logs" in nowhere.stderr
+    assert "but /nowhere is not a folder on this host: set mlperf_training.logs" in nowhere.stderr
     damaged = host.run(str(host.logs), f"head -c 20 /dev/urandom | gzip | head -c 15 >{host.logs}/a.txt.gz")
     assert f"({host.logs}/a.txt.gz: " in damaged.stderr
 

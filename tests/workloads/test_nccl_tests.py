@@ -239,7 +239,7 @@ def test_unlike_hosts_are_refused_together_and_measure_by_themselves(
         ({"commit": "b" * 40}, f"nccl_tests.commit: {'b' * 40} needs its checksum; set nccl_tests.commit_sha256 too"),
         ({"commit": "b" * 40, "commit_sha256": "c" * 63}, "commit as a full hash of 40 digits and commit_sha256"),
         ({"git": "", "commit": ""}, "needs sources or programs"),
-        ({"path": "nccl-tests/build"}, "path as a whole path"),
+        ({"path": "nccl-tests/build"}, "path as an absolute path"),
         ({"min_bytes": "1MiB", "max_bytes": "1k"}, r"min_bytes \(1048576\) to be no more than max_bytes \(1024\)"),
         ({"nodes": ["1", "0"]}, "nodes to be numbers or all: it is 1, 0"),
         ({"nodes": ["every"]}, "nodes to be numbers or all: it is every"),

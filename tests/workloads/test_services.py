@@ -59,14 +59,14 @@ def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
 @pytest.mark.parametrize(
     ("workload", "settings", "words"),
     [
-        ("redis_benchmark", {"path": "redis/bin"}, "redis_benchmark.path to be a whole path on the hosts"),
+        ("redis_benchmark", {"path": "redis/bin"}, "redis_benchmark.path to be an absolute path on the hosts"),
         ("nginx_wrk", {"pairs": "some"}, "nginx_wrk.pairs to be auto, all or a number of rounds"),
         ("openssl_speed", {"algorithms": ["-engine"]}, "openssl_speed.algorithms as names, not options"),
         ("qperf", {"tests": ["--help"]}, "qperf.tests as names, not options"),
         ("ucx_perftest", {"env": "UCX_TLS"}, "ucx_perftest.env to be words NAME=VALUE"),
         ("nvbandwidth", {"host_tests": ["-h"]}, "host_tests and device_tests as names of tests, not options"),
         ("nvbandwidth", {"commit": "v0.8"}, "commit as a full hash of 40 digits"),
-        ("dpdk_testpmd", {"ports": ["eth0"]}, "dpdk_testpmd.ports as whole PCI addresses in small letters"),
+        ("dpdk_testpmd", {"ports": ["eth0"]}, "dpdk_testpmd.ports as full PCI addresses in lower case"),
         ("dpdk_testpmd", {"cores": "3"}, "dpdk_testpmd.cores to be at least two CPUs"),
         ("hpcc", {"memory_share": 0.95}, "hpcc.memory_share below 0.9"),
     ],

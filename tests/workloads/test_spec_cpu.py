@@ -208,7 +208,7 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
     ("settings", "words"),
     [
         ({"tree": ""}, "SPEC's medium, iso=FILE with sha256=SUM, or a tree"),
-        ({"tree": "", "iso": "ISO"}, "sha256, the checksum of .*: it has SUM; hold that against what SPEC gave you"),
+        ({"tree": "", "iso": "ISO"}, "sha256, the checksum of .*: it has SUM; compare it with the checksum from SPEC"),
         ({"tree": "", "iso": "ISO", "sha256": "abc"}, "to have sha256 abc, and it has SUM"),
         ({"tree": "", "iso": "http://x/cpu.iso"}, "sha256, the checksum of http://x/cpu.iso$"),
         ({"tree": "/opt/cpu", "iso": "ISO", "sha256": "SUM"}, "iso or tree, not both"),

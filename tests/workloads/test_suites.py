@@ -293,7 +293,7 @@ def test_alone_it_is_refused_before_any_host_is_asked() -> None:
 
 
 def test_a_mistake_is_refused_in_a_suite_of_several_too() -> None:
-    with pytest.raises(FleetmarkError, match=r"nginx_wrk needs nginx_wrk.path to be a whole path"):
+    with pytest.raises(FleetmarkError, match=r"nginx_wrk needs nginx_wrk.path to be an absolute path"):
         settings_of(load_suite("server"), {"nginx_wrk": {"path": "bin"}})
     with pytest.raises(FleetmarkError, match=r"fio needs fio.erase=yes"):
         settings_of(load_suite("server"), {"fio": {"device": "/dev/sdb"}})

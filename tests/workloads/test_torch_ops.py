@@ -1,4 +1,4 @@
-"""torch_ops: its operators against numpy, its shapes, its timing and its errors, by a real torch where there is one."""
+"""torch_ops: its operators against numpy, its shapes, its timing and its errors, by a real torch if there is one."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_wrong_operator_is_invalid_never_fast(tmp_path: Path) -> None:
     words = ("--grade", "fused", "--operators", "gelu,silu", "--precisions", "fp32")
     raw = bench(tmp_path, shapes, *words, program=("-c", INJECTED, str(FILES)))
     output = parsers.parse("torch_ops", raw.encode())
-    assert output.invalid == "gelu/fp32/tiny computes a wrong result: it is no number"
+    assert output.invalid == "gelu/fp32/tiny computes a wrong result: it is not a number"
     assert output.invalid_cases == ("gelu/fp32/tiny",)
     assert _status_of("gelu/fp32/tiny", output, Status.INVALID) == "invalid"
     assert _status_of("silu/fp32/tiny", output, Status.INVALID) == "passed"
@@ -201,16 +201,16 @@ def test_a_hundred_operators_and_more_in_every_class() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("[1]", "it is no mapping of families (mm, bmm, conv, image, attention, rows, embedding, moe) to shapes"),
+        ("[1]", "it is not a mapping of families (mm, bmm, conv, image, attention, rows, embedding, moe) to shapes"),
         ("mn: {a: {m: 1}}", "there is no family 'mn'; there are mm, bmm, conv"),
         ("mm: {a: {m: 1, k: 2}}", "mm.a: n is not given; mm has m, k, n"),
-        ("mm: {a: {m: 1, k: 2, n: 0}}", "mm.a.n: 0 is no whole number above 0, nor tokens or batch"),
-        ("mm: {a: {m: 1, k: 2, n: word}}", "mm.a.n: 'word' is no whole number above 0"),
+        ("mm: {a: {m: 1, k: 2, n: 0}}", "mm.a.n: 0 is not a whole number above 0, nor tokens or batch"),
+        ("mm: {a: {m: 1, k: 2, n: word}}", "mm.a.n: 'word' is not a whole number above 0"),
         ("mm: {a: {m: 1, k: 2, n: 3, x: 4}}", "mm.a: it has 'x', which mm does not know"),
         ("mm: {'a b': {m: 1, k: 2, n: 3}}", "mm.a b: a name is of letters, digits, dots and hyphens, 60 at most"),
         ("mm: {a: {m: 1, k: 2, n: 3, operators: [gelu]}}", "mm.a.operators: 'gelu' is none of mm's: mm, linear, mv"),
-        ("mm: {a: 1}", "mm.a: it is no mapping of dimensions"),
-        ("mm: {a: {m: 1", "it is no YAML that can be read"),
+        ("mm: {a: 1}", "mm.a: it is not a mapping of dimensions"),
+        ("mm: {a: {m: 1", "it is not readable YAML"),
     ],
 )
 def test_wrong_shapes_are_one_sentence(tmp_path: Path, text: str, error: str) -> None:

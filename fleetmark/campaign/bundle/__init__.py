@@ -82,7 +82,7 @@ def distribution_of(facts: Facts) -> str:
 def check(file: Path) -> Contents:
     """Return what a bundle has, after every hash, size and name in it has been checked.
 
-    Raise FleetmarkError if the file is no bundle, damaged, or has anything that its index does not list.
+    Raise FleetmarkError if the file is not a bundle, damaged, or has anything that its index does not list.
     """
     return _read(file, None)
 
@@ -135,7 +135,7 @@ def _bound_headers(file: Path) -> None:
             elif member.type in tarfile.REGULAR_TYPES:
                 raw.seek(blocks, os.SEEK_CUR)
             else:
-                raise FleetmarkError(f"{file}: {member.name[:200]!r} is no regular file; collect it again")
+                raise FleetmarkError(f"{file}: {member.name[:200]!r} is not a regular file; collect it again")
 
 
 def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> Contents:

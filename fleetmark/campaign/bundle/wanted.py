@@ -1,4 +1,4 @@
-"""What the roles of a suite fetch: sources by URL or commit, and packages of distributions."""
+"""List what the roles of a suite fetch: sources by URL or commit, and packages of distributions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.workloads.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A source at a URL, with its SHA-256 in lower case. ``parameter``: WORKLOAD.PARAMETER, which names it."""
+    """Hold a source at a URL, with its SHA-256 in lower case. ``parameter``: the WORKLOAD.PARAMETER that names it."""
 
     parameter: str
     url: str
@@ -33,7 +33,7 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a suite fetches. ``packages``: by family of distributions; ``local``: sources that are files here."""
+    """List what a suite fetches. ``packages``: by family of distributions; ``local``: sources that are local files."""
 
     downloads: tuple[Download, ...]
     checkouts: tuple[Checkout, ...]
@@ -49,7 +49,7 @@ def checksum_of(manifest: Manifest, parameter: str) -> str | None:
 def wanted(suite: Suite, settings: Settings) -> Wanted:
     """Return what the workloads of ``suite`` fetch on any host, whatever its hardware.
 
-    Raise FleetmarkError for a URL without a SHA-256, and a commit that is no full hash.
+    Raise FleetmarkError for a URL without a SHA-256, and a commit that is not a full hash.
     """
     downloads: dict[Download, None] = {}
     checkouts: dict[Checkout, None] = {}

@@ -1,4 +1,4 @@
-"""Credentials of a resumed campaign. Its record holds none: they come from the command line again, or the suite."""
+"""Restore the credentials of a resumed campaign from the command line or the suite. Its record contains none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
 
 
 def refuse_without(credentials: Mapping[str, str], variables: Mapping[str, Mapping[str, Any]], campaign: str) -> None:
-    """Raises FleetmarkError where a host needs a tool whose credentials are missing (``variables``: by host)."""
+    """Raise FleetmarkError if a host needs a tool whose credentials are missing (``variables``: by host)."""
     for host, host_variables in variables.items():
         for item in host_variables["fm_deploy"]:
             for name, value in item["params"].items():

@@ -28,7 +28,9 @@ _MOST_SLIP = 24
 
 
 class Power(Part):
-    """Power of a server. ``provisioned``: what counts against a site's limit, measured or set; its peak by default."""
+    """Hold the power of a server. ``provisioned``: what counts against a site's limit, measured or set; by
+    default its peak.
+    """
 
     idle: Watts
     peak: Watts

@@ -130,7 +130,7 @@ class Slo(Part):
 
 
 class Workload(Part):
-    """A workload and its demand. ``gpus``, each of ``gpu_memory`` GB or more: what one unit of it needs in a server."""
+    """Hold a workload and its demand. ``gpus`` of ``gpu_memory`` GB or more each: what one unit needs in a server."""
 
     unit: Text
     demand: Demand

@@ -49,7 +49,7 @@ class Measured(Part):
 
 
 class Profile(Part):
-    """A saved demand vector, and the machines whose rates it applies to; ``baseline`` as in Compared."""
+    """Hold a saved demand vector, and the machines whose rates it applies to; ``baseline`` as in Compared."""
 
     name: Text
     select: Text
@@ -57,7 +57,9 @@ class Profile(Part):
 
 
 class Speed(Part):
-    """How fast one slot is, as a factor on the objective's service: ``value``, or a comparison of responsiveness."""
+    """Hold the speed of one slot as a factor on the objective's service: ``value``, or a comparison of
+    responsiveness.
+    """
 
     BARE: ClassVar = Written
 

@@ -1,1 +1,1 @@
-"""Hosts that Slurm lends: the cluster asked, a job submitted, processes on its nodes carried over a shared folder."""
+"""Use the nodes of a Slurm job as hosts: query the cluster, submit a job, and run processes over a shared folder."""

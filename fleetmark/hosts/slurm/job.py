@@ -1,4 +1,4 @@
-"""One job of Slurm that lends hosts: submitted, watched by a thread, ended."""
+"""Submit, watch and end the Slurm job whose nodes are the hosts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _remove(folder: Path) -> None:
 
 
 class Job:
-    """A submitted job. ``folder`` is where its nodes and this machine meet. A thread keeps ``state``."""
+    """Hold a submitted job. ``folder`` is shared by its nodes and this machine. A thread updates ``state``."""
 
     def __init__(self, id_: str, folder: Path, partition: str | None) -> None:
         self.id, self.folder, self.partition = id_, folder, partition
@@ -108,7 +108,7 @@ class Job:
         return job
 
     def as_json(self) -> dict[str, str | None]:
-        """What Ansible's connection needs to reach its nodes."""
+        """Return what Ansible's connection needs to reach the job's nodes."""
         return {"id": self.id, "folder": str(self.folder), "partition": self.partition}
 
     def look(self) -> None:
@@ -148,7 +148,7 @@ class Job:
         new.rename(self.folder / "alive")
 
     def why_over(self, node: str) -> str:
-        """Why nothing more comes from a node; empty while something may."""
+        """Return why a node will send nothing more; empty if it still may."""
         if self.is_over:
             because = f" ({self.state.reason})" if self.state.reason else ""
             return f"its Slurm job {self.id} ended: {self.state.word}{because}"
@@ -166,7 +166,7 @@ class Job:
         _remove(self.folder)
 
     def end(self) -> None:
-        """Let the nodes end, and the job with them; cancel it where they do not."""
+        """Let the nodes end, and the job with them; cancel it if they do not."""
         self._done.set()
         with contextlib.suppress(OSError):
             (self.folder / "done").touch()

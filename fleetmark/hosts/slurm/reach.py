@@ -126,7 +126,7 @@ def _open(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe would block
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "ab")
 
 

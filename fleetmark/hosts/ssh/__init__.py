@@ -1,1 +1,1 @@
-"""SSH to a host: its target, the log-in, and the connection."""
+"""Reach a host over SSH: its target, the log-in, and the connection."""

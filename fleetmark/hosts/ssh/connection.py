@@ -49,7 +49,7 @@ class SshReach(Reach):
 
     @functools.cached_property
     def target(self) -> Target:
-        """Where OpenSSH connects to. Raises ReachError."""
+        """Return the address, port and user that OpenSSH would use. Raise ReachError."""
         return resolve(self.host)
 
     @property
@@ -58,7 +58,7 @@ class SshReach(Reach):
 
     @property
     def _patience_s(self) -> float:
-        """For how long a host may take to answer: as asked, else as the user has it for ssh."""
+        """Return how long a host may take to answer: the given timeout, else that of the SSH configuration."""
         return self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class _Wire:
             self.stderr.close()
 
     def complaint(self) -> str:
-        """The proxy's output on stderr, in one line."""
+        """Return the proxy's output on stderr, on one line."""
         if not self.stderr:
             return ""
         self.stderr.seek(0)
@@ -210,7 +210,7 @@ def _door(through: str) -> threading.Semaphore:
 
 
 def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
-    """A TCP connection; several addresses of one name share the time."""
+    """Open a TCP connection. Several addresses of one name share the timeout."""
     try:
         addresses = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
     except OSError as error:

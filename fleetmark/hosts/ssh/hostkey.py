@@ -1,4 +1,4 @@
-"""The key that a host shows: which kind is asked for, and whether it is trusted (StrictHostKeyChecking)."""
+"""Check the key that a host presents: which type to request, and whether it is trusted (StrictHostKeyChecking)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
 
 
 def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
-    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raises ReachError.
+    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raise ReachError.
 
     False for a host with a wrong key and checking off: it gets no password, as in ssh.
     """
@@ -59,7 +59,7 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
 
 
 def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
-    """RevokedHostKeys, where it has the key. Raises ReachError where it cannot be read, as ssh then trusts no host."""
+    """RevokedHostKeys, where it has the key. Raise ReachError if it cannot be read, as ssh then trusts no host."""
     try:
         return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The keys of a host in known_hosts, as OpenSSH looks them up (sshd(8)): hashed names, patterns and markers.
+"""Look up a host's keys in known_hosts as OpenSSH does (sshd(8)): hashed names, patterns and markers.
 
 A file is read once for all hosts: to ask ``ssh-keygen -F`` costs two processes a host and more.
 """
@@ -45,7 +45,7 @@ class _File:
 
 
 def known_keys(names: Iterable[str], files: Iterable[Path]) -> list[KnownKey]:
-    """The keys of a host in ``files``, under the first of ``names`` that any of them has."""
+    """Return a host's keys in ``files``, under the first of ``names`` that has any."""
     files = list(files)
     for name in names:
         if keys := [key for file in files for key in _look_up(name, file)]:
@@ -90,7 +90,7 @@ def _read(file: Path, _changed: int, _size: int) -> _File:
 
 
 def _names(names: str, name: str) -> bool:
-    """Whether the names of a line, one hashed or patterns with commas between, name this host."""
+    """Return whether a line's names match this host: a hashed name, or patterns separated by commas."""
     if names.startswith("|"):
         return names.startswith(_HASHED) and _is_hash_of(names.removeprefix(_HASHED), name)
     patterns, name = names.lower().split(","), name.lower()  # a HostKeyAlias may have capitals

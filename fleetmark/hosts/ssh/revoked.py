@@ -1,4 +1,4 @@
-"""Whether a host key is among those that the user revoked (RevokedHostKeys), as OpenSSH checks it."""
+"""Check whether the user revoked a host key (RevokedHostKeys), as OpenSSH does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _REVOKED = 1  # exit status of ssh-keygen -Q
 
 
 def is_revoked(kind: str, blob: bytes, file: Path) -> bool:
-    """Whether the key ``blob`` of that ``kind`` (``ssh-ed25519``) is in ``file``.
+    """Return whether ``file`` revokes the key ``blob`` of this ``kind`` (``ssh-ed25519``).
 
-    Raises ValueError, with the reason, where the file cannot be read: ssh then trusts no host.
+    Raise ValueError, with the reason, where the file cannot be read: ssh then trusts no host.
     """
     try:
         content = file.read_bytes()
@@ -31,7 +31,7 @@ def _key(line: bytes) -> bytes:
     try:
         return base64.b64decode(words[1], validate=True)
     except (IndexError, binascii.Error):
-        raise ValueError("a line of it is no public key") from None
+        raise ValueError("one of its lines is not a public key") from None
 
 
 def _is_in_list(kind: str, blob: bytes, file: Path) -> bool:

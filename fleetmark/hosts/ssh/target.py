@@ -21,7 +21,7 @@ class Target:
     """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set. ``revoked``
+    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set. ``revoked``
     is RevokedHostKeys.
     """
 
@@ -66,14 +66,16 @@ class Scan:
     hostname: str
 
     def command(self, *more: Scan) -> str:
-        """The command line that adds its key to ``file``, and those of ``more``, which differ only in their names."""
+        """Return the command that adds the host's key to ``file``, and the keys of ``more``, which differ only in their
+        names.
+        """
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
         names = dict.fromkeys(scan.hostname for scan in (self, *more))
         return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
 
 
 def scans(unknown: Iterable[UnknownKey]) -> list[str]:
-    """The command lines that add all their keys: one for each port and file."""
+    """Return the commands that add all unknown keys, one for each port and file."""
     alike: dict[tuple[int, Path, bool], list[Scan]] = {}
     for scan in (u.scan for u in unknown if u.scan):
         alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
@@ -81,7 +83,7 @@ def scans(unknown: Iterable[UnknownKey]) -> list[str]:
 
 
 def resolve(host: Host) -> Target:
-    """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raises ReachError with ssh's words."""
+    """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raise ReachError with ssh's words."""
     argv = ["ssh", "-G"]
     if host.port is not None:
         argv += ["-o", f"Port={host.port}"]

@@ -67,7 +67,7 @@ class StoredCampaign:
                 )
             CampaignHead.model_validate(document)
         except FileNotFoundError as error:
-            raise FleetmarkError(f"{self.path} is no campaign: it has no campaign.json") from error
+            raise FleetmarkError(f"{self.path} is not a campaign: it has no campaign.json") from error
         except ValidationError as error:
             raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or leave the campaign out") from error
         except (OSError, ValueError) as error:

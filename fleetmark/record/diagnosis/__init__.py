@@ -63,11 +63,11 @@ class Diagnosis:
         return findings_by_host
 
     def links(self) -> list[Finding]:
-        """The links that are slow and no repeat cleared, the worst first."""
+        """Return the slow links that no repeat cleared, the worst first."""
         return [f for f in self.findings if f.kind is Kind.LINK and not f.cleared]
 
     def cleared(self) -> list[Finding]:
-        """What a repeat showed nothing of."""
+        """Return the findings that a repeat cleared."""
         return [f for f in self.findings if f.cleared]
 
     def groups(self) -> list[Finding]:
@@ -75,7 +75,7 @@ class Diagnosis:
         return [f for f in self.findings if f.kind is Kind.GROUPS]
 
     def everywhere(self) -> list[Finding]:
-        """The benchmarks in which most hosts became slower."""
+        """Return the benchmarks in which most hosts became slower."""
         return [f for f in self.findings if f.kind is Kind.REGRESSION and f.members]
 
     def borders(self) -> list[Finding]:
@@ -84,7 +84,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is slower than expected, once what a repeat cleared is left out."""
+        """Return whether nothing is slower than expected, apart from findings that a repeat cleared."""
         return not self.uncompared and all(f.cleared for f in self.findings)
 
 

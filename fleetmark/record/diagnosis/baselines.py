@@ -40,7 +40,7 @@ class Baseline:
     runs: np.ndarray
 
     def as_json(self) -> dict[str, Any]:
-        """What the list of baselines shows of it."""
+        """Return what the list of baselines shows about this one."""
         return {
             "name": self.name,
             "version": self.version,
@@ -115,7 +115,9 @@ _SAME = tuple(name for name in BENCHMARK if name not in ("unit", "class"))
 
 
 def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message], int]:
-    """What is slower than in ``baseline``: findings, notes on what cannot be compared, and how many values were."""
+    """Return what is slower than in ``baseline``: findings, notes on what cannot be compared, and the number of
+    compared values.
+    """
     rows = {tuple(b[name] for name in _SAME): row for row, b in enumerate(baseline.benchmarks)}
     notes = _new_hosts(table, baseline)
     findings, unknown, compared = [], [], 0
@@ -147,7 +149,7 @@ def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message
 
 
 def titled(baseline: Baseline) -> str:
-    """A baseline and its version: ``genoa-2026@2``."""
+    """Return a baseline with its version: ``genoa-2026@2``."""
     return f"{baseline.name}@{baseline.version}"
 
 
@@ -193,7 +195,7 @@ def _benchmark(table: Table, row: int, baseline: Baseline, old: int) -> tuple[li
     if not judged.too_few:
         return findings, [], judged.compared
     few = message(
-        "{benchmark}: fewer than {least} repeats then or now on {hosts}, so no change can be told from chance.",
+        "{benchmark}: fewer than {least} repeats then or now on {hosts}, so a change may be chance.",
         benchmark=title(benchmark),
         least=changes.LEAST_RUNS,
         hosts=count(judged.too_few, "host"),

@@ -248,7 +248,9 @@ def _readable(root: Path) -> list[Archive]:
         except FleetmarkError as error:
             leave_out(archive.id, error)
     if not result:
-        raise FleetmarkError(f"{root}: no campaign there measured anything; FLEETMARK_RESULTS or --results says where")
+        raise FleetmarkError(
+            f"{root}: no campaign there measured anything; FLEETMARK_RESULTS or --results names another folder"
+        )
     return result
 
 

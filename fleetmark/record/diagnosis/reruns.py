@@ -1,4 +1,4 @@
-"""Suspects measured again: which cases on which hosts, and what the repeats say of each finding."""
+"""Plan repeats on suspects, and read what the repeats say about each finding."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Rerun:
 
 
 def can_be_settled(finding: Finding) -> bool:
-    """Whether a repeat on single hosts says more of it."""
+    """Return whether a repeat on single hosts would tell more."""
     return bool(finding.host) and finding.kind is not Kind.GROUPS
 
 
 def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
-    """The cases that suspects are slow in, on the suspects and on the most ordinary of their sound peers."""
+    """Return the cases in which suspects are slow, on the suspects and on the most typical of their healthy peers."""
     measured, names = read(archive, everything=True)
     table = Table(measured, names)
     guilty = {h for f in diagnosis.findings if can_be_settled(f) for h in (f.host, f.other) if h}
@@ -97,7 +97,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
 
 
 def _together(finding: Finding, peers: Sequence[str]) -> list[tuple[str, ...]]:
-    """The hosts, alone or in pairs, that run a finding's case again."""
+    """Return the hosts, alone or in pairs, that repeat a finding's case."""
     if finding.kind is Kind.LINK:
         return [(finding.host, finding.other), *((h, p) for h in (finding.host, finding.other) for p in peers)]
     if finding.kind is Kind.NODE:
@@ -106,7 +106,7 @@ def _together(finding: Finding, peers: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _ordinary(table: Table, hosts: Sequence[str]) -> tuple[str, ...]:
-    """The PEERS of ``hosts`` that lie nearest to the others' medians."""
+    """Return the PEERS of ``hosts`` that are nearest to the medians of the others."""
     if not hosts:
         return ()
     values = table.values[:, [table.place[h] for h in hosts]]
@@ -134,18 +134,18 @@ def _row(table: Table, finding: Finding) -> int | None:
 
 
 def confirmations(archive: Archive) -> list[Archive]:
-    """The campaigns that confirm this one, oldest first."""
+    """Return the campaigns that confirm this one, oldest first."""
     return campaigns_inside(archive, FOLDER)
 
 
 def unfinished(archive: Archive) -> Archive | None:
-    """The last confirmation, where it still owes something."""
+    """Return the last confirmation if it is not finished."""
     last = confirmations(archive)[-1:]
     return last[0] if last and not summarise(last[0]).finished else None
 
 
 def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with what the last confirmation that measured anything says of each finding."""
+    """Return the diagnosis with the verdict of the last confirmation that measured anything."""
     repeats = [a for a in confirmations(archive) if a.inside("measurements.parquet").exists()]
     if not repeats:
         return diagnosis
@@ -170,7 +170,7 @@ class _Repeats:
         self.names, self.campaign = names, campaign
 
     def settled(self, finding: Finding, guilty: set[str], before: int) -> Settled | None:
-        """What the repeat says of a finding; None where it did not measure it."""
+        """Return the verdict of the repeat on a finding; None if it was not measured again."""
         if finding.kind in (Kind.NODE, Kind.LINK):
             result = self._pairs(finding, guilty)
         else:
@@ -230,5 +230,7 @@ class _Repeats:
 
 
 def _spread(finding: Finding) -> float:
-    """The spread of sound hosts in the first campaign, from how far and how many spreads the suspect lay below them."""
+    """Return the spread of healthy hosts in the first campaign, from the suspect's distance to them in percent and in
+    spreads.
+    """
     return float(-np.log1p(-finding.deficit) / -finding.z) if finding.z < 0 and finding.deficit < 1 else 0.0

@@ -1,4 +1,4 @@
-"""The roofs of a campaign's hosts, from its files."""
+"""Compute the roofs of a campaign's hosts from its files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from fleetmark.record.roofs import Rate, Roof, best_of, part_of, roofs
 
 
 def roofs_of(archive: Archive) -> list[Roof]:
-    """Every part of every host that was measured, or whose peak its facts tell. Raises FleetmarkError for facts or
-    measurements that are damaged."""
+    """Return every part of every host that was measured, or whose peak follows from the facts. Raise FleetmarkError if
+    facts or measurements are damaged.
+    """
     facts = archive.facts()
     if not archive.inside("measurements.parquet").exists():
         return list(roofs(facts, archive.host_names(), {}))
@@ -24,12 +25,12 @@ def roofs_of(archive: Archive) -> list[Roof]:
 
 
 def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
-    """The rates of single hosts, and for both its ends those of a pair."""
+    """Yield the rates of single hosts. A pair's rate counts for both its ends."""
     table = Table(measured, hosts)
     for row in range(len(table.keys)):
         benchmark = table.benchmark(row)
         held = part_of(benchmark["workload"], benchmark["case"], benchmark["metric"], benchmark["unit"])
-        if held is not None and held.part != "link":  # a host's own loopback is no link
+        if held is not None and held.part != "link":  # a host's own loopback is not a link
             for host, column in table.place.items():
                 if not np.isnan(table.values[row, column]):
                     yield _rate(host, benchmark, table.value(row, float(table.values[row, column])))

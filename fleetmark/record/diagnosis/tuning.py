@@ -1,4 +1,4 @@
-"""The tuning rules on every host of a campaign."""
+"""Apply the tuning rules to every host of a campaign."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What the rules say of a campaign. ``without_facts``: hosts that nothing can be said of."""
+    """Hold what the rules say about a campaign. ``without_facts``: hosts that the rules cannot judge."""
 
     campaign: str
     hosts: int
@@ -36,7 +36,7 @@ class Tuning:
 
 
 def tune(archive: Archive) -> Tuning:
-    """Every rule on every host. Raises FleetmarkError for facts or measurements that are damaged."""
+    """Return the result of every rule on every host. Raise FleetmarkError if facts or measurements are damaged."""
     names = archive.host_names()
     facts = archive.facts()
     newest = tried(archive)

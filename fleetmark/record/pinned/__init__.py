@@ -1,4 +1,4 @@
-"""Documents saved by name and version under the results root: a new version never touches an old one.
+"""Save documents by name and version under the results root. A new version never changes an old one.
 
 ``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
 """
@@ -42,11 +42,11 @@ class Shelf:
     damaged: str
 
     def path(self, root: Path, name: str, version: int | str) -> Path:
-        """The path of that version."""
+        """Return the path of that version."""
         return root / f"{self.word}s" / f"{name}.{version}.json"
 
     def versions(self, root: Path) -> list[tuple[str, int]]:
-        """Every (name, version)."""
+        """Return every (name, version)."""
         matches = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
         return [(m[1], int(m[2])) for m in matches if m]
 

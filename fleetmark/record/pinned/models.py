@@ -52,7 +52,7 @@ class BenchmarkText(_Text):
 
 
 class RunsText(_Text):
-    """What single hosts measured, with a row per benchmark and a column per host."""
+    """Hold what single hosts measured, with a row per benchmark and a column per host."""
 
     hosts: list[str]
     benchmarks: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""How much of a thing each machine has that a comparison is shared out by: sockets, cores, GPUs, watts, money."""
+"""Find how much of a divisor each machine has: sockets, cores, GPUs, watts, money."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _HINTS = {
 def amounts(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], per: str, files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str], list[str]]:
-    """For each of ``rows`` (``record``, a place in ``chosen``, and ``benchmark``) the natural logarithm of how much its
-    machine had of ``per``, NaN where that is not known; notes; and where power was read.
+    """Return three things for each of ``rows`` (``record``, a position in ``chosen``, and ``benchmark``): the natural
+    logarithm of its machine's amount of ``per``, NaN if unknown; notes; and the sources of power figures.
 
-    Raises FleetmarkError where no machine has an amount.
+    Raise FleetmarkError if no machine has an amount.
     """
     sources: list[str] = []
     notes: list[str] = []
@@ -70,7 +70,7 @@ def amounts(
             "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
         )
     if label is not None and positive(label) is None:
-        hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
+        hint = message("its label {label} is {value}, which is not a number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
@@ -88,7 +88,7 @@ def amounts(
 def _used(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> pd.Series:
-    """The logarithm of how many accelerators were used for each row, where its workload measures that; else NaN."""
+    """Return the logarithm of the number of accelerators used in each row, if its workload measures that; else NaN."""
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case", "class"]], on="benchmark")
     told_by = {w: metric for w in keys["workload"].unique() if (metric := declared.devices(w))}
     on_devices = keys["workload"].isin(list(told_by)) & keys["class"].str.startswith("gpu")
@@ -108,7 +108,7 @@ def _used(
 def _fewer(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], used: pd.Series, installed: pd.Series
 ) -> Iterator[str]:
-    """A note for each workload of which figures are divided by another number than that of their host's GPUs."""
+    """Yield a note for each workload whose figures are not divided by the number of the host's GPUs."""
     other = (used - installed).abs() > 1e-9
     workload = rows["benchmark"][other].map(benchmarks["workload"])
     for name in sorted(set(workload)):
@@ -129,8 +129,9 @@ def _fewer(
 def _power(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str]]:
-    """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
-    case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
+    """Return the logarithm of the power in W during the runs of each row, by machine, campaign and case, and its
+    sources. The label ``watts`` is used for machines whose power was not measured.
+    """
     hosts = numbered((m.campaign, m.host) for m in chosen)
     side = figures.of_side(figures.read(files, hosts, condition=figures.POWER))
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
@@ -152,7 +153,7 @@ def _power(
 
 def _drawn(power: pd.DataFrame) -> pd.DataFrame:
     """``log`` W and ``source`` by record, workload and case: of the host, with its accelerators where its source leaves
-    them out; of them alone where nothing else was measured. Two sources together are one, ``rapl + nvml``.
+    them out; of them alone if nothing else was measured. Two sources together are one, ``rapl + nvml``.
     """
     power = power.assign(source=[json.loads(text).get("source", "a table") for text in power["labels"]])
     place = ["record", "workload", "case"]
@@ -174,7 +175,7 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
 
 
 def _threads(machine: Machine) -> float | None:
-    """How many a published machine had: some tables give them by core."""
+    """Return the number that a published machine had. Some tables give it per core."""
     cores, each = (positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
     return positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 

@@ -1,4 +1,4 @@
-"""Sides that are not one thing: of several processors, memory populations or software, a sentence for each.
+"""Describe mixed sides: one sentence each for several CPUs, memory configurations or software versions.
 
 Each sentence ends with the condition that selects one part, where one condition does.
 """
@@ -48,7 +48,7 @@ _RUNNING = re.compile(r"running at ([0-9]+)")
 
 @dataclass(slots=True)
 class _Part:
-    """The machines of a side that are alike in one respect, and what their hosts go by."""
+    """Hold the machines of a side that are alike in one respect, and the labels of their hosts."""
 
     machines: list[Machine] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
@@ -56,7 +56,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A sentence about one respect in which the machines of a ``side`` differ.
+    """Hold a sentence about one respect in which the machines of a ``side`` differ.
 
     ``rest``: the names of the machines outside the most frequent kind; without them the side is uniform.
     """
@@ -130,7 +130,7 @@ def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
 
 
 def _term(trait: str, value: str, part: _Part, everyone: Sequence[Machine]) -> Term | None:
-    """One condition that holds for all machines of ``part`` and for no other, if there is one."""
+    """Return one condition that holds for all machines of ``part`` and for no other, if there is one."""
     inside = {(m.campaign, m.host) for m in part.machines}
     for term in _candidates(trait, value, part.machines[0]):
         if all(term.matches(m) == ((m.campaign, m.host) in inside) for m in everyone):
@@ -183,7 +183,8 @@ def _tidied(trait: str, value: str) -> str:
 
 
 def population(text: str) -> str:
-    """How many modules of which speed: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` is ``16 x PC4-3200``; another text as it is.
+    """Return the number and speed of modules: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` becomes ``16 x PC4-3200``. Other texts
+    are returned unchanged.
 
     Their size is left out: twice as large modules are as fast, half as many are not.
     """
@@ -204,7 +205,7 @@ def _software(facts: Facts) -> str:
 
 
 def _memory(hosts: Sequence[Facts]) -> list[str]:
-    """The memory of each host: its modules where every host tells them, else its size; nothing where sizes agree."""
+    """Return the memory of each host: its modules if every host lists them, else its size; empty if sizes agree."""
     modules = [_modules(f) for f in hosts]
     if all(modules):
         return modules
@@ -216,7 +217,7 @@ def _memory(hosts: Sequence[Facts]) -> list[str]:
 
 
 def _modules(facts: Facts) -> str:
-    """``16 x 64 GiB DDR5-4800``; empty where the host does not tell."""
+    """``16 x 64 GiB DDR5-4800``; empty if the host does not tell."""
     kinds: Counter[str] = Counter()
     for d in facts.dimms:
         if d.size:

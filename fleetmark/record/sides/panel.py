@@ -1,4 +1,4 @@
-"""The panel of a comparison: the benchmarks that a user names for its headlines, as titles."""
+"""Resolve the panel of a comparison: the benchmarks that a user names as headlines, as titles."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ MOST_NAMED = 6  # titles in a sentence
 
 
 def panel(words: Sequence[str], titles: Iterable[str]) -> list[str]:
-    """The titles that ``words`` name: a title, a part of only one, a pattern with ``*``, or several with commas.
+    """Return the titles that ``words`` select: a title, a part of only one title, a pattern with ``*``, or several
+    separated by commas.
 
-    Raises FleetmarkError for a word that names nothing, or several where it should name one.
+    Raise FleetmarkError for a word that names nothing, or several where it should name one.
     """
     every = sorted(set(titles))
     return list(dict.fromkeys(title for word in words for title in _named(word, every)))

@@ -36,7 +36,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """How two sides are compared within strata.
+    """Hold how two sides are compared within strata.
 
     ``keys``: the strata of the baseline by name; empty if no matching is needed. ``refused``: why the sides cannot be
     matched.

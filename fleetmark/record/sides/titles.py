@@ -1,4 +1,4 @@
-"""Benchmarks under titles that machines of other kinds share, and the host means below them."""
+"""Group benchmarks under titles that different kinds of machines share, with the means of hosts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Titled:
     notes: Sequence[str]
 
     def means(self, logs: pd.Series) -> pd.DataFrame:
-        """The mean of ``logs``, one for each of ``rows`` (those with NaN do not count), higher is better: a row per
-        host, a column per title."""
+        """Return the mean of ``logs``, one for each of ``rows`` (NaN does not count). Higher is better. The result has
+        a row per host and a column per title.
+        """
         hosts, titles = self.rows["host"].cat, self.rows["title"].cat
         shape = len(hosts.categories), len(titles.categories)
         scored = logs.notna().to_numpy()
@@ -43,7 +44,7 @@ class Titled:
         return means * sign
 
     def repeats(self) -> Repeats:
-        """How well the means of the rows' logs are known by the repeats behind them; NaN where a row has but one."""
+        """Return the standard errors of the means of the rows' logs, from their repeats; NaN for a single repeat."""
         rows = self.rows.assign(squared=self.rows["error"] ** 2, free=self.rows["n"] - 1.0)
         groups = rows.groupby(self._at(pd.Series(True, rows.index)))
         sums = groups.agg(
@@ -99,7 +100,9 @@ def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -
 
 
 def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """What stands behind the titles of ``rows``; ``sizes``: of rows that go by their name alone, under their title."""
+    """Return what the titles of ``rows`` refer to. ``sizes``: rows that are selected by name alone, under their
+    title.
+    """
     titles = rows["title"].cat
     cells = pd.unique(titles.codes.to_numpy(int) * len(benchmarks) + rows["benchmark"].to_numpy(int))
     pairs = pd.DataFrame({"title": cells // len(benchmarks), "benchmark": cells % len(benchmarks)})
@@ -120,7 +123,7 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
 
 
 def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
-    """The words that ``codes`` stand for; of ``words`` those that occur."""
+    """Return the words that ``codes`` refer to, with only those of ``words`` that occur."""
     occurs = np.bincount(codes.to_numpy(), minlength=len(words)) > 0
     place = np.cumsum(occurs) - 1
     used = [words[n] for n in np.flatnonzero(occurs).tolist()]
@@ -144,7 +147,7 @@ def _official(
     notes: list[str] = []
     if dropped.any():
         figures = count(int(dropped.sum()), "figure")
-        notes.append(message("{figures} left out: no official result, where the host has one", figures=figures))
+        notes.append(message("{figures} left out: it has no official result, but the host has one", figures=figures))
     mixed = set(rows["title"][lesser & ~dropped]) & set(rows["title"][~lesser])
     for title in (names[n] for n in sorted(mixed)):
         notes.append(_mixed(title))
@@ -152,7 +155,7 @@ def _official(
 
 
 def is_of_mixed_standing(note: str) -> bool:
-    """Whether a note of ``titled`` says that official results and others are in one mean."""
+    """Return whether a note of ``titled`` says that a mean mixes official results and others."""
     return isinstance(note, Message) and note.template == _mixed("").template
 
 
@@ -163,8 +166,8 @@ def _mixed(title: str) -> Message:
 
 
 def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
-    """The title of a benchmark as recorded (workload, case, metric, subject, labels); ``sized``: with its size, which a
-    host that has one size of a thing does not show.
+    """Return the title of a benchmark as recorded (workload, case, metric, subject, labels). ``sized``: include its
+    size, which a host with a single size does not show.
     """
     return _title(benchmark if sized else {**benchmark, "labels": _without_size(str(benchmark["labels"]))})
 
@@ -176,14 +179,16 @@ def _title(benchmark: Mapping[Any, Any]) -> str:
 
 
 def _units(benchmarks: Sequence[Mapping[Any, str]]) -> str:
-    """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
+    """Return the unit of a benchmark. If it has several units or directions, all are named, and it cannot be
+    compared.
+    """
     if len({b["better"] for b in benchmarks}) == 1:
         return joined(b["unit"] for b in benchmarks)
     return joined(f"{b['unit']} ({Better(b['better']).phrase})" for b in benchmarks)
 
 
 def joined(values: Iterable[str]) -> str:
-    """The different ``values`` that are not empty, sorted, with commas."""
+    """Return the distinct nonempty ``values``, sorted and separated by commas."""
     return ", ".join(sorted({str(v) for v in values if v}))
 
 

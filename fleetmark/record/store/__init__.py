@@ -1,4 +1,4 @@
-"""A results root in an object store: a folder here holds a copy of it, which verbs use as any root."""
+"""Use a results root in an object store through a local copy, which verbs treat as any root."""
 
 from fleetmark.record.store.copy import Need, StoreCopy, copy_of
 from fleetmark.record.store.lock import held

@@ -1,4 +1,4 @@
-"""The copy of a store's results root on this machine: what differs is fetched before a verb, and stored after it.
+"""Synchronise the local copy of a store's results root: fetch changes before a verb, and store them after it.
 
 ``.store/FOLDER.json`` under the copy says which version of each object the files of a folder are, and how they looked
 when they were written: so what the store has newer and what was changed here are told apart. A folder without such a
@@ -32,7 +32,7 @@ _GONE, _INCOMING = ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
 _LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
 _MARK, _MARKED = ".fleetmark", b"a results root of Fleetmark\n"
-_HEAD = "campaign.json"  # stored last: without it a folder is no campaign
+_HEAD = "campaign.json"  # stored last: without it a folder is not a campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
 _MOST = 20_000  # files of one campaign that are fetched with raw/
@@ -40,7 +40,7 @@ _SPARE = 1 << 30  # bytes of a disk that a copy leaves free
 
 
 class Need(IntEnum):
-    """How much of the root a verb reads; each holds the ones before."""
+    """Name how much of the root a verb reads; each level includes the previous ones."""
 
     SHELVES = 0  # pinned references, baselines, profiles, imported tables
     LIST = 1  # what campaigns say of themselves
@@ -48,7 +48,7 @@ class Need(IntEnum):
 
 
 def copy_of(url: str) -> StoreCopy:
-    """The copy here of the root at ``url``. Raises FleetmarkError for a URL that is none."""
+    """Return the local copy of the root at ``url``. Raise FleetmarkError if the URL is invalid."""
     objects = Objects(url)
     root = place.copy_root(objects)
     is_new = not root.exists()
@@ -136,7 +136,7 @@ class StoreCopy:
         top = self.objects.files([n for n in names if not self._is_own(n)])
         left = {_PAGE, *_LOCKS} | (set() if figures else {_FIGURES})
         wanted = {n: {name: o for name, o in objects.items() if name not in left} for n, objects in top.items()}
-        # Without its head a folder is no campaign, or not all of it has come.
+        # Without its head a folder is not a campaign, or not all of it has come.
         changed = [n for n, objects in wanted.items() if _HEAD in objects and self._differs(n, objects)]
         inner = self.objects.everything([f"{n}/{kind}" for n in changed for kind in _OF_HOSTS])
         for n in changed:
@@ -145,11 +145,11 @@ class StoreCopy:
         self._fetch({n: wanted[n] for n in changed})
 
     def unstored(self) -> list[str]:
-        """The campaigns that were made here and are not, or not all, stored yet."""
+        """Return the campaigns that were made here and are not completely stored yet."""
         return sorted(n for n in self._folders() - set(SHELVES) if self._is_own(n))
 
     def _is_own(self, name: str) -> bool:
-        """Whether a campaign was made here and is not, or not all, stored yet."""
+        """Return whether a campaign was made here and is not completely stored yet."""
         return (self.root / name).is_dir() and not self._notes.has(name)
 
     def _differs(self, folder: str, objects: Mapping[str, Stored]) -> bool:
@@ -196,7 +196,7 @@ class StoreCopy:
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
 
     def _refuse_clash(self, folder: str, names: Collection[str]) -> None:
-        """Raises FleetmarkError where one name is an object and a folder too, as keys may be and files may not."""
+        """Raise FleetmarkError if one name is an object and a folder too, as keys may be and files may not."""
         for name in (n for n in names if "/" in n):
             above = (str(parent) for parent in PurePosixPath(name).parents)
             if clash := next((parent for parent in above if parent in names), None):
@@ -206,7 +206,7 @@ class StoreCopy:
                 )
 
     def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
-        """Whether a file that is to be fetched would replace what was changed here, or saved here and never stored."""
+        """Return whether fetching a file would replace one that was changed here, or saved here and never stored."""
         file = self.root / folder / name
         if entry:
             return looks_of(file) not in (entry["looks"], None)
@@ -237,7 +237,7 @@ class StoreCopy:
     # ------------------------------------------------------------ to the store
 
     def check_writable(self) -> None:
-        """Raises CannotKeep where the store cannot be written, FleetmarkError where it does not answer."""
+        """Raise CannotKeep if the store cannot be written, FleetmarkError if it does not answer."""
         self.objects.folders()
         self.objects.write(_MARK, _MARKED)
         if self.objects.read(_MARK) != _MARKED:
@@ -247,8 +247,8 @@ class StoreCopy:
             )
 
     def push(self, changed: Sequence[str] = ()) -> list[str]:
-        """Store the folders made here, those ``changed``, and the shelves; their names. Raises CannotKeep where the
-        store refuses: everything is still here then, and the next call goes on.
+        """Store the folders made here, those ``changed``, and the shelves; their names. Raise CannotKeep if the store
+        refuses: everything is still here then, and the next call goes on.
         """
         self.expect(changed)
         with self._alone():
@@ -304,7 +304,7 @@ class StoreCopy:
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:
-        """Every file of a folder by its path from there, and how it looks; without those being written."""
+        """Return the state of every file in a folder by its relative path, without files that are being written."""
         top = self.root / folder
         looks: dict[str, list[int]] = {}
         for level, folders, names in os.walk(top):
@@ -316,7 +316,7 @@ class StoreCopy:
         return looks
 
     def _is_driven(self, folder: str) -> bool:
-        """Whether a controller on this machine is at work on a campaign."""
+        """Return whether a controller on this machine is working on a campaign."""
         with contextlib.suppress(OSError):
             lock = os.open(self.root / folder / "controller.lock", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
@@ -334,13 +334,13 @@ class StoreCopy:
             return {e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")}
 
     def _copied(self) -> set[str]:
-        """The campaigns here that came from the store, or were stored there."""
+        """Return the local campaigns that came from the store or were stored there."""
         return self._notes.folders() - set(SHELVES)
 
 
 @contextlib.contextmanager
 def _writing(root: Path) -> Iterator[None]:
-    """Raises FleetmarkError, with what to type, where the copy cannot be written."""
+    """Raise FleetmarkError, with what to type, where the copy cannot be written."""
     try:
         yield
     except OSError as error:
@@ -350,7 +350,7 @@ def _writing(root: Path) -> Iterator[None]:
 
 
 def _meant(name: str, names: set[str]) -> list[str]:
-    """The folders that ``name`` may mean; for ``last`` the latest campaign, and the last folder of any name."""
+    """Return the folders that ``name`` may mean. ``last`` means the latest campaign and the last folder of any name."""
     ordered = sorted(names - set(SHELVES))
     if name != "last":
         return [n for n in ordered if n == name] or [n for n in ordered if n.startswith(name)]

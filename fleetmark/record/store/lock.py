@@ -1,4 +1,4 @@
-"""One controller at a time writes a campaign that lies in a store: an object that can be made only once says who."""
+"""Lock a campaign in a store for one controller, with an object that only one writer can create."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = ".driven.json"
 
 @contextlib.contextmanager
 def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
-    """Hold the locks of ``campaigns``. Raises FleetmarkError, with whose it is, where another process holds one."""
+    """Hold the locks of ``campaigns``. Raise FleetmarkError, with whose it is, where another process holds one."""
     with contextlib.ExitStack() as locks:
         for campaign in campaigns:
             _take(objects, campaign)
@@ -51,7 +51,7 @@ def _take(objects: Objects, campaign: str) -> None:
         f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
     )
     raise FleetmarkError(
-        f"campaign {campaign} is being driven by another fleetmark ({holder}); where that one is dead: "
+        f"campaign {campaign} is being driven by another fleetmark ({holder}); if that one is dead: "
         f"{shlex.join(['aws', 's3', 'rm', f'{objects.url}/{name}'])}"
     )
 

@@ -1,4 +1,4 @@
-"""What a copy knows of its files: the version of each in the store, and how it looked here when it was written."""
+"""Record the state of a copy's files: the version of each in the store, and its local state when it was written."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Notes:
         return self.place / f"{folder}.json"
 
     def folders(self) -> set[str]:
-        """The folders that there are notes of."""
+        """Return the folders that have notes."""
         return {file.name.removesuffix(".json") for file in self.place.glob("*.json")}
 
     def has(self, folder: str) -> bool:
-        """Whether there are notes of ``folder``."""
+        """Return whether ``folder`` has notes."""
         return self._file(folder).exists()
 
     def entries(self, folder: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Notes:
 
 
 def looks_of(file: Path) -> list[int] | None:
-    """Size and time of a file; None where there is none."""
+    """Size and time of a file; None if there is none."""
     try:
         state = os.lstat(file)
     except OSError:
@@ -60,18 +60,18 @@ def looks_of(file: Path) -> list[int] | None:
 
 
 def is_content(stored: Stored, file: Path) -> bool:
-    """Whether a file has the content that is ``stored``. False too where the store's versions are no MD5."""
+    """Return whether a file's content is the ``stored`` one. False if the store's versions are not MD5."""
     if file.stat().st_size != stored.size:
         return False
     return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest() == stored.version
 
 
 def entry_of(stored: Stored, file: Path) -> dict[str, Any]:
-    """The entry of a file that came as it is ``stored``."""
+    """Return the entry of a file that was fetched as ``stored``."""
     return {"version": stored.version, "looks": looks_of(file)}
 
 
 def looked(notes: Mapping[str, Any], name: str) -> list[int] | None:
-    """How a file looked when it was noted; None where it was not."""
+    """Return the noted state of a file; None if there is no note."""
     entry = notes.get(name)
     return entry["looks"] if entry else None

@@ -1,4 +1,4 @@
-"""The objects of a results root in an object store: listed, fetched and stored by s3fs."""
+"""List, fetch and store the objects of a results root in an object store, with s3fs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST = 255  # bytes of a name that a file system takes
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An object: its size in bytes, and what differs when its content does (the ETag)."""
+    """Hold an object: its size in bytes, and its ETag, which changes with the content."""
 
     size: int
     version: str
@@ -42,15 +42,15 @@ class Objects:
         self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=settings)
 
     def place(self) -> tuple[str, ...]:
-        """What tells this bucket from others of its name. Amazon's names are one for all accounts of a partition;
-        another store has an address, and may have buckets of one name for several accounts.
+        """Return what distinguishes this bucket from others of the same name. Amazon's names are unique within a
+        partition. Another store has an address, and its accounts may have buckets of the same name.
         """
         with self._asked("list"):
             client = self._store.s3.meta
         host = urlsplit(client.endpoint_url).hostname or ""
         if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
             return ("s3" if client.partition == "aws" else str(client.partition),)
-        address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is no part of a folder's name
+        address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is not part of a folder's name
         return address, f"by={self._account()}"  # no bucket's name has a =
 
     def _account(self) -> str:
@@ -71,14 +71,16 @@ class Objects:
             raise kind(sentence(error, self.url, doing)) from error
 
     def folders(self) -> list[str]:
-        """The names of the folders right under the root, in order. Raises FleetmarkError where there is no bucket."""
+        """Return the names of the folders directly under the root, in order. Raise FleetmarkError if the bucket does
+        not exist.
+        """
         with self._asked("list"):
             entries = self._listed(self._base)
         names = (_last(e["name"]) for e in entries if e["type"] == "directory")
         return sorted(n for n in names if _is_plain(n) and not n.startswith("."))
 
     def files(self, folders: Sequence[str]) -> dict[str, dict[str, Stored]]:
-        """Of each of the ``folders``, the objects right in it by name. Many folders are listed at once."""
+        """Return the objects directly in each of the ``folders``, by name. Many folders are listed at once."""
         with self._asked("list"), ThreadPoolExecutor(_AT_ONCE) as pool:
             listed = list(pool.map(lambda f: self._listed(f"{self._base}/{f}"), folders))
         return {
@@ -89,7 +91,7 @@ class Objects:
         }
 
     def everything(self, folders: Sequence[str]) -> dict[str, dict[str, Stored]]:
-        """Of each of the ``folders``, every object below it by its path from there."""
+        """Return every object below each of the ``folders``, by its relative path."""
         with self._asked("list"), ThreadPoolExecutor(_AT_ONCE) as pool:
             listed = list(pool.map(self._below, folders))
         return dict(zip(folders, listed, strict=True))
@@ -123,7 +125,7 @@ class Objects:
                 )
 
     def store(self, files: Mapping[str, Path]) -> None:
-        """Store files as objects of these names. Raises CannotKeep."""
+        """Store files as objects of these names. Raise CannotKeep."""
         if files:
             with self._asked("write in"):
                 self._store.put(
@@ -131,12 +133,12 @@ class Objects:
                 )
 
     def write(self, name: str, content: bytes) -> None:
-        """Store ``content`` as the object ``name``. Raises CannotKeep."""
+        """Store ``content`` as the object ``name``. Raise CannotKeep."""
         with self._asked("write in"):
             self._store.pipe_file(f"{self._base}/{name}", content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store ``content`` as the object ``name`` where there is none of that name: whether it did."""
+        """Store ``content`` as the object ``name`` if there is none of that name: whether it did."""
         with self._asked("write in"):
             try:
                 self._store.pipe_file(f"{self._base}/{name}", content, mode="create")
@@ -149,7 +151,7 @@ class Objects:
         return True
 
     def read(self, name: str) -> bytes:
-        """The content of a small object; empty where there is none."""
+        """Return the content of a small object; empty if it does not exist."""
         with self._asked("read"):
             try:
                 content: bytes = self._store.cat_file(f"{self._base}/{name}", start=0, end=_SMALL)
@@ -175,5 +177,5 @@ def _last(path: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a part of a key may be the name of a file here: keys come from anywhere."""
+    """Return whether a part of a key is safe as a file name here. Keys may come from anybody."""
     return name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST

@@ -1,4 +1,4 @@
-"""Where the copy of a store's results root lies on this machine, and of which root a folder is the copy."""
+"""Find the folder of a store's local copy, and the root that a folder is a copy of."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL
 
 
 def url_of(root: Path) -> str | None:
-    """The URL that ``--results`` named, None for a folder: a path is what s3://BUCKET became on its way here."""
+    """Return the URL that ``--results`` named; None for a folder. A path is what s3://BUCKET became on its way here."""
     kind, slash, rest = str(root).partition(":/")
     return f"{kind}://{rest.lstrip('/')}" if slash and kind.isalnum() and not root.exists() else None
 
 
 def name_of(root: Path) -> str:
-    """What ``--results`` is to name for ``root``: of a store or a copy the URL."""
+    """Return the value of ``--results`` for ``root``: the URL for a store or its copy."""
     file = root.absolute() / ABOUT / "url"
     try:
         return file.read_text() if file.is_relative_to(_home()) else url_of(root) or str(root)
@@ -31,12 +31,12 @@ def name_of(root: Path) -> str:
 
 
 def copy_root(objects: Objects) -> Path:
-    """The root of the copy. Raises FleetmarkError where the store's address is none, or its profile."""
+    """Return the root of the copy. Raise FleetmarkError if the store's address or profile is invalid."""
     return _folder(*objects.place(), *_path(objects))
 
 
 def before(objects: Objects) -> Path | None:
-    """Where the copy of a store with an address lay before its place told whose credentials fetched it."""
+    """Return the former path of a store's copy, from before the path depended on the credentials."""
     named = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
     return _folder(re.sub(r"//[^/]*@", "//", named), *_path(objects)) if named else None
 

@@ -1,4 +1,4 @@
-"""Why a store refused, as one sentence with what to type."""
+"""Explain in one sentence why a store refused, and what to type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutErro
 
 
 def sentence(error: BaseException, url: str, doing: str) -> str:
-    """Why the store at ``url`` refused to let us ``doing`` ("list", "read", "write in"), and what to do."""
+    """Return why the store at ``url`` refused ``doing`` ("list", "read", "write in"), and what to do."""
     bucket = "/".join(url.split("/")[:3])
     chain = list(_chain(error))
     codes = [code for e in chain if (code := _code(e))]
     kinds = [type(e).__name__ for e in chain]
     reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
     if "NoSuchBucket" in codes:
-        return f"{bucket}: there is no such bucket; check its name, or make it: aws s3 mb {bucket}"
+        return f"{bucket}: no such bucket; check its name, or create it: aws s3 mb {bucket}"
     if problem := _of_credentials(codes, kinds, reason):
         return f"{bucket}: {problem}"
     if any(code in _DENIED for code in codes) or any(isinstance(e, PermissionError) for e in chain):
@@ -30,14 +30,12 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     if isinstance(error, ValueError) or any(kind in _ADDRESS for kind in kinds):
         return f"{bucket}: the store's address does not work ({reason}); AWS_ENDPOINT_URL is to be https://HOST:PORT"
     if any(kind in _NO_ANSWER for kind in kinds) or isinstance(error, (TimeoutError, ConnectionError)):
-        return (
-            f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL where it is set"
-        )
+        return f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL if it is set"
     return f"{url}: cannot {doing} it ({': '.join([*codes[:1], reason])})"
 
 
 def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> str:
-    """What is wrong with who asks, and what to do; empty where that is not the reason."""
+    """Return what is wrong with the credentials, and what to do; empty if they are not the reason."""
     if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
         return f"the store does not accept these credentials ({unknown[0]}); {_KEYS}"
     if expired := [word for word in (*codes, *kinds) if word in _EXPIRED]:
@@ -50,7 +48,7 @@ def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> 
 
 
 def code_of(error: BaseException) -> str:
-    """The store's own word for an error; empty where it has none."""
+    """Return the store's error code; empty if there is none."""
     return next((code for e in _chain(error) if (code := _code(e))), "")
 
 

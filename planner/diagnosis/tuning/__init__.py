@@ -1,1 +1,1 @@
-"""What could be set differently on a host: small rules on its facts, and the peaks of its hardware."""
+"""Find settings of a host that could be better: small rules on its facts, and the peaks of its hardware."""

@@ -24,7 +24,7 @@ def _gpu_throttle(s: Subject) -> Message | None:
     }
     if during:
         shares = ", ".join(f"{reason} {share:.0%}" for reason, share in sorted(during.items()))
-        return message("GPUs were slowed down while they worked, in so many samples of a run: {shares}", shares=shares)
+        return message("GPUs were throttled while they worked; samples of a run: {shares}", shares=shares)
     reasons = sorted({r for g in s.facts.gpus for r in g.slowdown})
     return message("GPUs are slowed down: {reasons}", reasons=", ".join(reasons)) if reasons else None
 
@@ -155,7 +155,7 @@ RULES = (
         "gpu-direct",
         "network log of collectives (NCCL_DEBUG=INFO)",
         _gpu_direct,
-        message("load nvidia-peermem, or a driver with dma-buf; ACS and the IOMMU can stand in its way"),
+        message("load nvidia-peermem, or a driver with dma-buf; ACS and the IOMMU can prevent it"),
         _COLLECTIVES_AGAIN,
         _NCCL,
         classes=("collective",),

@@ -1,4 +1,4 @@
-"""Rules on PCIe: links, redirection, translation, and drives."""
+"""Define rules about PCIe: links, redirection, translation, and drives."""
 
 from __future__ import annotations
 

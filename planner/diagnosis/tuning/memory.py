@@ -1,4 +1,4 @@
-"""Rules on memory: its bandwidth, modules, nodes, pages and errors."""
+"""Define rules about memory: its bandwidth, modules, nodes, pages and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rules by number, each one small unit: what it looks at, when it speaks, what it suggests, how to retest, and why.
+"""List all rules: the facts that each uses, its condition and advice, how to retest, and why.
 
 Numbers are those of the methodology. A rule sees one host at a time and says what is so there; whether that costs
 anything only a measurement can say, so a rule from facts alone claims no gain.
@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of that name. Raises FleetmarkError, with those that can be tried."""
+    """Return the rule with this name. Raise FleetmarkError, which lists the rules that can be tried."""
     rule = next((r for r in RULES if r.name == name), None)
     if rule is None:
         names = [r.name for r in RULES]

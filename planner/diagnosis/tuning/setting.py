@@ -1,4 +1,4 @@
-"""What a rule suggests to set, as data: files or commands of the host, the value, and how it is read back."""
+"""Define a rule's suggested setting as data: files or commands of the host, the value, and how to read it back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Item:
 
     @property
     def shown(self) -> str:
-        """What is set, in a line."""
+        """Return what is set, on one line."""
         value = self.words.get(self.value, self.value) or "VALUE"
         return f"{self.path} = {self.value or value}" if self.path else " ".join(self.write).replace("{}", value)
 
@@ -64,19 +64,19 @@ class Setting:
 
     @property
     def shown(self) -> str:
-        """All that is set, in a line."""
+        """Return everything that is set, on one line."""
         return "; ".join(item.shown for item in self.items)
 
     def as_json(self) -> list[dict[str, Any]]:
-        """As the job of a host has it."""
+        """Return the settings in the form that a host's job has."""
         return [{key: value for key, value in asdict(item).items() if value} for item in self.items]
 
 
 def file(path: str, value: str) -> Setting:
-    """One file, or all that a pattern names."""
+    """Return one file, or all files that a pattern matches, as a setting."""
     return Setting((Item(value=value, path=path),))
 
 
 def is_interface(name: str) -> bool:
-    """Whether a name that a host gave its interface or disk can stand in a path and a command."""
+    """Return whether a host's name for an interface or disk is safe in a path and a command."""
     return _INTERFACE.fullmatch(name) is not None

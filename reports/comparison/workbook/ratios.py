@@ -32,7 +32,7 @@ _Logs = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formulas:
     """Formulas for the parts of a ratio (without the leading =): hosts counted, the log of the ratio, the
-    variances of both means (of the mean difference, in ``var_b``, where there is but one), and the ratio where it is
+    variances of both means (of the mean difference, in ``var_b``, if there is but one), and the ratio where it is
     not just exp of that log. ``pairing`` as everywhere.
     """
 
@@ -148,7 +148,7 @@ def _means(a: str, b: str, pairing: Pairing) -> Formulas:
 
 
 def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Values:
-    """What the workings come to for the logs of both sides (NaN where a host has none)."""
+    """What the workings come to for the logs of both sides (NaN if a host has none)."""
     if pairing is Pairing.SAME_HOSTS:
         d = (y - x)[~np.isnan(x) & ~np.isnan(y)]
         n_a = n_b = len(d)

@@ -49,7 +49,7 @@ def decided(value: float) -> Cell:
 
 
 def plain(value: float | None) -> Cell:
-    """Return a cell with a number that is no input and follows from none."""
+    """Return a cell with a number that is not an input and follows from none."""
     return Cell() if value is None else Cell("", float(value))
 
 

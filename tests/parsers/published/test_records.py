@@ -104,7 +104,7 @@ def test_what_is_no_figure_says_why(cell: object, reason: str) -> None:
         (b'{"a": 1}\n{"a": \n', "line 2 is not a JSON object"),
         (parquet([dict(r) for r in ROWS])[:-7], "the Parquet file is damaged or incomplete"),
         (b"PAR1", "the Parquet file is damaged or incomplete"),
-        (CSV[:-9], "line 3 has 3 cells where the header has 4; is the file whole?"),
+        (CSV[:-9], "line 3 has 3 cells, but the header has 4; is the file complete?"),
         (CSV.replace(b"h2", b'"h2'), "line 3 is not valid CSV"),
         (CSV.replace(b"5,GF", b"5,more,GF"), "line 2 has 5 cells"),
         (b"machine,value,value\nh,1,2\n", "two columns are named value"),

@@ -83,7 +83,7 @@ def test_a_join_of_speed_and_rate_takes_every_result_once() -> None:
         ("SPECrate2017_int", "peak_score", 210.0, 0),
         ("SPECrate2017_int", "base_score", 205.0, 1),
     ]
-    assert table.left_out == {"peak was not run": 2, "both results stand in earlier rows": 1}
+    assert table.left_out == {"peak was not run": 2, "both results are in earlier rows": 1}
 
 
 def test_a_join_by_name_does_not_give_one_chip_the_rate_of_two() -> None:
@@ -91,7 +91,7 @@ def test_a_join_by_name_does_not_give_one_chip_the_rate_of_two() -> None:
     apart = read(JOIN, "0,Acme,One,10,9,64,2,X 9,May-2025,0,200", "1,Acme,One,10,9,64,2,X 9,May-2025,0,101")
     for table in (mixed, apart):
         assert {p[1] for p in points(table)} == {"SPECspeed2017_int"}
-        reason = "rate scores that may be of another number of chips: the join goes by names"
+        reason = "rate scores may have another number of chips, because rows are joined by name"
         assert table.left_out[reason] == 2
 
 
@@ -161,8 +161,8 @@ def test_a_score_that_its_rows_do_not_give_is_flagged(score: str, invalid: bool)
             "no table of SPEC's: there are a list (benchmark, system, base result); join of speed and rate",
         ),
         (["a,b", "1,2"], "this has a, b"),
-        ([LIST, "0,CINT2006,Acme,One,9,9,8,1,X,May-25"], "line 2: 'CINT2006' is no suite of SPEC CPU 2017 or 2026"),
-        ([RATE1, "X,int2017,trixie,O3,1,5"], "line 2: 'int2017' is no suite run with one copy"),
+        ([LIST, "0,CINT2006,Acme,One,9,9,8,1,X,May-25"], "line 2: 'CINT2006' is not a suite of SPEC CPU 2017 or 2026"),
+        ([RATE1, "X,int2017,trixie,O3,1,5"], "line 2: 'int2017' is not a suite run with one copy"),
         ([RATE1, ",int2017_rate1,trixie,O3,1,5"], "line 2: no cpu"),
         (["SPECrate2017_int_base --", "500.perlbench_r CE"], "like a report of SPEC CPU, and none to read"),
     ],

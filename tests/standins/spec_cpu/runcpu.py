@@ -136,7 +136,7 @@ class Runcpu:
         return fate
 
     def build(self, name: str, tune: str) -> Path | None:
-        """The benchmark's program; None where it does not compile."""
+        """The benchmark's program; None if it does not compile."""
         settings, label = self.config.options(name, tune, self.sets), self.config.label
         languages = self.suites[self.results.suite][name].split(",")
         commands = {language: self.command(name, tune, settings, language) for language in languages}

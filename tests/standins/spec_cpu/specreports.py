@@ -50,7 +50,7 @@ class Results:
         return (self.many if self.mode == "rate" else 1) * REFERENCE_S / took
 
     def selected(self, benchmark: str, tune: str) -> int | None:
-        """The selected run of the benchmark: the median; of two, the slower. None where one failed."""
+        """The selected run of the benchmark: the median; of two, the slower. None if one failed."""
         runs = self.runs.get((benchmark, tune), [])
         times = sorted((took, i) for i, (status, took) in enumerate(runs) if status == "S" and took)
         return times[len(times) // 2][1] if times and len(times) == len(runs) else None

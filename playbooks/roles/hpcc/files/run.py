@@ -1,4 +1,4 @@
-"""HPCC in the current folder: run.py --memory BYTES --block NB --ranks R HPCC MPIRUN WORD...
+"""Run HPCC in the current folder: run.py --memory BYTES --block NB --ranks R HPCC MPIRUN WORD...
 
 Writes hpccinf.txt, runs "MPIRUN WORD... HPCC" and prints which BLAS it was linked with, then hpccoutf.txt. The
 reference BLAS is 40 times slower than OpenBLAS and says nothing of a machine: it is refused. Standard library only,
@@ -59,12 +59,14 @@ def grid(ranks):
 
 
 def order(memory, block):
-    """The order of the largest matrix of doubles within ``memory`` bytes, a multiple of the block size."""
+    """Return the order of the largest matrix of doubles that fits into ``memory`` bytes, as a multiple of the block
+    size.
+    """
     return max(block, int(math.sqrt(memory / 8)) // block * block)
 
 
 def blas(program):
-    """The file of the BLAS that ``program`` is linked with; None where it cannot be told."""
+    """Return the BLAS library that ``program`` is linked with; None if unknown."""
     with open(program, "rb") as file:
         script = file.read(2) == b"#!"
     if script:  # our own wrapper around an unpacked program

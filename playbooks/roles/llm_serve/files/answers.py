@@ -1,4 +1,4 @@
-"""One request and its answer, read from the bytes of an HTTP response: its events, each with the time at which it came.
+"""Read one answer from the bytes of an HTTP response: its events, each with its arrival time.
 
 Imported by stream.py and client.py on the host. Standard library only, Python 3.6 and later. Nothing here waits or
 touches a socket. Whatever a server sends is bounded, and what breaks HTTP or the event stream is said.
@@ -19,11 +19,11 @@ CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
 
 
 class Broken(Exception):
-    """The response breaks HTTP or the event stream; the message says how."""
+    """Report that the response breaks HTTP or the event stream; the message says how."""
 
 
 class Answer:
-    """One request and what came of it.
+    """Hold one request and its result.
 
     ``due``: when it was to be sent; ``sent``: when it was. ``stamps``: when a piece with text came. ``used``: tokens of
     the prompt and of the answer by the server's count. ``problem``: why there is no whole answer.
@@ -41,16 +41,16 @@ class Answer:
         self.status, self.problem, self.detail, self.tried = 0, "", "", 0
 
     def event(self, text, now):
-        """One event of the stream. Raises Broken for what is none of a completion."""
+        """Take one event of the stream. Raise Broken if it does not belong to a completion."""
         if text == b"[DONE]":
             self.done = True
             return
         try:
             event = json.loads(text.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
-            raise Broken("an event that is no JSON") from None
+            raise Broken("an event that is not JSON") from None
         if not isinstance(event, dict):
-            raise Broken("an event that is no JSON object")
+            raise Broken("an event that is not a JSON object")
         if event.get("error"):
             self.problem, self.detail = "error in the stream", complaint(text)
         choices = event.get("choices")
@@ -69,7 +69,7 @@ class Answer:
 
 
 def complaint(body):
-    """What a server says of an error, on one line."""
+    """Return a server's error message on one line."""
     text = body.decode("utf-8", "replace")
     try:
         doc = json.loads(text)
@@ -88,7 +88,7 @@ class Reader:
         self.left, self.mode, self.keeps, self.over = 0, "head", True, False
 
     def feed(self, data, now):
-        """More bytes, which came at ``now``; none at the end of the connection. Raises Broken."""
+        """More bytes, which came at ``now``; none at the end of the connection. Raise Broken."""
         if not data:
             if self.mode != "close":
                 raise Broken("the connection was closed before the answer's end")
@@ -99,7 +99,7 @@ class Reader:
             pass
 
     def step(self, now):
-        """One part of the response, where all of it has come."""
+        """Return one part of the response, once it is complete."""
         if self.mode == "head":
             return self.head(now)
         if self.mode in ("size", "trailer"):

@@ -1,4 +1,4 @@
-"""What a run's answers say: counts, percentiles and rates, as plain values that are printed as JSON.
+"""Compute a run's figures from its answers: counts, percentiles and rates, as plain values for JSON.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A percentile is the smallest value that
 at least so many of all requests keep; one that got no whole answer keeps none, so it is never counted as fast.
@@ -11,7 +11,9 @@ TOLERATED = 0.01  # share of requests that may fail in a run whose figures count
 
 
 def failure(answer, exact):
-    """Why an answer does not count; empty where it does. ``exact``: it must have the tokens that were asked for."""
+    """Return why an answer does not count; empty if it counts. ``exact``: it must have the requested number of
+    tokens.
+    """
     if answer.problem:
         return answer.problem
     if answer.used is None:
@@ -26,7 +28,7 @@ def failure(answer, exact):
 
 
 def percentile(values, missing, share):
-    """The value that ``share`` of all keep; None where the ``missing`` ones reach so far down."""
+    """Return the value that ``share`` of all stay below; None if so many are ``missing`` that it is unknown."""
     rank = math.ceil(share * (len(values) + missing) - 1e-9)
     return sorted(values)[rank - 1] if 0 < rank <= len(values) else None
 
@@ -40,18 +42,19 @@ def spread(values, missing):
 
 
 def ttft(answer):
-    """From the time at which the request was due to the first piece with text."""
+    """Return the time from when the request was due to the first piece with text."""
     return answer.stamps[0] - answer.due
 
 
 def tpot(answer):
-    """The mean time of a token after the first; None where there is no second, or no second piece."""
+    """Return the mean time of a token after the first; None if there is no second token or piece."""
     more = answer.used[1] - 1
     return (answer.stamps[-1] - answer.stamps[0]) / more if more > 0 and len(answer.stamps) > 1 else None
 
 
 def of_run(answers, window, exact, worked, wall):
-    """The figures of a run, and its answers. ``answers``: all that ended, those before the window and after it too.
+    """Return the figures of a run, and its answers. ``answers``: all that ended, including those before and after the
+    window.
 
     ``window``: the two ends of the measured time; latencies are of requests due within it, rates of the tokens that
     came within it. ``worked`` of ``wall`` seconds this client was at work.
@@ -94,14 +97,14 @@ def of_run(answers, window, exact, worked, wall):
 
 
 def detail(answer, reason):
-    """What a failure of one request was, for people."""
+    """Describe the failure of one request in words."""
     if reason in ("cut", "longer than asked"):
         return "%d of %d tokens, finish_reason %s" % (answer.used[1], answer.wanted, answer.finish)
     return answer.detail
 
 
 def within(answer, begin, end):
-    """The tokens of an answer that came in a time: each piece with text has as many as every other."""
+    """Return the tokens of an answer that came within a time. All pieces with text count as equally long."""
     return answer.used[1] * sum(begin <= stamp < end for stamp in answer.stamps) / len(answer.stamps)
 
 
@@ -110,7 +113,7 @@ def mean(values):
 
 
 def kept(figures, targets, share):
-    """Whether the run kept both targets, (TTFT, TPOT) in seconds, for ``share`` of its requests."""
+    """Return whether ``share`` of the run's requests met both targets (TTFT, TPOT), in seconds."""
     if not figures["requests"] or figures["answered"] < (1 - TOLERATED) * figures["requests"]:
         return False
     name = "p%g" % round(100 * share, 6)

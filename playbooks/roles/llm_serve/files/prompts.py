@@ -1,4 +1,4 @@
-"""Requests of wanted lengths: from a distribution, or from a trace of the user's own (JSON lines).
+"""Make requests of given lengths, from a distribution or from the user's own trace (JSON lines).
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
 many as give its tokens by the server's own count, and begins with words that no other prompt begins with: a cache of
@@ -25,11 +25,11 @@ HEAD = 6  # words that tell one prompt from all others
 
 
 class Mistake(Exception):
-    """What the user gave cannot be used; the message says why."""
+    """Report that the user's input cannot be used; the message says why."""
 
 
 def lengths(text):
-    """A function of a random source to a number of tokens: ``512``, ``128-1024`` (each alike), ``512~100`` (normal)."""
+    """Return a function that draws a number of tokens: ``512``, ``128-1024`` (uniform), ``512~100`` (normal)."""
     try:
         if "~" in text:
             middle, spread = map(float, text.split("~"))
@@ -39,7 +39,7 @@ def lengths(text):
         low, high = int(low), int(high or low)
         check(text, low, high)
     except ValueError:
-        raise Mistake("%s is no length: write 512, 128-1024 or 512~100 (mean and deviation)" % text) from None
+        raise Mistake("%s is not a length: write 512, 128-1024 or 512~100 (mean and deviation)" % text) from None
     return lambda rng: rng.randint(low, high)
 
 
@@ -57,9 +57,9 @@ NAMES = (
 
 
 def trace(path):
-    """The requests of a trace, as (prompt or None, its tokens or None, tokens of the answer).
+    """Return the requests of a trace, as (prompt or None, its tokens or None, tokens of the answer).
 
-    Raises Mistake for the first line that is none.
+    Raise Mistake for the first line that is none.
     """
     requests = []
     try:
@@ -72,7 +72,7 @@ def trace(path):
     except OSError as error:
         raise Mistake("%s: %s: give a trace that the client's host has" % (path, error.strerror)) from None
     except UnicodeDecodeError:
-        raise Mistake("%s is no text in UTF-8: a trace is a JSON object a line" % path) from None
+        raise Mistake("%s is not UTF-8 text; a trace has one JSON object per line" % path) from None
     if not requests:
         raise Mistake("%s has no requests: a trace is a JSON object a line" % path)
     return requests
@@ -84,10 +84,10 @@ def entry(line, place):
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
-        raise Mistake('%s is no JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
+        raise Mistake('%s is not JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
     prompt = values.get("prompt")
     if prompt is not None and (not isinstance(prompt, str) or not prompt):
-        raise Mistake("%s: prompt is no text" % place)
+        raise Mistake("%s: prompt is not text" % place)
     counts = []
     for names, needed in zip(NAMES, (prompt is None, True)):  # noqa: B905
         name = next((n for n in names if n in values), names[0])
@@ -96,7 +96,7 @@ def entry(line, place):
             counts.append(None)
             continue
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TOKENS:
-            raise Mistake("%s: %s is no whole number of 1 or more" % (place, name))
+            raise Mistake("%s: %s is not a whole number of 1 or more" % (place, name))
         counts.append(count)
     return prompt, counts[0], counts[1]
 
@@ -109,7 +109,7 @@ class Source:
         self.words, self.fixed, self.count = 0.75, 0.0, 0
 
     def next(self):
-        """The next prompt and the tokens of its answer."""
+        """Return the next prompt and the tokens of its answer."""
         rng = random.Random("%s/%d" % (self.seed, self.count))
         self.count += 1
         if self.listed:
@@ -125,7 +125,7 @@ class Source:
         return " ".join(rng.choices(WORDS, k=max(1, count)))
 
     def middle(self):
-        """The tokens of a usual prompt."""
+        """Return the tokens of a usual prompt."""
         rng = random.Random("middle")
         few = [p for _, p, _ in self.listed[:1000] if p] if self.listed else [self.prompt(rng) for _ in range(99)]
         return sorted(few)[len(few) // 2] if few else 0

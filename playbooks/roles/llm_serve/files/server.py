@@ -1,4 +1,4 @@
-"""Runs the user's server and says how it fares: server.py --address A --port P --control C -- COMMAND
+"""Run the user's server and report its state: server.py --address A --port P --control C -- COMMAND
 
 Whoever connects to the control port is told nothing while the server runs, and its exit status with the last line of
 its output when it has ended. Standard library only, Python 3.6 and later. {address} and {port} in the command are
@@ -17,7 +17,7 @@ COMPLAINTS = ("error", "exception", "out of memory", "cannot", "failed", "no suc
 
 
 def last_words(path):
-    """The line that says most about an end: the last that complains, else the last one."""
+    """Return the line that best explains why a server ended: its last complaint, else its last line."""
     with open(path, "rb") as log:
         log.seek(max(0, os.path.getsize(path) - TAIL))
         text = log.read().decode("utf-8", "replace")

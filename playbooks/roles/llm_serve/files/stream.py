@@ -1,4 +1,4 @@
-"""Streams of an OpenAI-compatible endpoint: many requests at once on one thread, each piece of an answer with its time.
+"""Stream from an OpenAI-compatible endpoint: many concurrent requests on one thread, each piece with its time.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. All sockets that have data are emptied
 before any of it is read, and stamped with the moment at which the kernel reported them, so that reading many answers
@@ -21,12 +21,14 @@ _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWr
 
 
 class Endpoint:
-    """Where requests go. ``url``: with or without a trailing /v1. Raises ValueError for what is no http(s) URL."""
+    """Hold the address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
+    http(s) URL.
+    """
 
     def __init__(self, url, secret=""):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("%s is no URL of http or https" % url)
+            raise ValueError("%s is not a URL of http or https" % url)
         self.host, self.port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
         path = parts.path.rstrip("/")
         self.base = path if path.endswith("/v1") else path + "/v1"
@@ -36,12 +38,12 @@ class Endpoint:
         self.here = None  # whether this machine answers; None before the first connection
 
     def resolve(self):
-        """Look the host up once. Raises OSError."""
+        """Look the host up once. Raise OSError."""
         family, kind, _, _, address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
         self.address = family, kind, address
 
     def request(self, method, path, body=b"", mark=None):
-        """The bytes of a request; ``mark``: what the server's log may call it."""
+        """Return the bytes of a request. ``mark``: the name that the server's log may show for it."""
         host = "[%s]" % self.host if ":" in self.host else self.host
         lines = ["%s %s%s HTTP/1.1" % (method, self.base, path), "Host: %s:%d" % (host, self.port)]
         lines += ["User-Agent: fleetmark", "Accept: text/event-stream, application/json"]
@@ -70,7 +72,9 @@ class Connection:
 
 
 class Engine:
-    """Requests to ``endpoint`` and their answers. ``patience``: seconds in which a byte must come."""
+    """Send requests to ``endpoint`` and read their answers. ``patience``: the longest time without a byte, in
+    seconds.
+    """
 
     def __init__(self, endpoint, patience):
         self.endpoint, self.patience = endpoint, patience
@@ -199,7 +203,7 @@ class Engine:
             pass  # it is not watched any more
 
     def take(self, connection, data, now):
-        """A piece of an answer, or what ended its connection."""
+        """Take a piece of an answer, or what ended its connection."""
         answer, reader = connection.answer, connection.reader
         if (not data or isinstance(data, OSError)) and self.again(connection, answer):
             return
@@ -220,7 +224,7 @@ class Engine:
             self.finished.append(answer)
 
     def again(self, connection, answer):
-        """Whether the request is sent once more: its connection had been used before, and was closed meanwhile."""
+        """Return whether the request is sent again, because its reused connection had been closed in the meantime."""
         if connection.fresh or answer.status or answer.tried or connection.reader.rest:
             return False
         self.leave(connection, keep=False)
@@ -260,7 +264,7 @@ class Engine:
             self.leave(connection, keep=False)
 
     def ask(self, answer):
-        """One request alone, to its end."""
+        """Run one request alone, to its end."""
         self.send(answer)
         while True:
             finished = self.turn(clock() + 0.25)

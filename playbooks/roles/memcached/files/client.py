@@ -1,4 +1,4 @@
-"""memcaslap at a number of connections: client.py OPTIONS -- memcaslap -s HOST:PORT"""
+"""Run memcaslap with a number of connections: client.py OPTIONS -- memcaslap -s HOST:PORT"""
 
 import re
 
@@ -27,7 +27,7 @@ def command_of(clients, seconds, _):
 
 
 def read(text):
-    """The rate, and the power of two below which 99% of the requests stay."""
+    """Return the rate, and the power of two below which 99% of the requests stay."""
     rate = re.search(r" TPS: ([0-9]+) ", text)
     block = text.rpartition("Total Statistics (")[2].partition("Log2 Dist:")[2].partition("cmd_get")[0]
     bins = {}

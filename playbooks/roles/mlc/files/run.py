@@ -87,7 +87,7 @@ def put_back(before):
         for path, value in left.items():
             transfer(path, os.O_WRONLY, lambda file, value=value: os.pwrite(file, value, PREFETCHERS))
     except OSError as error:
-        say(f"MLC left prefetchers off and they cannot be put back ({error.strerror}): restart this host")
+        say(f"MLC left prefetchers off, and they cannot be restored ({error.strerror}): restart this host")
     else:
         if left:
             say(f"MLC left the prefetchers of {len(left)} CPUs changed; they are as they were before")

@@ -1,5 +1,5 @@
 # Puts MLC into DEST/mlc, and run.py, which comes on standard input, beside it: unpack.sh DEST TARBALL PATH
-# TARBALL is the name of what lies in DEST/tarball; where it is empty, PATH says where the host has MLC.
+# TARBALL is the name of what lies in DEST/tarball; where it is empty, PATH names another folder the host has MLC.
 # DEST/mlc comes last. The last line of standard error says what is wrong and what to do.
 set -eu
 export LC_ALL=C
@@ -13,7 +13,7 @@ cat >"$dest/run.py"
 
 if [ -n "$tarball" ]; then
     from=$tarball
-    tar -tf "$dest/tarball" >"$dest/new" 2>/dev/null || fail "$tarball is no tar archive: give Intel's mlc_v3.x.tgz as mlc.tarball"
+    tar -tf "$dest/tarball" >"$dest/new" 2>/dev/null || fail "$tarball is not a tar archive: give Intel's mlc_v3.x.tgz as mlc.tarball"
     # Releases differ: Linux/mlc, below a folder of their own or not; beside it mlc_avx512 until 3.8, or mlc_internal.
     for name in '[Ll]inux/mlc' mlc mlc_internal mlc_avx512 ''; do
         [ -n "$name" ] || fail "$tarball holds no program mlc for Linux: give Intel's mlc_v3.x.tgz as mlc.tarball"
@@ -24,7 +24,7 @@ if [ -n "$tarball" ]; then
 else
     from=$path
     if [ ! -f "$path" ] || [ ! -x "$path" ]; then
-        fail "mlc.path: $path is no program that $(id -un) may run on this host: put MLC there, or set mlc.tarball"
+        fail "mlc.path: $path is not a program that $(id -un) may run on this host: put MLC there, or set mlc.tarball"
     fi
     ln -s -f "$path" "$dest/new"
 fi

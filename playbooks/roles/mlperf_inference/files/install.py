@@ -1,4 +1,4 @@
-"""Puts the harness into a folder on a host, and LoadGen's Python packages beside it: install.py DEST PYTHON
+"""Copy the harness into a folder on a host, with LoadGen's Python packages: install.py DEST PYTHON
 
 DEST/packages.tar.gz is unpacked and tried, where it is there. Standard input holds the harness's files: base64 of JSON,
 name to text. harness.py comes last: where it exists, the rest is complete. The last line of standard error says what is

@@ -1,4 +1,4 @@
-"""Networks with made-up weights: ResNet-50 v1.5, BERT and a small one, built as ONNX graphs; and samples for them.
+"""Build networks with synthetic weights as ONNX graphs (ResNet-50 v1.5, BERT and a small one), and their samples.
 
 Weights and samples come from a seeded generator, so that every host runs the same network on the same data and nothing
 is downloaded. What such a network answers means nothing; what it costs to run is that of the architecture.
@@ -106,7 +106,9 @@ def _normalised(g: Graph, x: str, channels: int, gain: float = 1.0) -> str:
 
 
 def _bottleneck(g: Graph, x: str, inputs: int, width: int, stride: int) -> str:
-    """The residual block of version 1.5: its 3x3 convolution has the stride, not the first 1x1."""
+    """Return the residual block of version 1.5, in which the 3x3 convolution has the stride instead of the
+    first 1x1.
+    """
     y = g.node("Relu", _normalised(g, _convolution(g, x, inputs, width, 1), width))
     y = g.node("Relu", _normalised(g, _convolution(g, y, width, width, 3, stride), width))
     y = _normalised(g, _convolution(g, y, width, 4 * width, 1), 4 * width, gain=0.25)  # so that sums stay small
@@ -235,7 +237,7 @@ NETWORKS = {
 
 
 def write(network: Network, folder: Path, seed: int) -> tuple[Path, int]:
-    """The network as an ONNX file in ``folder``, and its number of weights; written once, atomically."""
+    """Return the network as an ONNX file in ``folder``, and its number of weights; written once, atomically."""
     stem = f"{network.name}-{seed}"
     path, count_file = folder / f"{stem}.onnx", folder / f"{stem}.count"
     if path.exists() and count_file.exists():

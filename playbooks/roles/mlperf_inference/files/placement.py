@@ -1,4 +1,4 @@
-"""Which CPUs each instance of a network gets: cores side by side, sockets and NUMA nodes one after another."""
+"""Assign CPUs to the instances of a network: adjacent cores, one socket and NUMA node after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 def cores() -> list[tuple[int, ...]]:
-    """The physical cores this process may run on, each as its CPUs; by socket, then NUMA node, then number."""
+    """Return the physical cores that this process may use, each as its CPUs, ordered by socket, NUMA node and
+    number.
+    """
     cpus_by_core: dict[tuple[int, int, str], list[int]] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
         here = CPUS / f"cpu{cpu}"
@@ -21,7 +23,7 @@ def cores() -> list[tuple[int, ...]]:
 
 
 def place(instances: int, threads: int) -> tuple[list[frozenset[int]], str]:
-    """The CPUs of each instance, and a sentence that describes the placement."""
+    """Return the CPUs of each instance, and a sentence that describes the placement."""
     available = cores()
     if instances * threads > len(available):
         everything = frozenset(cpu for core in available for cpu in core)

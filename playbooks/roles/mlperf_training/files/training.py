@@ -211,9 +211,9 @@ def bring(texts):
 def why_none(folder, bad):
     """Return why a successful command left no log, and what to do."""
     if not os.path.isdir(folder):
-        return "%s is no folder on this host: set mlperf_training.logs to where it writes its logs" % folder
+        return "%s is not a folder on this host: set mlperf_training.logs to where it writes its logs" % folder
     return (
-        "no new MLPerf log lies below %s%s: set mlperf_training.logs to where it writes them, and let it end only when "
+        "no new MLPerf log below %s%s: set mlperf_training.logs to where it writes them, and let it end only when "
         "the training has (sbatch --wait)" % (folder, " (%s)" % bad[0] if bad else "")
     )
 

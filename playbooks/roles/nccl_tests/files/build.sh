@@ -71,7 +71,7 @@ esac
 ln -s "$object" "$work/home/lib/lib$library.so"
 run_path=${object%/*}:$toolkit/lib64:$toolkit/lib
 
-# MPI, as its own compiler script says where it lies.
+# MPI, as its own compiler script names another folder it lies.
 set --
 if [ "$with" = mpi ]; then
     wrapper=$mpi_home/bin/mpicc

@@ -1,4 +1,4 @@
-"""wrk at a number of connections: client.py OPTIONS -- wrk URL"""
+"""Run wrk with a number of connections: client.py OPTIONS -- wrk URL"""
 
 import re
 
@@ -12,7 +12,7 @@ def command_of(clients, seconds, _):
 
 
 def read(text):
-    """The rate, and the 99th percentile in its own unit."""
+    """Return the rate, and the 99th percentile in its own unit."""
     rate = re.search(r"^Requests/sec: *([0-9.]+)$", text, re.MULTILINE)
     p99 = re.search(r"^ +99% +(\S+)$", text, re.MULTILINE)
     latency = load.seconds_of(p99.group(1)) if p99 else None

@@ -1,4 +1,4 @@
-"""nginx in the current folder, with one file of --size bytes: server.py --address A --port P --size N -- nginx"""
+"""Run nginx in the current folder, with one file of --size bytes: server.py --address A --port P --size N -- nginx"""
 
 import os
 import pwd

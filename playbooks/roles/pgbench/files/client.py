@@ -1,4 +1,6 @@
-"""pgbench at a number of connections: client.py OPTIONS --scale N --script tpcb-like --address A --port P -- BIN"""
+"""Run pgbench with a number of connections: client.py OPTIONS --scale N --script tpcb-like --address A --port P
+-- BIN
+"""
 
 import glob
 import os
@@ -28,7 +30,7 @@ def prepare():
 
 
 def command_of(clients, seconds, _):
-    """With a log of every transaction: pgbench itself prints no percentiles."""
+    """Return the command with a log of every transaction, because pgbench itself prints no percentiles."""
     for path in glob.glob(LOG + ".*"):
         os.unlink(path)
     options = ["-b", chosen.script, "-M", "prepared", "-c", str(clients), "-j", str(load.threads(clients))]
@@ -36,7 +38,7 @@ def command_of(clients, seconds, _):
 
 
 def read(text):
-    """The rate, and the 99th percentile from the log; prints the percentiles for the parser."""
+    """Return the rate, and the 99th percentile from the log; prints the percentiles for the parser."""
     rate = re.search(r"^tps = ([0-9.]+) \((?:without|excluding)", text, re.MULTILINE)
     times = []
     for path in glob.glob(LOG + ".*"):

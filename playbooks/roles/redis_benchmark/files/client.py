@@ -1,4 +1,4 @@
-"""redis-benchmark at a number of connections: client.py OPTIONS -- redis-benchmark -h HOST -p PORT"""
+"""Run redis-benchmark with a number of connections: client.py OPTIONS -- redis-benchmark -h HOST -p PORT"""
 
 import load
 
@@ -7,7 +7,7 @@ KEYS = 100000
 
 
 def command_of(clients, seconds, rate):
-    """By requests, as redis-benchmark knows no time: as many as the last run did in ``seconds``."""
+    """Return the number of requests for ``seconds``, from the last run's rate: redis-benchmark accepts no duration."""
     return [
         *chosen.command,
         *("-t", chosen.test, "-c", str(clients), "-n", str(max(FIRST, clients, int(rate * seconds)))),
@@ -17,7 +17,7 @@ def command_of(clients, seconds, rate):
 
 
 def read(text):
-    """The rate and 99th percentile in the last row of the CSV."""
+    """Return the rate and 99th percentile in the last row of the CSV."""
     row = text.strip().splitlines()[-1].split(",") if text.strip() else []
     try:
         return float(row[1].strip('"')), float(row[6].strip('"')) / 1e3

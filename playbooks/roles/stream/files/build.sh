@@ -8,7 +8,7 @@ dest=$1 cc=$2 cflags=$3 official=$4 sha256=$5 elements=$6 ntimes=$7
 
 fail() { echo "$*" >&2; exit 1; }
 
-# Without arguments Fleetmark's kernels only say how they are used: whatever else comes out is no program for this CPU.
+# Without arguments Fleetmark's kernels only say how they are used: whatever else comes out is not a program for this CPU.
 starts() { rc=0; "$1" >/dev/null 2>&1 || rc=$?; [ "$rc" -eq 2 ]; }
 
 if [ -x "$dest/stream" ]; then

@@ -1,4 +1,4 @@
-"""Runs a stressor and counts what went wrong on the host meanwhile: watch.py [--also COMMAND] -- STRESSOR WORD...
+"""Run a stressor, and count the host's errors meanwhile: watch.py [--also COMMAND] -- STRESSOR WORD...
 
 Prints a line for each counter that the host has, and what it grew by. Standard library only, Python 3.6 and later.
 """
@@ -26,13 +26,13 @@ def text(path):
 
 
 def numbers(pattern, root=""):
-    """The numbers in all files of that pattern; files that hold none are left out."""
+    """Return the numbers in all files that match a pattern. Omit files without a number."""
     contents = [text(path).strip() for path in glob.glob(root + pattern)]
     return [int(content) for content in contents if re.match(r"-?[0-9]+$", content)]
 
 
 def quota(root=""):
-    """Periods in which a quota held this process back, its control group and those above; None where none says so."""
+    """Periods in which a quota held this process back, its control group and those above; None if none says so."""
     periods = []
     for line in text(root + "/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -48,7 +48,7 @@ def quota(root=""):
 
 
 def gpus():
-    """Uncorrected errors of all NVIDIA GPUs and how many slow themselves down now; None where there are none."""
+    """Uncorrected errors of all NVIDIA GPUs and how many slow themselves down now; None if there are none."""
     try:
         query = ["nvidia-smi", "--query-gpu=" + GPU, "--format=csv,noheader,nounits"]
         ran = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
@@ -61,7 +61,7 @@ def gpus():
 
 
 def counters(root=""):
-    """Every counter that the host has, by the name of its metric."""
+    """Return every counter that the host has, by the name of its metric."""
     interrupts = re.search(r"^ *MCE:((?: +[0-9]+)+)", text(root + "/proc/interrupts"), re.M)
     lists = {
         "throttles": numbers(CPU + "thermal_throttle/*_throttle_count", root),

@@ -1,4 +1,4 @@
-"""Times collectives and point-to-point of torch.distributed over sizes; one JSON document a line on standard output.
+"""Time collectives and point-to-point of torch.distributed over sizes. Print one JSON document per line.
 
 Sizes and bandwidths are counted as nccl-tests does (doc/PERFORMANCE.md there). Times are of the slowest rank: ``time``
 is that of all calls in a row over their number, ``p50`` and ``p99`` are of single calls.
@@ -33,7 +33,7 @@ def add_words(parser):
 
 
 def renamed(dist, name, before):
-    """A function of torch.distributed by its name of today, or by the one before it."""
+    """Return a function of torch.distributed by its current name, or by its former one."""
     return getattr(dist, name, None) or getattr(dist, before)
 
 
@@ -69,7 +69,7 @@ class Operation(object):
             self.ring()
 
     def ring(self):
-        """Every rank sends to the next and receives from the one before."""
+        """Send from every rank to the next one, and receive from the previous one."""
         n, rank = self.group.world, self.group.rank
         sending = self.dist.P2POp(self.dist.isend, self.source, (rank + 1) % n)
         receiving = self.dist.P2POp(self.dist.irecv, self.target, (rank - 1) % n)
@@ -77,12 +77,14 @@ class Operation(object):
             work.wait()
 
     def pattern(self, rank, start, count):
-        """What ``rank`` puts at each place: small whole numbers, whose sums are exact in every type."""
+        """Return the values that ``rank`` sends: small whole numbers, whose sums are exact in every type."""
         places = self.torch.arange(start, start + count, device=self.group.device)
         return ((places % 3) + (rank % 4)).to(self.source.dtype)
 
     def allowed(self):
-        """The relative error of a result: none where the type holds the sums exactly, else that of adding n numbers."""
+        """Return the allowed relative error of a result: 0 if the type holds the sums exactly, else that of adding n
+        numbers.
+        """
         dtype, n = self.source.dtype, self.group.world
         if not dtype.is_floating_point or 5 * n * self.torch.finfo(dtype).eps < 1:
             return 0.0
@@ -138,7 +140,7 @@ def timed(group, operation, calls):
 
 
 def slowest(group, values):
-    """The largest of each value over all ranks."""
+    """Return the largest of each value over all ranks."""
     tensor = group.torch.tensor(values, dtype=group.torch.float32, device=group.device)
     group.dist.all_reduce(tensor, op=group.dist.ReduceOp.MAX)
     return tensor.tolist()
@@ -155,7 +157,7 @@ def quantile(ordered, q):
 
 
 def measure(group, options, size, dtype):
-    """One size: checked, warmed up, timed within the budget. Returns the document of its line, None for no elements."""
+    """Check, warm up and time one size within the budget. Return its output document; None if it has no elements."""
     width = group.torch.empty(0, dtype=dtype).element_size()
     count = size // width
     if options.op in SPLIT:

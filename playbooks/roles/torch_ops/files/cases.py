@@ -1,4 +1,4 @@
-"""Which operators run in which shapes: the shapes' file checked and made into cases. Needs no torch."""
+"""Select the operators and their shapes: check the shapes' file and make cases from it. Needs no torch."""
 
 import fnmatch
 import json
@@ -16,18 +16,18 @@ KEYS = ("model", "operators")
 
 
 class Wrong(Exception):
-    """The shapes' file is wrong; the message says where and how."""
+    """Report that the shapes' file is wrong; the message says where and why."""
 
 
 def check(shapes):
-    """``shapes`` as they are read from YAML or JSON. Raises Wrong for anything that is no set of shapes."""
+    """``shapes`` as they are read from YAML or JSON. Raise Wrong for anything that is not a set of shapes."""
     if not isinstance(shapes, dict) or not shapes:
-        raise Wrong("it is no mapping of families (%s) to shapes" % ", ".join(FAMILIES))
+        raise Wrong("it is not a mapping of families (%s) to shapes" % ", ".join(FAMILIES))
     for family, named in shapes.items():
         if family not in FAMILIES:
             raise Wrong("there is no family %r; there are %s" % (family, ", ".join(FAMILIES)))
         if not isinstance(named, dict) or not named or len(named) > MOST_SHAPES:
-            raise Wrong("%s: it holds no shapes, or more than %d" % (family, MOST_SHAPES))
+            raise Wrong("%s: it contains no shapes, or more than %d" % (family, MOST_SHAPES))
         for name, row in named.items():
             _check_row(family, name, row)
     return shapes
@@ -39,26 +39,26 @@ def _check_row(family, name, row):
     if not plain or not name.isascii():
         raise Wrong("%s: a name is of letters, digits, dots and hyphens, 60 at most" % place)
     if not isinstance(row, dict):
-        raise Wrong("%s: it is no mapping of dimensions" % place)
+        raise Wrong("%s: it is not a mapping of dimensions" % place)
     dims = FAMILIES[family]
     for key in dims:
         if key not in row:
             raise Wrong("%s: %s is not given; %s has %s" % (place, key, family, ", ".join(dims)))
         value = row[key]
         if value not in WORDS and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value < LARGEST):
-            raise Wrong("%s.%s: %r is no whole number above 0, nor tokens or batch" % (place, key, value))
+            raise Wrong("%s.%s: %r is not a whole number above 0, nor tokens or batch" % (place, key, value))
     for key in row:
         if key not in (*dims, *KEYS):
-            raise Wrong("%s: it has %r, which %s does not know" % (place, key, family))
+            raise Wrong("%s: it has %r, which is unknown to %s" % (place, key, family))
     if not isinstance(row.get("model", ""), str) or len(row.get("model", "")) > 100:
-        raise Wrong("%s.model: it is no short text" % place)
+        raise Wrong("%s.model: it is not a short text" % place)
     operators = row.get("operators", [])
     if not isinstance(operators, list):
-        raise Wrong("%s.operators: it is no list" % place)
+        raise Wrong("%s.operators: it is not a list" % place)
     known = [o.name for o in TABLE.values() if o.family == family]
     for operator in operators:
         if operator not in known:
-            raise Wrong("%s.operators: %r is none of %s's: %s" % (place, operator, family, ", ".join(known)))
+            raise Wrong("%s.operators: %r is not one of %s's: %s" % (place, operator, family, ", ".join(known)))
 
 
 def cases(shapes, grade, patterns, chosen, tokens, batch):
@@ -89,7 +89,7 @@ def main():
             shapes = yaml.safe_load(file.read(1 << 20))
         print(json.dumps(check(shapes)))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        sys.exit("%s: it is no YAML that can be read (%s)" % (sys.argv[1], " ".join(str(error).split())[:200]))
+        sys.exit("%s: it is not readable YAML (%s)" % (sys.argv[1], " ".join(str(error).split())[:200]))
     except Wrong as wrong:
         sys.exit("%s: %s" % (sys.argv[1], wrong))
 

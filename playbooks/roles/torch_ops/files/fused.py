@@ -25,7 +25,7 @@ def attend(q, k, v, causal):
 
 
 def scores(held):
-    """Return the bytes of ``held`` matrices of scores, which accelerators keep where no fused kernel exists.
+    """Return the bytes of ``held`` matrices of scores, which accelerators keep if no fused kernel exists.
 
     Fused kernels have no fp64, and those that share keys among queries have no fp32 either.
     """

@@ -1,4 +1,4 @@
-"""What an operator is to the benchmark: how its inputs are made, what it computes, what it costs, how it is checked.
+"""Define an operator for the benchmark: its inputs, its computation, its cost, and its check.
 
 The modules basic, fused and longtail fill the table. They name torch only when an operator runs, so that the table can
 be read without it: the controller checks shapes so.
@@ -101,7 +101,7 @@ class Maker:
         return pool.repeat(-(-count // len(pool)))[:count].view(shape)
 
     def order(self, count):
-        """A permutation of the numbers below ``count``."""
+        """Return a permutation of the numbers below ``count``."""
         generator = self.torch.Generator().manual_seed(17)
         return self.torch.randperm(count, generator=generator).to(self.device)
 

@@ -1,4 +1,4 @@
-"""Times of calls on a device: in a budget of time, with a cleared cache and events where the device has them."""
+"""Time calls on a device within a time budget, with a cleared cache, and with events if the device has them."""
 
 import statistics
 import time
@@ -17,8 +17,8 @@ SPOILING = 0x8 | 0x20 | 0x40 | 0x80
 
 
 class Clock:
-    """Times calls on ``device``, number ``index`` of its kind. ``throttle``: what tells throttled calls, ``nvml`` or
-    ``none``.
+    """Time calls on ``device``, number ``index`` of its kind. ``throttle``: the source of throttling reports,
+    ``nvml`` or ``none``.
     """
 
     def __init__(self, torch, device, index=0):
@@ -42,7 +42,7 @@ class Clock:
             self.handle = None
 
     def throttled(self):
-        """Whether the device runs below its clock for a reason that spoils a time."""
+        """Return whether the device is throttled for a reason that spoils a time."""
         if self.handle is None:
             return False
         try:
@@ -55,7 +55,7 @@ class Clock:
             self.torch.accelerator.synchronize()
 
     def once(self, call):
-        """Seconds of one call, everything included."""
+        """Return the seconds of one call, including everything."""
         self.wait()
         start = time.perf_counter()
         call()

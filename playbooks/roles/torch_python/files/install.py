@@ -1,4 +1,4 @@
-"""install.py DEST: writes the files on its input, base64 of JSON of name to text, into DEST, in their order."""
+"""Write the files on standard input (base64 of JSON of name to text) into DEST, in their order: install.py DEST"""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The models that torch_train steps: a GPT-like transformer and a ResNet-like network, by preset, in plain torch."""
+"""Define the models of torch_train: a GPT-like transformer and a ResNet-like network, by preset, in plain torch."""
 
 import torch
 from torch import nn
@@ -22,12 +22,12 @@ NAMES = sorted(name for name in {**GPT, **RESNET} if name != "check")
 
 
 def single(output):
-    """What a loss is worked out from: fp32 where the model's output has less."""
+    """Return the output in the precision of the loss: fp32 if the model's output has less."""
     return output if output.dtype == torch.float64 else output.float()
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward layer of four widths, each behind a norm."""
+    """Compute attention and a feed-forward layer of four widths, each after a norm."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -80,7 +80,9 @@ class Gpt(nn.Module):
         return count * self.length
 
     def flops(self, count):
-        """Of a step: 6 N + 12 L T d a token (PaLM, appendix B), N without the position embedding, which only adds."""
+        """Return the operations of a step: 6 N + 12 L T d per token (PaLM, appendix B). N excludes the position
+        embedding, which only adds.
+        """
         n = sum(p.numel() for p in self.parameters()) - self.places.weight.numel()
         return self.units(count) * (6 * n + 12 * self.layers * self.length * self.width)
 
@@ -110,7 +112,7 @@ class Residual(nn.Module):
 
 
 class Resnet(nn.Module):
-    """Image classifier. ``exact``: norms over groups of channels, which do not depend on who shares the batch."""
+    """Classify images. ``exact``: norms over groups of channels, which do not depend on how the batch is shared."""
 
     def __init__(self, blocks, width, bottleneck, classes, side, exact=False):
         super().__init__()
@@ -144,7 +146,9 @@ class Resnet(nn.Module):
         return count
 
     def flops(self, count):
-        """Of a step: three times the forward pass, whose convolutions and head do two operations a weight and place."""
+        """Return the operations of a step: three times the forward pass, whose convolutions and head need two
+        operations per weight and position.
+        """
         side, sizes = self.side, {}
 
         def note(module, _, output):
@@ -180,14 +184,14 @@ def fill(model):
 
 
 def build_check(name):
-    """The small model of the same family that the check of the loss steps, and the samples of a rank."""
+    """Return the small model of the same family for the check of the loss, and the samples of a rank."""
     if name in GPT:
         return Gpt(*GPT["check"][:5]), GPT["check"][5]
     return Resnet(*RESNET["check"][:5], exact=True), RESNET["check"][5]
 
 
 def parameters(name, layers=0):
-    """How many parameters a preset has, and the most of one block; nothing is allocated."""
+    """Return the number of parameters of a preset, and of its largest block, without allocating anything."""
     more = 0
     with torch.device("meta"):
         model, _ = build(name, 1)

@@ -1,4 +1,4 @@
-"""Times training steps of a model on one device or many; one JSON document a line on standard output.
+"""Time training steps of a model on one or more devices. Print one JSON document per line.
 
 A small model of the same family is trained first, in the same precision and shared among the ranks in the same way, and
 its loss is held against that of the same steps in fp64 on one CPU. MFU is the model's operations, by formula, over the
@@ -31,7 +31,7 @@ def add_words(parser):
 
 
 class Trainer(object):
-    """A model under training on this rank: its precision, how ranks share it, its optimizer."""
+    """Hold a model in training on this rank: its precision, its way of sharing, its optimizer."""
 
     def __init__(self, group, model, mode, precision, optimizer):
         self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
@@ -43,7 +43,7 @@ class Trainer(object):
         self.cast = lambda: self.torch.autocast(group.kind, kind) if is_cast else contextlib.nullcontext()
 
     def step(self, batch):
-        """One step; the loss of this rank's samples, on the device."""
+        """Run one step, and return the loss of this rank's samples, on the device."""
         self.optimizer.zero_grad(set_to_none=True)
         with self.cast():
             loss = self.model.loss(self.runs(batch[0]), *batch)
@@ -152,7 +152,7 @@ def check(options, group):
 
 
 def exact_step(trainer, batch):
-    """A step in fp64: images are made so, tokens stay whole numbers."""
+    """Prepare the samples of a step in fp64. Images are converted; tokens stay whole numbers."""
     return float(trainer.step([part.double() if part.is_floating_point() else part for part in batch]).item())
 
 
@@ -166,7 +166,9 @@ class Alone(object):
 
 
 def fits(options, group, ranks):
-    """The model's parameters. Raises Wrong where weights and optimizer alone need more than is free."""
+    """Return the model's parameters. Raise Wrong if the weights and the optimizer alone need more than the free
+    memory.
+    """
     import torch_models
 
     number, block = torch_models.parameters(options.model, options.layers)
@@ -276,7 +278,9 @@ def samples_of(options, group, model, samples):
 
 
 def alone(options, group, adamw):
-    """Seconds of a step of the first rank alone, None where the model does not fit one device; the others wait."""
+    """Return the seconds per step of the first rank alone, while the others wait; None if the model does not fit on one
+    device.
+    """
     import torch_models
 
     def single():
