@@ -36,6 +36,10 @@ def verify(
         from fleetmark.verbs.documents import files
 
         asked, console = files(output, lang), beside(as_)
-        with results(root, campaign=subject) as here:
-            is_equal = verifying.campaign(find(here, subject), signers, as_.value, console, asked)
+        if Path(subject).is_file():
+            with results(root) as here:
+                is_equal = verifying.document(Path(subject), here, signers, as_.value, console, asked)
+        else:
+            with results(root, campaign=subject) as here:
+                is_equal = verifying.campaign(find(here, subject), signers, as_.value, console, asked)
     raise typer.Exit(OK if is_equal else SOME_FAILED)

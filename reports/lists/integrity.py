@@ -15,13 +15,42 @@ MAX_SHOWN = 50  # differences that are shown
 
 def document(checked: Integrity, signers: str = "") -> Document:
     """Return the answer, who signed the record, and every difference. ``signers``: the file of allowed signers."""
-    notes = tuple(Note(fmt.clean(text), quiet=True) for text in _notes(checked, signers))
+    notes = tuple(Note(fmt.clean(text), quiet=True) for text in _notes(checked, signers, checked.campaign))
     return Document(
         title=message("Verification of {subject}", subject=checked.campaign),
         answer=_answer(checked),
         tone="good" if checked.is_equal else "bad",
         sections=(Section("signature", "", notes), Section("differences", "", findings(checked.differences))),
         data=as_json(checked),
+    )
+
+
+def of_document(
+    name: str, differing: Sequence[Difference], records: Sequence[Integrity], made_by: str, signers: str
+) -> Document:
+    """Return whether the figures of a document are those of the record.
+
+    ``records``: the campaigns behind it; ``made_by``: the version that made it, if it is not this one.
+    """
+    answer = first_of(name, differing) if differing else message("{subject} is equal to its record", subject=name)
+    notes = []
+    if differing and made_by:
+        notes.append(message("Fleetmark {version} made it; this is another version, which may differ", version=made_by))
+    signed = [Note(fmt.clean(text), quiet=True) for r in records for text in _notes(r, signers, r.campaign)]
+    return Document(
+        title=message("Verification of {subject}", subject=name),
+        answer=answer,
+        tone="bad" if differing else "good",
+        sections=(
+            Section("record", "", (*(Note(fmt.clean(text)) for text in notes), *signed)),
+            Section("differences", "", findings(differing)),
+        ),
+        data={
+            "document": name,
+            "result": "different" if differing else "equal",
+            "records": [as_json(r) for r in records],
+            "differences": [{"place": d.place, "reason": d.reason} for d in differing],
+        },
     )
 
 
@@ -75,12 +104,15 @@ def _answer(checked: Integrity) -> Message:
     )
 
 
-def _notes(checked: Integrity, signers: str) -> Iterator[Message]:
+def _notes(checked: Integrity, signers: str, subject: str) -> Iterator[Message]:
     if checked.signer:
-        yield message("{signer} signed it with {key}", signer=checked.signer, key=checked.key)
+        yield message("{signer} signed {subject} with {key}", signer=checked.signer, subject=subject, key=checked.key)
     elif checked.key and not signers:
-        yield message("{key} signed it; name the keys that you trust: --signers FILE", key=checked.key)
+        values = {"key": checked.key, "subject": subject}
+        yield message("{key} signed {subject}; name the keys that you trust: --signers FILE", **values)
     if checked.is_own:
-        yield message("You recorded it: your signature on this machine covers it")
+        yield message("You recorded {subject}: your signature on this machine covers it", subject=subject)
     elif checked.is_chained and not checked.key:
-        yield message("No signature: anyone who can write to the results root could have made this chain again")
+        yield message(
+            "{subject} has no signature: anyone who can write there could have made its chain again", subject=subject
+        )

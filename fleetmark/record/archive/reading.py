@@ -171,6 +171,15 @@ class StoredCampaign:
         first = next(self.journal_blocks(1 << 16), b"")
         return bool(chain.stated(first.partition(b"\n")[0]))
 
+    def last_digest(self) -> str:
+        """Return the digest of the journal's last whole line; empty if that line is not chained."""
+        lines = self._tail(self.path / "journal.jsonl", 1 << 20).rpartition(b"\n")[0]
+        return chain.stated(lines.rpartition(b"\n")[2])
+
+    def has_digest(self, digest: str) -> bool:
+        """Return whether a line of the journal has this digest: the campaign was once like that."""
+        return any(f'"chain": "{digest}"}}'.encode() in block for block in self.journal_blocks())
+
     def stored_folders(self) -> set[str]:
         """Return the folders of raw files, relative to the campaign, that the journal lists as stored."""
         stored: set[str] = set()
