@@ -51,6 +51,11 @@ def begun(root: Path) -> Archive:
     return Archive.create(root, NAME, document, {h: Scheduled(facts[h], jobs[h]) for h in jobs}).writable()
 
 
+def finish(archive: Archive) -> None:
+    archive.record("campaign.json")
+    archive.end("ended", owed=0)
+
+
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
     archive = begun(tmp_path / "results")
@@ -61,7 +66,7 @@ def archive(tmp_path: Path) -> Archive:
     archive.write_measurements(
         row(**usual, host=host, repeat=repeat, value=1.0, status="passed", standing="") for host, repeat in STEPS
     )
-    archive.end("ended", owed=0)
+    finish(archive)
     archive.close()
     return archive
 
@@ -248,7 +253,7 @@ def test_a_kill_between_the_line_and_the_files_loses_no_step(tmp_path: Path, mon
     jobs = {h: archive.job(h) or {} for h in ("h1", "h2")}
     assert owed_steps(archive, jobs, ()) == {"h2": {"00000"}}
     save(archive, "h2", 0)
-    archive.end("ended", owed=0)
+    finish(archive)
     assert checked(archive).is_equal
 
 
@@ -268,7 +273,7 @@ def test_a_crash_that_cuts_the_journal_anywhere_in_a_line_heals(tmp_path: Path, 
         again = Archive.open(copy).writable()
         set_aside_lost(again)
         save(again, "h2", 0)
-        again.end("ended", owed=0)
+        finish(again)
         again.close()
         assert checked(again).differences == []
         assert len(list(again.steps())) == 2
@@ -290,7 +295,7 @@ def test_a_kill_while_a_step_is_set_aside_heals(tmp_path: Path, monkeypatch: pyt
     set_aside_lost(archive)
     assert not list(archive.steps())
     save(archive, "h1", 0)
-    archive.end("ended", owed=0)
+    finish(archive)
     assert checked(archive).differences == []
 
 

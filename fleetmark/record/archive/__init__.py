@@ -136,8 +136,6 @@ class Archive(StoredCampaign):
             if raw[complete:].startswith(b"{"):  # a crash left a partial line: do not append to it
                 os.truncate(self._journal, complete)
             self._remove_parts()
-            if not complete:
-                self.record("campaign.json")
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
@@ -186,7 +184,12 @@ class Archive(StoredCampaign):
     def record(self, name: str) -> None:
         """Journal the digest of the file ``name`` of this campaign as it is now. Raise OSError if it cannot be read."""
         size, digest = self.digest(name)
-        self.note("kept", sync=False, file=name, size=size, sha256=digest)
+        self._list("kept", file=name, size=size, sha256=digest)
+
+    def _list(self, event: str, **more: Any) -> None:
+        """Journal which files count. A folder that nobody drives, such as an import, has no journal."""
+        if self._journal is not None:
+            self.note(event, sync=False, **more)
 
     def end(self, event: str, **more: Any) -> None:
         """Journal the end of a run or a rebuild with this user's signature, which covers the journal before it."""
@@ -264,7 +267,7 @@ class Archive(StoredCampaign):
                 return final
             if excuse:
                 replace_inside(part / "step.json", self.root, json.dumps({"host": host, **step, "excuse": excuse}))
-            self.note("stored", sync=False, folder=self.named(final), files=self.digests(part))
+            self._list("stored", folder=self.named(final), files=self.digests(part))
             move_inside(part, final, self.root)
         return final
 
@@ -279,7 +282,7 @@ class Archive(StoredCampaign):
     def set_aside(self, folder: Path) -> None:
         """Move the files of a lost step aside, so that a resumed campaign can run the step again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
-        self.note("superseded", sync=False, folder=self.named(folder))
+        self._list("superseded", folder=self.named(folder))
         try:
             move_inside(folder, aside, self.root)
         except OSError as error:
@@ -302,7 +305,7 @@ class Archive(StoredCampaign):
         file = self.path / name
         try:
             replace_inside(file, self.root, data)
-            if self._journal is not None and name in COUNTED:
+            if name in COUNTED:
                 self.record(name)
         except OSError as error:
             raise self._cannot_keep(file, error) from error

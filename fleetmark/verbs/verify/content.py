@@ -67,7 +67,7 @@ def _excerpt(text: str, expected: str) -> Any:
         (n for n, (a, b) in enumerate(zip(text, expected, strict=False)) if a != b), min(len(text), len(expected))
     )
     shown = [" ".join(_TAG.sub(" ", t[max(0, same - _AROUND) : same + _AROUND]).split()) for t in (text, expected)]
-    return message("it says {shown!r}, and {expected!r} when it is made again", shown=shown[0], expected=shown[1])
+    return message("it says '{shown}', and '{expected}' when it is made again", shown=shown[0], expected=shown[1])
 
 
 def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Iterator[Difference]:
@@ -124,13 +124,14 @@ def _cells(file: bytes, again: bytes, sheet: str) -> Iterator[Difference]:
     names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     for name in names[:MAX_SHOWN]:
         texts = [_plain((cells.get(name) or (b"", b""))[1] or b"") for cells in (before, now)]
-        place = message("sheet {sheet!r}, cell {cell}", sheet=sheet, cell=name.decode())
+        place = message("sheet '{sheet}', cell {cell}", sheet=sheet, cell=name.decode())
         yield Difference(
-            place, message("it says {shown!r}, and {expected!r} when it is made again", shown=texts[0], expected=texts[1])
+            place,
+            message("it says '{shown}', and '{expected}' when it is made again", shown=texts[0], expected=texts[1]),
         )
     if not names:
         yield Difference(
-            message("sheet {sheet!r}", sheet=sheet), message("its cells are equal, and its layout differs")
+            message("sheet '{sheet}'", sheet=sheet), message("its cells are equal, and its layout differs")
         )
 
 
