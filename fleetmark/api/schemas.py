@@ -127,6 +127,8 @@ def _suite() -> dict[str, Any]:
 def _document(declared: Any) -> dict[str, Any]:
     """Return the schema of a printed document: all its keys are present, and there are no others."""
     model = TypeAdapter(declared).json_schema()
+    if "properties" in model:  # only in a file, not on a terminal
+        model["properties"]["manifest"] = {"type": "object", "description": "The source of the figures: `verify`."}
     parts = [*model.get("$defs", {}).values(), model]
     for part in parts:
         if "properties" not in part:

@@ -23,7 +23,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import WORK_DIR
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
-from fleetmark.record.archive import utc
+from fleetmark.record.archive import ssh_signature, utc
 from fleetmark.record.steps import Schedule, Trial
 from fleetmark.workloads import Suite, workload_of
 from fleetmark.workloads.external import recorded
@@ -35,7 +35,8 @@ class Options:
     """Store the options of ``fleetmark run``.
 
     ``content``: the suite itself, if it is not read by its name; ``parent``: the campaign for which this one runs;
-    ``root`` is then a folder below ``within``, the results root that the user named.
+    ``root`` is then a folder below ``within``, the results root that the user named; ``sign``: the SSH key that signs
+    the journal at the end.
     """
 
     suite: str
@@ -58,6 +59,7 @@ class Options:
     at_once: tuple[str, ...] = ()
     trial: Trial | None = None
     bundle: Path | None = None
+    sign: Path | None = None
 
     @property
     def turns(self) -> Turns:
@@ -71,6 +73,11 @@ class Options:
         """Raise FleetmarkError if the bundle given with --bundle is damaged, or is not a bundle."""
         if self.bundle:
             check(self.bundle)
+
+    def check_key(self) -> None:
+        """Raise FleetmarkError if the key given with --sign cannot sign without a question."""
+        if self.sign:
+            ssh_signature.sign("", self.sign)
 
     @property
     def rounds(self) -> int | None:

@@ -66,6 +66,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     """
     options.check_turns()
     options.check_bundle()
+    options.check_key()
     suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # raises for invalid settings
@@ -146,11 +147,16 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
     """
     options.check_bundle()
+    options.check_key()
     require(archive.id, archive.campaign())
     request, is_own = request_to_run(archive, options.inventory, console)
     if options.parent not in ("", archive.campaign().get("parent")):
         raise FleetmarkError(f"{archive.path}: it was not run for {options.parent}; remove it")
     archive.writable()
+    if options.sign and archive.head is None:
+        raise FleetmarkError(
+            f"--sign: an older Fleetmark began {archive.id}, and its journal is no chain; leave it out"
+        )
     if not is_own:
         request = _adopt(archive, request, options, console)
     suite = "" if Path(request.suite).absolute().is_relative_to(archive.root.absolute()) else request.suite
@@ -272,7 +278,7 @@ def _note_job(archive: Archive, job: Job) -> None:
 
 def _is_noted(archive: Archive, event: Mapping[str, Any]) -> bool:
     """Return whether this user recorded this campaign's Slurm job. Only such a job is cancelled at the end."""
-    noted = {name: value for name, value in event.items() if name not in ("t", "e")}
+    noted = {name: value for name, value in event.items() if name not in ("t", "e", "chain")}
     return noted.get("campaign") == archive.id and is_signed(noted)
 
 
@@ -338,12 +344,24 @@ def _drive(
         write_measurements(archive, judged)
         away = [h for h in request.hosts if h.name not in on_record]  # each may still join, with more steps
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
-        archive.note("ended", owed=owed)
+        with archive.keeping(archive.path / "campaign.json"):
+            archive.record("campaign.json")
+        archive.end("ended", owed=owed)
+        if options.sign:
+            _sign(archive, options.sign, console)
         archive.write_failed_hosts(failed_hosts(archive, [h.name for h in request.hosts]))
         listing.note(archive)
         if not owed:
             judged.forget()
     return interrupted
+
+
+def _sign(archive: Archive, key: Path, console: Console) -> None:
+    """Sign the journal with the user's key. If that fails now, the results are complete without it."""
+    try:
+        archive.sign(key)
+    except FleetmarkError as error:
+        console.print(f"this campaign is not signed: {error}; then fleetmark run --resume {archive.id} --sign KEY")
 
 
 def _follow(

@@ -23,6 +23,7 @@ from fleetmark.cli import reference as cli_reference
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import serve as cli_serve
 from fleetmark.cli import tune as cli_tune
+from fleetmark.cli import verify as cli_verify
 from fleetmark.cli import workloads as cli_workloads
 from fleetmark.cli.common import (
     INTERRUPTED,
@@ -160,6 +161,10 @@ def run(
         Path | None,
         typer.Option(help="With --slurm: a folder shared by all nodes and this machine (default: --results)."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Sign the record with this SSH key; `fleetmark verify` checks it."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
@@ -237,6 +242,7 @@ def run(
         shared=shared,
         at_once=tuple(at_once or ()),
         bundle=bundle,
+        sign=sign,
     )
     _refuse_plan(dry_run, resume, as_)
     documents = files(output, lang)
@@ -422,6 +428,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 app.command(rich_help_panel=RECORD)(cli_parse.parse)
 app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
 app.command(rich_help_panel=RECORD)(cli_serve.serve)
+app.command(rich_help_panel=RECORD)(cli_verify.verify)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,8 @@ class Question:
     results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts;
     ``host_label``: what counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the
     best result of each side; ``names``: display names of the sides, in order; ``prices``: server prices by side,
-    ``NAME=4.20 USD/hour``; ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``.
+    ``NAME=4.20 USD/hour``; ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``; ``campaigns``: only these
+    campaigns and imported tables, if there are any.
     """
 
     root: Path
@@ -62,6 +63,7 @@ class Question:
     names: Sequence[str] = ()
     prices: Sequence[str] = ()
     rates: Sequence[str] = ()
+    campaigns: Collection[str] = ()
 
     def command(self) -> list[str]:
         """Return the command line that repeats the comparison."""
@@ -123,7 +125,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     _check(q)
     mix = None if q.mix is None else _mix(q.mix)
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
-    every = machines(q.root)
+    every = [m for m in machines(q.root) if not q.campaigns or m.campaign in q.campaigns]
     chosen, called, names = _chosen(q, every, pinned)
     host_labels = {title: _host_label(q, machines_of_side) for title, machines_of_side in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
@@ -337,6 +339,11 @@ def kinds_of(chosen: Sequence[Machine], root: Path, only: Sequence[str] = ()) ->
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
         return None
     return side(root, "all sides", labelled, only=only, host_label="gen").means
+
+
+def inline_mix(text: str) -> str:
+    """Return a mix as words, whether it is given as words or as a file."""
+    return ",".join(f"{name}={share}" for name, share in _mix(text).items())
 
 
 def _mix(text: str) -> dict[str, float]:

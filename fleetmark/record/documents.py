@@ -119,6 +119,26 @@ class _Ended(BaseModel, defer_build=True):
     owed: int
 
 
+class _Stored(BaseModel, defer_build=True):
+    folder: str
+    files: dict[str, tuple[int, str]]
+
+
+class _Superseded(BaseModel, defer_build=True):
+    folder: str
+
+
+class _Kept(BaseModel, defer_build=True):
+    file: str
+    size: int
+    sha256: str
+
+
+class _Signed(BaseModel, defer_build=True):
+    key: str
+    signature: str
+
+
 class _OfSetting(BaseModel, defer_build=True):
     """Report what a trial left set on a host, or what was restored there."""
 
@@ -126,6 +146,7 @@ class _OfSetting(BaseModel, defer_build=True):
     description: str = Field(alias="what")
 
 
+OF_FILES = ("stored", "superseded", "kept", "signed")  # events that protect files, and say nothing of hosts
 _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
     "outcome": _Outcome,
     "rejected": _Rejected,
@@ -134,6 +155,10 @@ _EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
     "unreachable": _Unreachable,
     "joined": _Joined,
     "ended": _Ended,
+    "stored": _Stored,
+    "superseded": _Superseded,
+    "kept": _Kept,
+    "signed": _Signed,
     "left": _OfSetting,
     "cleared": _OfSetting,
 }

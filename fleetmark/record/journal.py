@@ -15,7 +15,7 @@ import pyarrow.json as pj
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.record.archive import Archive
-from fleetmark.record.documents import KEY, event_of
+from fleetmark.record.documents import KEY, OF_FILES, event_of
 from fleetmark.record.results import OUTCOME_COLUMNS
 
 _CODED = ("host", "workload", "case", "subject", "status", "reason")  # what is the same in many outcomes
@@ -38,8 +38,8 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the
-    time of the last event (ISO 8601; empty if there is none). Names, status and reason are categories.
+    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events but those of files, oldest
+    first, and the time of the last event (ISO 8601; empty if there is none). Names, status and reason are categories.
 
     Raise FleetmarkError if the journal is damaged.
     """
@@ -92,7 +92,8 @@ def _block(raw: bytes) -> tuple[pa.Table, list[dict[str, Any]], str] | None:
     if not lines or len(lines) != table.num_rows or table.column("e").null_count:
         return None
     outcome = pc.equal(table.column("e"), "outcome")
-    others = [event_of(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
+    skipped = pc.is_in(table.column("e"), pa.array(["outcome", *OF_FILES]))
+    others = [event_of(lines[n]) for n in np.flatnonzero(~skipped.to_numpy())]
     outcomes = table.filter(outcome).drop_columns(["e"])
     for name in _CODED:
         coded = outcomes.column(name).dictionary_encode()
@@ -138,7 +139,8 @@ def _one_by_one(archive: Archive) -> _Read:
             raise FleetmarkError(
                 f"{archive.path / 'journal.jsonl'}: {event!r} is not an event; the file was edited or damaged"
             )
-        (outcomes if event["e"] == "outcome" else others).append(event)
+        if event["e"] not in OF_FILES:
+            (outcomes if event["e"] == "outcome" else others).append(event)
         moment = event["t"]
     frame = _coded(pd.DataFrame(outcomes, columns=_COLUMNS))
     return frame.astype({"wall_s": "float64", "foreign_cores": "float64"}), others, moment

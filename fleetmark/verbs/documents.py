@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,9 +124,9 @@ def _date(text: str | None) -> str | None:
 
 def show(document: Document, form: str, console: Console, documents: Documents) -> None:
     """Write the document's files, then print it as ``form``: table, json, md or csv."""
-    forms = renderers(document, documents)
-    write(documents, forms, console)
-    print_as(document, form, console, documents.language, forms)
+    write(documents, renderers(document, documents), console)
+    printed = replace(document, manifest={})
+    print_as(printed, form, console, documents.language, renderers(printed, documents))
 
 
 def print_as(

@@ -37,6 +37,7 @@ def campaign(name: str, root: Path, as_json: bool) -> None:
             return outcome
 
         path = archive.write_measurements(rebuild(archive, judged))
+        archive.end("rebuilt")
     finally:
         archive.close()
     rows = pq.read_metadata(path).num_rows

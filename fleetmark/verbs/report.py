@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +20,7 @@ from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
 from fleetmark.reports.campaign import document as campaign_report
 from fleetmark.reports.kit import format as fmt
+from fleetmark.verbs import manifest
 from fleetmark.verbs.documents import Documents, show
 from fleetmark.workloads import declared
 
@@ -52,8 +54,9 @@ def campaign(
     documents = documents or Documents()
     has_page = has_page or not documents.paths
     _ahead(documents)
+    results = campaign_results(archive)
     page = archive.path / "summary.html" if has_page else documents.paths.get("html")
-    results, document = campaign_document(archive, documents, page)
+    document = campaign_document(archive, results, documents, page)
     if has_page:
         from fleetmark.reports.formats import html
 
@@ -68,23 +71,25 @@ def campaign(
     return results
 
 
-def campaign_document(
-    archive: Archive, documents: Documents, page: Path | None = None
-) -> tuple[Results, Document]:
-    """Return a campaign's results and its document. ``page``: the file that holds the document's page."""
-    results = load_results(archive, measured=_so_far(archive))
-    pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
+def campaign_results(archive: Archive) -> Results:
+    """Return the results of a campaign, or those that it has so far."""
+    return load_results(archive, measured=_so_far(archive))
+
+
+def campaign_document(archive: Archive, results: Results, documents: Documents, page: Path | None) -> Document:
+    """Return the report of a campaign with its manifest. ``page``: the page to name in JSON."""
     document = campaign_report.document(
         results,
         documents.language,
         date=documents.date,
-        pinned=pinned,
-        rated=rated,
+        pinned=_beside_reference(archive, results),
+        rated=_beside_reference(archive, results, _graded(results)),
         has_appendix=documents.appendix,
         has_every_value=documents.raw,
         page=page,
     )
-    return results, document
+    question = manifest.Reporting.model_construct(verb="report", campaign=archive.id)
+    return manifest.stamped(document, question, archive.path.parent, [archive.id], documents, document.created)
 
 
 def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:
@@ -148,11 +153,38 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     answer = answer_for(question, documents)
     has_evidence = bool(documents.paths) or form == "md"
     shown = comparison_document(question, answer, documents, has_evidence=has_evidence)
+    if documents.paths:
+        shown = _stamped(shown, question, answer, documents)
     show(shown, form, console, documents)
     if form == "csv":  # which has no place for them
         seen = answer.comparison
         for sentence in [*(f"warning: {w}" for w in seen.warnings), *seen.notes, *model.footnotes(seen)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
+
+
+def _stamped(document: Document, question: Question, answer: Answer, documents: Documents) -> Document:
+    """Return a comparison with its manifest."""
+    from fleetmark.record.compare import inline_mix
+
+    q = question
+    options = manifest.Comparing.model_construct(
+        verb="compare",
+        baseline=q.baseline,
+        candidates=list(q.candidates),
+        reference=q.reference,
+        per=q.per,
+        mix=None if q.mix is None else inline_mix(q.mix),
+        panel=list(q.panel),
+        only=list(q.only),
+        paired=q.paired,
+        host_label=q.host_label,
+        best=q.best,
+        names=list(q.names),
+        prices=list(q.prices),
+        rates=list(q.rates),
+    )
+    sources = {m.campaign for machines in answer.machines.values() for m in machines}
+    return manifest.stamped(document, options, q.root, sources, documents, document.created)
 
 
 def answer_for(question: Question, documents: Documents) -> Answer:

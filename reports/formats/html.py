@@ -19,6 +19,7 @@ from fleetmark.reports.formats.breakdown import embedded
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.manifest import written
 from fleetmark.reports.kit.page import Medium, page
 from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.site import Site
@@ -61,6 +62,7 @@ def render(
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
+        "manifest": written(document.manifest) if document.manifest and medium == "screen" else "",
         "document": document,
         "sections": [section for section in sections if section.title][:MOST_LINKS],
         "kind": kind,

@@ -9,6 +9,7 @@ from typing import Any
 
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
+from fleetmark.reports.kit.manifest import KEY, VERSION
 from fleetmark.reports.kit.tabular import Tabular, records
 
 _AT_ONCE = 1000  # rows in a piece of text
@@ -21,11 +22,12 @@ def render(document: Document) -> str:
 
 def pieces(document: Document) -> Iterator[str]:
     """Yield the text of the document. Rows that its ``data`` computes when they are read are never all in memory."""
-    if not document.data or not isinstance(document.data, dict):
-        yield json.dumps(_exhibits(document) if document.data is None else document.data, indent=1) + "\n"
+    content = _exhibits(document) if document.data is None else document.data
+    if not content or not isinstance(content, dict):
+        yield json.dumps(content, indent=1) + "\n"
         return
     between = "{"
-    for key, value in document.data.items():
+    for key, value in (content | ({KEY: {VERSION: 1, **document.manifest}} if document.manifest else {})).items():
         yield f"{between}\n {json.dumps(key)}: "
         if isinstance(value, Iterable) and not isinstance(value, str | Sequence | Mapping):
             yield from _rows(value)
@@ -42,6 +44,16 @@ def _rows(rows: Iterable[Any]) -> Iterator[str]:
         yield between + ",".join(f"\n  {line}" for line in some)
         between = ","
     yield "[]" if between == "[" else "\n ]"
+
+
+def exhibits(document: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every exhibit with figures of all formats, and its name. Very large tables are left out."""
+    for section in document.sections:
+        for number, exhibit in enumerate(section.exhibits, 1):
+            if isinstance(exhibit, Command) or (isinstance(exhibit, Tabular) and exhibit.is_large):
+                continue
+            name = exhibit.title if isinstance(exhibit, Tabular | Chart) else type(exhibit).__name__.lower()
+            yield f"{section.key} {number}: {name}"[:200], _exhibit(exhibit)
 
 
 def _exhibits(document: Document) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from fleetmark.reports.kit import manifest
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
 from fleetmark.reports.kit.language import Language
@@ -18,6 +19,8 @@ def render(document: Document, _: Language) -> str:
     lines += [f"- {as_line(_(line))}" for line in document.facts]
     for section in document.sections_for("markdown"):
         lines += _section(section, _)
+    if document.manifest:
+        lines += ["", f"<!-- {manifest.written(document.manifest)} -->"]
     return written(lines)
 
 

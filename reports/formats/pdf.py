@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fleetmark.reports.formats import html
 from fleetmark.reports.kit import tags
 from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.manifest import attach
 
 # Charts declare no language, so Han characters get Japanese forms unless a font is named. As in paper.css.
 _FONTS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"
@@ -25,16 +27,25 @@ def render(document: Document, language: Language, *, templates: Path | None = N
     See ``reports.formats.html.render`` for ``templates`` and the errors raised. Raise FleetmarkError also if the
     packages of the extra ``pdf`` or the libraries that WeasyPrint needs to draw text are not installed.
     """
-    return of_html(html.render(document, language, templates=templates, medium="paper"))
+    return of_html(html.render(document, language, templates=templates, medium="paper"), document.manifest)
 
 
-def of_html(page: str) -> bytes:
-    """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out."""
+def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
+    """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out.
+
+    ``manifest``: attached as a file.
+    """
+
+    def finish(drawn: Any, pdf: Any) -> None:
+        tags.finish(drawn, pdf)
+        if manifest:
+            attach(pdf, manifest)
+
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
     document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(
-        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=tags.finish
+        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=finish
     )
     return document
 

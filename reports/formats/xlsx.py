@@ -14,6 +14,7 @@ from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
+from fleetmark.reports.kit.manifest import parts
 from fleetmark.reports.kit.prose import Prose
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
@@ -58,6 +59,8 @@ def render(document: Document, language: Language) -> bytes:
             for chart in charts:
                 _chart(book, chart, places)
     _readme(Prose(readme, readme.top(document.answer or document.title, document.title)), document, tabs)
+    if document.manifest:
+        book.hidden("Manifest", parts(document.manifest))
     return book.bytes()
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,8 @@ class Document:
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
-    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``manifest``: the record,
+    question and code behind the figures, which files contain and do not show.
     """
 
     title: str
@@ -127,6 +128,7 @@ class Document:
     viewpoint: str = ""
     alternatives: tuple[Document, ...] = ()
     breakdown: Breakdown | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -138,6 +138,13 @@ class Book:
         self.sheets[unique] = Sheet(self, unique, inner)
         return self.sheets[unique]
 
+    def hidden(self, name: str, texts: Sequence[str]) -> None:
+        """Add a sheet that no menu of a spreadsheet shows, with a text per row."""
+        inner = self._book.add_worksheet(name)
+        inner.very_hidden()
+        for row, text in enumerate(texts):
+            inner.write_string(row, 0, text)
+
     def style(self, role: str, form: str = GENERAL, *, quoted: bool = False) -> Any:
         """Return the format for a role of _ROLES and a number format; ``quoted`` keeps text as text when edited."""
         key = (role, form, quoted)

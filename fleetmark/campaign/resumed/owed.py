@@ -19,14 +19,18 @@ from fleetmark.record.steps import Exchange, Step
 def set_aside_lost(archive: Archive) -> None:
     """Move lost and damaged steps aside, so that they can run again, and journal that they are owed.
 
-    A step that passed is damaged if its files no longer give a passed outcome.
+    A step that passed is damaged if its files no longer give a passed outcome. Files that a chained journal does not
+    list, because a crash cut its end, are lost: their host sends them again.
     """
+    stored = archive.stored_folders() if archive.head else None
     journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     with Judged(archive) as judged:
         for folder, step in list(archive.steps()):
             status = Status.LOST if step["serves"] else journaled.get(key_of(step), Status.LOST)
             try:
                 archive.step(folder)
+                if stored is not None and archive.named(folder) not in stored:
+                    raise FleetmarkError("its files are not in the journal")
                 damage = archive.result(folder).ended == "lost" and "its result is lost"
                 if status == Status.PASSED and not damage and (again := judged.outcome(folder)).status != status:
                     damage = again.reason or "its files changed"

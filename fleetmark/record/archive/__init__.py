@@ -1,7 +1,7 @@
 """Store campaigns as directories of plain files. Only this package reads and writes these files.
 
 campaign.json         the request: suite, seed, settings, command line, hosts, versions, hashes
-journal.jsonl         every change of state, appended and fsynced
+journal.jsonl         every change of state, appended and fsynced; a hash chain with the digests of all files that count
 facts/HOST.json       the host, normalised, and the raw command output it was read from
 jobs/HOST.json        the job as it travelled to the host
 raw/HOST/WORKLOAD/CASE/REPEAT/   step.json, result.json (how it ran and ended), stdout, ...
@@ -40,6 +40,8 @@ from fleetmark.base.inside import (
     sync_inside,
 )
 from fleetmark.base.signature import sign
+from fleetmark.record.archive import chain, ssh_signature
+from fleetmark.record.archive.integrity import statement
 from fleetmark.record.archive.names import safe_name, utc
 from fleetmark.record.archive.reading import SCHEMA, StoredCampaign
 from fleetmark.record.documents import Scheduled, as_line, facts_document, fault
@@ -48,6 +50,7 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 __all__ = ["FAILED_HOSTS", "Archive", "safe_name", "utc"]
 
 FAILED_HOSTS = "failed.hosts"  # beside campaign.json
+COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, beside the raw files
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
 _PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
@@ -69,6 +72,7 @@ class Archive(StoredCampaign):
         super().__init__(path, root)
         self._journal: int | None = None
         self._unsynced = False
+        self._chain: str | None = chain.START  # of the journal's chain; None in a journal that is not chained
         self._lock: int | None = None
 
     @classmethod
@@ -127,6 +131,8 @@ class Archive(StoredCampaign):
             self._journal = append_inside(file, self.root)
             raw = self._read(file)
             complete = raw.rfind(b"\n") + 1
+            if complete:
+                self._chain = chain.stated(raw[raw.rfind(b"\n", 0, complete - 1) + 1 : complete]) or None
             if raw[complete:].startswith(b"{"):  # a crash left a partial line: do not append to it
                 os.truncate(self._journal, complete)
             self._remove_parts()
@@ -158,11 +164,15 @@ class Archive(StoredCampaign):
         or the next call of ``sync()``. In both cases it survives the end of this process.
         """
         assert self._journal is not None, "writable() comes first"
-        line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
+        text, head = as_line({"t": utc(), "e": event, **more}), self._chain
+        if head is not None:
+            text, head = chain.chained(text, head)
+        line = f"{text}\n".encode()
         before = os.fstat(self._journal).st_size
         try:
             while line:
                 line = line[os.write(self._journal, line) :]
+            self._chain = head
             self._unsynced = True
             if sync:
                 self._sync(self._journal)
@@ -170,6 +180,30 @@ class Archive(StoredCampaign):
             with contextlib.suppress(OSError):
                 os.ftruncate(self._journal, before)  # remove the partial line
             raise self._cannot_keep(self.path / "journal.jsonl", error) from error
+
+    def record(self, name: str) -> None:
+        """Journal the digest of the file ``name`` of this campaign as it is now. Raise OSError if it cannot be read."""
+        size, digest = self.digest(name)
+        self._list("kept", file=name, size=size, sha256=digest)
+
+    def _list(self, event: str, **more: Any) -> None:
+        """Journal which files count. A folder that nobody drives, such as an import, has no journal."""
+        if self._journal is not None:
+            self.note(event, sync=False, **more)
+
+    def end(self, event: str, **more: Any) -> None:
+        """Journal the end of a run or a rebuild with this user's signature, which covers the journal before it."""
+        self.note(event, **sign({**more, "campaign": self.id, "after": self._chain or ""}))
+
+    def sign(self, key: Path) -> None:
+        """Sign the journal up to here with an SSH key. Raise FleetmarkError if the key cannot sign."""
+        signature = ssh_signature.sign(statement(self.id, self._chain or ""), key)
+        self.note("signed", key=ssh_signature.fingerprint(signature), signature=signature)
+
+    @property
+    def head(self) -> str | None:
+        """Return the digest of the journal's last line, or None if the journal is not chained."""
+        return self._chain
 
     def sync(self) -> None:
         """Flush all events so far to disk."""
@@ -220,8 +254,9 @@ class Archive(StoredCampaign):
         remove_inside(path, self.root)
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
-        """Save the folder ``part`` atomically as a finished step.
+        """Save the folder ``part`` atomically as a finished step, and journal the digests of its files before.
 
+        A controller that is killed in between leaves a line without a folder; the host then sends the step again.
         If the step is already saved (in a resumed campaign), the first version stays. ``excuse``: why the controller
         skipped or ended the step.
         """
@@ -232,6 +267,7 @@ class Archive(StoredCampaign):
                 return final
             if excuse:
                 replace_inside(part / "step.json", self.root, json.dumps({"host": host, **step, "excuse": excuse}))
+            self._list("stored", folder=self.named(final), files=self.digests(part))
             move_inside(part, final, self.root)
         return final
 
@@ -246,6 +282,7 @@ class Archive(StoredCampaign):
     def set_aside(self, folder: Path) -> None:
         """Move the files of a lost step aside, so that a resumed campaign can run the step again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
+        self._list("superseded", folder=self.named(folder))
         try:
             move_inside(folder, aside, self.root)
         except OSError as error:
@@ -268,6 +305,8 @@ class Archive(StoredCampaign):
         file = self.path / name
         try:
             replace_inside(file, self.root, data)
+            if name in COUNTED:
+                self.record(name)
         except OSError as error:
             raise self._cannot_keep(file, error) from error
         return file

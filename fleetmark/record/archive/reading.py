@@ -16,6 +16,7 @@ from fleetmark.base.facts import Facts, Identity, Known, once
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import folders_below, open_inside, read_inside
 from fleetmark.base.signature import is_signed
+from fleetmark.record.archive import chain
 from fleetmark.record.archive.names import safe_name
 from fleetmark.record.documents import (
     CampaignHead,
@@ -164,6 +165,39 @@ class StoredCampaign:
                             f"{file} line {number}: {error}: the journal was edited or damaged; remove the line"
                         ) from error
             before += len(lines)
+
+    def is_chained(self) -> bool:
+        """Return whether the journal is a hash chain: it was begun by a version of Fleetmark that chains its lines."""
+        first = next(self.journal_blocks(1 << 16), b"")
+        return bool(chain.stated(first.partition(b"\n")[0]))
+
+    def last_digest(self) -> str:
+        """Return the digest of the journal's last whole line; empty if that line is not chained."""
+        lines = self._tail(self.path / "journal.jsonl", 1 << 20).rpartition(b"\n")[0]
+        return chain.stated(lines.rpartition(b"\n")[2])
+
+    def has_digest(self, digest: str) -> bool:
+        """Return whether a line of the journal has this digest: the campaign was once like that."""
+        return any(f'"chain": "{digest}"}}'.encode() in block for block in self.journal_blocks())
+
+    def stored_folders(self) -> set[str]:
+        """Return the folders of raw files, relative to the campaign, that the journal lists as stored."""
+        stored: set[str] = set()
+        for event in self.journal():
+            if event["e"] == "stored":
+                stored.add(event["folder"])
+            elif event["e"] == "superseded":
+                stored.discard(event["folder"])
+        return stored
+
+    def digests(self, folder: Path) -> dict[str, tuple[int, str]]:
+        """Return the size and the SHA-256 of every file in ``folder``. Raise OSError for what is not a plain file."""
+        return {file.name: self.digest(self.named(file)) for file in sorted(folder.iterdir())}
+
+    def digest(self, name: str) -> tuple[int, str]:
+        """Return the size and the SHA-256 of a file of the campaign. Raise OSError if it cannot be read."""
+        with open_inside(self.path / name, self.path) as file:
+            return chain.digest_of(file)
 
     def facts(self) -> dict[str, Facts]:
         """Return the facts of the hosts that have them, by host name. Hosts share equal parts in memory."""

@@ -1,0 +1,185 @@
+"""Make and read the manifest of a document: the record, the question and the code behind its figures."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+import fleetmark
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.inside import open_inside
+from fleetmark.base.redact import redacted
+from fleetmark.record import imports
+from fleetmark.record.archive import Archive, chain
+from fleetmark.record.documents import fault
+from fleetmark.reports.kit import manifest as text_of
+
+if TYPE_CHECKING:
+    from fleetmark.reports.kit.document import Document
+    from fleetmark.verbs.documents import Documents
+
+_GIT_S = 5.0
+_MANY = 2000
+
+Line = Annotated[str, Field(max_length=500)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Campaign = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]
+Source = Annotated[str, Field(pattern=r"^(imports/)?[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]  # no path leads out of a root
+Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[0-9]{1,6})?$")]
+Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
+
+
+def _is_inline(mix: str) -> str:
+    if mix.endswith((".yml", ".yaml")) or "=" not in mix:
+        raise ValueError("a mix is not a file here")
+    return mix
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Comparing(_Strict):
+    """The options of ``compare`` that decide its figures."""
+
+    verb: Literal["compare"]
+    baseline: Line | None = None
+    candidates: Annotated[list[Line], Field(min_length=1, max_length=100)]
+    reference: Pinned | None = None
+    per: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] = "server"
+    mix: Annotated[Line, AfterValidator(_is_inline)] | None = None
+    panel: Annotated[list[Line], Field(max_length=200)] = []
+    only: Annotated[list[Line], Field(max_length=200)] = []
+    paired: bool = False
+    host_label: Line | None = None
+    best: bool = False
+    names: Annotated[list[Line], Field(max_length=101)] = []
+    prices: Annotated[list[Line], Field(max_length=101)] = []
+    rates: Annotated[list[Line], Field(max_length=100)] = []
+
+
+class Reporting(_Strict):
+    """The options of ``report`` that decide its figures."""
+
+    verb: Literal["report"]
+    campaign: Campaign
+
+
+class Origin(_Strict):
+    """What a document was made from: the digest of a campaign's chain, or of the files without one."""
+
+    chain: Digest | None = None
+    sha256: Digest | None = None
+
+
+class Manifest(_Strict):
+    """The manifest of a document. ``exhibits``: a digest of the figures of each exhibit, by its name."""
+
+    fleetmark_manifest: Literal[1]
+    fleetmark: Annotated[str, Field(max_length=100)]
+    commit: Annotated[str, Field(max_length=100)] = ""
+    question: Annotated[Comparing | Reporting, Field(discriminator="verb")]
+    language: Literal["en", "zh-CN"] = "en"
+    created: Annotated[str, Field(max_length=40, pattern=r"^[0-9T:.Z+-]*$")] = ""
+    kinds: Annotated[list[Kind], Field(max_length=6)]
+    appendix: bool = False
+    raw: bool = False
+    templates: bool = False
+    inputs: Annotated[dict[Source, Origin], Field(max_length=_MANY)]
+    exhibits: Annotated[
+        dict[Annotated[str, Field(max_length=300)], Annotated[str, Field(max_length=16)]], Field(max_length=_MANY)
+    ]
+
+
+def manifest_of(raw: bytes, kind: str) -> Manifest:
+    """Return the manifest in a document, which anyone may have written. Raise FleetmarkError if it is not valid."""
+    try:
+        return Manifest.model_validate(text_of.read(raw, kind))
+    except ValidationError as error:
+        raise FleetmarkError(f"its manifest {fault(error)}: it was edited, or a newer Fleetmark wrote it") from None
+
+
+def stamped(
+    document: Document,
+    question: Comparing | Reporting,
+    root: Path,
+    sources: Iterable[str],
+    documents: Documents,
+    created: str,
+) -> Document:
+    """Return the document with a manifest.
+
+    ``sources``: the campaigns and ``imports/ID`` under ``root`` that its figures come from.
+    """
+    manifest = {
+        "fleetmark": fleetmark.__version__,
+        "commit": commit(),
+        "question": redacted(question.model_dump(mode="json", exclude_defaults=True) | {"verb": question.verb}),
+        "language": documents.language.code,
+        "created": created,
+        "kinds": sorted(documents.paths),
+        "appendix": documents.appendix,
+        "raw": documents.raw,
+        "templates": documents.templates is not None,
+        "inputs": {name: origin(root, name) for name in sorted(set(sources))[:_MANY]},
+        "exhibits": digests(document, root),
+    }
+    return replace(document, manifest=manifest)
+
+
+def origin(root: Path, name: str) -> dict[str, str]:
+    """Return the digest of what a campaign or an imported table contributes; nothing if it cannot be read."""
+    archive = Archive(root / name)
+    try:
+        if not name.startswith(f"{imports.FOLDER}/") and archive.is_chained():
+            return {"chain": archive.last_digest()}
+        digest = hashlib.sha256()
+        for file in ("campaign.json", "import.json", "measurements.parquet"):
+            if (archive.path / file).exists():
+                with open_inside(archive.path / file, archive.path) as content:
+                    digest.update(chain.digest_of(content)[1].encode())
+        return {"sha256": digest.hexdigest()}
+    except (OSError, FleetmarkError):
+        return {}
+
+
+def digests(document: Document, root: Path) -> dict[str, str]:
+    """Return a digest of each exhibit's figures. Exhibits that name the results root differ elsewhere: left out."""
+    from fleetmark.reports.formats.json import exhibits
+
+    return {
+        name: text_of.digest(shown) for name, shown in exhibits(document) if not names_root(json.dumps(shown), root)
+    }
+
+
+def names_root(text: str, root: Path) -> bool:
+    """Return whether a text contains the path of the results root, which may be another one elsewhere."""
+    return any(word in text for word in root_words(root))
+
+
+def root_words(root: Path) -> Collection[str]:
+    """Return the ways in which documents write the results root."""
+    resolved = root.resolve()
+    return {str(resolved), resolved.as_uri(), f"--results {root}"}
+
+
+@cache
+def commit() -> str:
+    """Return the commit of the source tree that this code runs from, with -dirty for changes; empty if installed."""
+    house = Path(str(fleetmark.__file__)).resolve().parents[1]
+    if not (house / ".git").exists():
+        return ""
+    words = ["git", "-C", str(house), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_GIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()[:100]

@@ -1,0 +1,145 @@
+"""``fleetmark verify``: compare a campaign, or the figures of a document, with the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from fleetmark import __version__
+from fleetmark.base.bounded import read_bytes
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
+from fleetmark.record import imports
+from fleetmark.record.archive import Archive
+from fleetmark.record.archive.integrity import Difference, Integrity, check
+from fleetmark.reports.kit import manifest as text_of
+from fleetmark.reports.kit.language import language
+from fleetmark.reports.lists import integrity as report
+from fleetmark.verbs import documents
+from fleetmark.verbs.documents import EXTENSIONS, Documents
+from fleetmark.verbs.manifest import (
+    Comparing,
+    Manifest,
+    Origin,
+    Reporting,
+    commit,
+    digests,
+    manifest_of,
+    origin,
+    root_words,
+)
+from fleetmark.verbs.verify.content import differences
+
+if TYPE_CHECKING:
+    from fleetmark.reports.kit.document import Document
+
+MAX_DOCUMENT = 512 << 20  # bytes
+
+
+def campaign(archive: Archive, signers: Path | None, form: str, console: Console, files: Documents) -> bool:
+    """Check a campaign against its hash chain and signatures. Return whether it is equal to its record."""
+    with console.status(f"comparing {archive.id} with its record"):
+        checked = check(archive, signers)
+    documents.show(report.document(checked, str(signers or "")), form, console, files)
+    return checked.is_equal
+
+
+def document(path: Path, root: Path, signers: Path | None, form: str, console: Console, files: Documents) -> bool:
+    """Make the figures of a document again from the record under ``root``, and compare. Return whether they are equal.
+
+    Raise FleetmarkError if the file has no valid manifest, or if a campaign that it needs is not under ``root``.
+    """
+    kind = EXTENSIONS.get(path.suffix, "")
+    raw = read_bytes(path, MAX_DOCUMENT, "verify its campaigns instead")
+    try:
+        if kind in ("", "csv"):
+            raise FleetmarkError("a document that can be verified ends in .html, .pdf, .xlsx, .md or .json")
+        manifest = manifest_of(raw, kind)
+    except FleetmarkError as error:
+        raise FleetmarkError(f"{path}: {error}") from error
+    _refuse_missing(path, manifest, root)
+    with console.status(f"making {path.name} again"):
+        checked = [check(Archive(root / name), signers) for name in manifest.inputs if _is_chained(root, name)]
+        differing = [*_inputs(manifest, root, checked), *_content(manifest, raw, kind, root)]
+    shown = report.of_document(path.name, differing, checked, about(manifest), str(signers or ""))
+    documents.show(shown, form, console, files)
+    return not differing
+
+
+def about(manifest: Manifest) -> str:
+    """Return the version that made a document, if it is not this one; otherwise nothing."""
+    made = (manifest.fleetmark, manifest.commit)
+    return "" if made == (__version__, commit()) else " ".join(filter(None, made))
+
+
+def _is_chained(root: Path, name: str) -> bool:
+    return not name.startswith(f"{imports.FOLDER}/") and Archive(root / name).is_chained()
+
+
+def _refuse_missing(path: Path, manifest: Manifest, root: Path) -> None:
+    """Raise FleetmarkError if the record lacks what the document was made from."""
+    missing = [n for n in manifest.inputs if not (root / n / "measurements.parquet").is_file()]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FleetmarkError(
+            f"{path}: its figures come from {missing[0]}{more}, which is not in {root}; name another --results"
+        )
+
+
+def _inputs(manifest: Manifest, root: Path, checked: list[Integrity]) -> Iterator[Difference]:
+    """Yield what differs between the record and its own chain, and between the record now and then."""
+    for result in checked:
+        yield from (Difference(f"{result.campaign}/{d.place}", d.reason) for d in result.differences)
+    for name, before in manifest.inputs.items():
+        now = Origin.model_validate(origin(root, name))
+        grown = before.chain and _is_chained(root, name) and Archive(root / name).has_digest(before.chain)
+        if now != before and not grown:
+            yield Difference(name, message("its record is not the one that the document was made from"))
+
+
+def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[Difference]:
+    """Yield the exhibits that differ when they are made again from the record, then the content of the file."""
+    kinds = dict.fromkeys([*manifest.kinds, kind], Path("-"))
+    files = Documents(
+        paths=kinds,
+        language=language(manifest.language),
+        date=manifest.created or None,
+        appendix=manifest.appendix,
+        raw=manifest.raw,
+    )
+    try:
+        again = _again(manifest, root, files)
+    except FleetmarkError as error:
+        yield Difference(message("question"), message("it cannot be answered again: {fault}", fault=str(error)))
+        return
+    for name in text_of.differing(manifest.exhibits, digests(again, root)):
+        yield Difference(name, message("the record gives other figures"))
+    if manifest.templates:
+        yield Difference(message("templates"), message("own templates made it, so its pages cannot be made again"))
+        return
+    stored = manifest.model_dump(mode="json", exclude_unset=True)
+    del stored[text_of.VERSION]
+    again = replace(again, manifest=stored)
+    made = documents.renderers(again, files)[kind]()
+    yield from differences(raw, made, kind, root_words(root))
+
+
+def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
+    """Answer the question of a document again. Nothing is written, and only campaigns of the manifest are read."""
+    from fleetmark.verbs import report as reporting
+
+    match manifest.question:
+        case Comparing() as options:
+            from fleetmark.record.compare import Question
+
+            values = options.model_dump(exclude={"verb"})
+            question = Question(root=root, campaigns=tuple(manifest.inputs), **values)
+            answer = reporting.answer_for(question, files)
+            return reporting.comparison_document(question, answer, files, has_evidence=True)
+        case Reporting() as options:
+            archive = Archive.open(root / options.campaign)
+            return reporting.campaign_document(archive, reporting.campaign_results(archive), files, None)

@@ -1,0 +1,231 @@
+"""Test that a document's figures are made again from its record, and that its manifest is untrusted input."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.cli.app import app
+from fleetmark.record.archive import Archive
+from fleetmark.reports.kit import manifest as text_of
+from fleetmark.verbs.manifest import manifest_of
+from tests.commands import refused, run
+from tests.records import IOPS, TRIAD, record
+
+OLD, NEW = "20261101T000000-x-aaaa", "20261102T000000-x-bbbb"
+COMPARE = ("compare", "-b", "gen=icelake", "-c", "gen=genoa", "--date", "2026-11-25")
+KINDS = ("html", "xlsx", "md", "json")
+
+
+def begin(root: Path, name: str, gen: str, value: float) -> None:
+    hosts = {f"{gen}-{n}": {"gen": gen} for n in range(4)}
+    measured = {
+        (h, b): [value * f, value * f * 1.01] for n, h in enumerate(hosts) for b, f in ((TRIAD, 1e9), (IOPS, 1e3 + n))
+    }
+    archive = record(root, name, hosts, measured).writable()
+    archive.record("measurements.parquet")
+    digests = {h: Archive(archive.path).digest(f"facts/{h}.json")[1] for h in hosts}
+    archive.save_campaign({**archive.campaign(), "facts": digests})
+    archive.end("ended", owed=0)
+    archive.close()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a results root and a comparison in several formats."""
+    folder = tmp_path_factory.mktemp("verify")
+    begin(folder / "results", OLD, "icelake", 100.0)
+    begin(folder / "results", NEW, "genoa", 190.0)
+    outputs = [word for kind in KINDS for word in ("-o", str(folder / f"c.{kind}"))]
+    run(folder / "results", *COMPARE, *outputs)
+    run(folder / "results", "report", OLD, "-o", str(folder / "r.md"), "-o", str(folder / "r.json"))
+    return folder
+
+
+@pytest.fixture
+def folder(recorded: Path, tmp_path: Path) -> Path:
+    """Return a copy that a test may change."""
+    return Path(shutil.copytree(recorded, tmp_path / "copy"))
+
+
+def verify(folder: Path, name: str, *words: str) -> dict[str, Any]:
+    words = ("verify", str(folder / name), "--results", str(folder / "results"), "--format", "json", *words)
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    assert done.exit_code == (0 if answer["result"] == "equal" else 1)
+    return answer
+
+
+@pytest.mark.parametrize("name", ["c.html", "c.xlsx", "c.md", "c.json", "r.md", "r.json"])
+def test_a_document_is_equal_to_its_record_wherever_that_lies(folder: Path, name: str) -> None:
+    answer = verify(folder, name)
+    assert (answer["result"], answer["differences"]) == ("equal", [])
+    assert all(r["signed_here"] for r in answer["records"])
+
+
+def test_a_pdf_is_verified_where_it_was_made(tmp_path: Path) -> None:
+    begin(tmp_path / "results", OLD, "icelake", 100.0)
+    run(tmp_path / "results", "report", OLD, "-o", str(tmp_path / "r.pdf"))
+    assert verify(tmp_path, "r.pdf")["result"] == "equal"
+    raw = (tmp_path / "r.pdf").read_bytes()
+    assert raw.count(b"/EmbeddedFile") >= 1
+    (tmp_path / "r.pdf").write_bytes(raw.replace(b"/Title", b"/Titel", 1))
+    (difference,) = verify(tmp_path, "r.pdf")["differences"]
+    assert difference["place"] == "pages"
+
+
+def test_a_manifest_names_no_path(folder: Path) -> None:
+    for kind in KINDS:
+        manifest = manifest_of((folder / f"c.{kind}").read_bytes(), kind)
+        assert set(manifest.inputs) == {OLD, NEW}
+        assert manifest.question.verb == "compare" and manifest.created == "2026-11-25T00:00:00.000Z"
+        assert "/" not in manifest.model_dump_json(include={"question", "inputs", "created", "commit"})
+
+
+def test_an_edited_figure_is_named_in_every_format(folder: Path) -> None:
+    page = folder / "c.html"
+    text = page.read_text()
+    figure = re.search(r"1\.90", text)
+    assert figure
+    page.write_text(text.replace("1.90", "2.90"))
+    (difference,) = verify(folder, "c.html")["differences"]
+    assert difference["place"].startswith("line ") and "2.90" in difference["reason"]
+    markdown = folder / "c.md"
+    markdown.write_text(markdown.read_text().replace("1.90", "2.90"))
+    (difference,) = verify(folder, "c.md")["differences"]
+    assert "2.90" in difference["reason"]
+    document = json.loads((folder / "c.json").read_text())
+    document["created"] = document.get("created", "") + "x"
+    (folder / "c.json").write_text(json.dumps(document))
+    (difference,) = verify(folder, "c.json")["differences"]
+    assert difference["place"] == "created"
+    assert _edited_cell(folder / "c.xlsx") in [d["place"] for d in verify(folder, "c.xlsx")["differences"]]
+
+
+def _edited_cell(file: Path) -> str:
+    """Change a number in a workbook, and return its sheet and cell."""
+    with zipfile.ZipFile(file) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    sheets = re.findall(r'<sheet name="([^"]*)"', parts["xl/workbook.xml"].decode())
+    for number in range(1, len(sheets) + 1):
+        name = f"xl/worksheets/sheet{number}.xml"
+        cell = re.search(rb'<c r="([A-Z]+[0-9]+)"([^>]*)><v>([0-9.]+)</v>', parts[name])
+        if cell and b't="s"' not in cell[2]:
+            changed = cell[0].replace(b"<v>", b"<v>9")
+            parts[name] = parts[name].replace(cell[0], changed)
+            break
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        for part, raw in parts.items():
+            book.writestr(part, raw)
+    file.write_bytes(out.getvalue())
+    assert cell
+    return f"sheet '{sheets[number - 1]}', cell {cell[1].decode()}"
+
+
+def test_a_doctored_record_is_named_with_the_exhibits(folder: Path) -> None:
+    file = folder / "results" / NEW / "measurements.parquet"
+    table = pq.read_table(file)
+    values = [v * 1.5 for v in table.column("value").to_pylist()]
+    pq.write_table(table.set_column(table.schema.get_field_index("value"), table.schema.field("value"), [values]), file)
+    places = [d["place"] for d in verify(folder, "c.md")["differences"]]
+    assert places[0] == f"{NEW}/measurements.parquet"
+    assert any(":" in p for p in places[1:]), "an exhibit has other figures"
+    assert places[-1].startswith("line ")
+
+
+def test_campaigns_that_came_later_do_not_change_the_answer(folder: Path) -> None:
+    begin(folder / "results", "20261103T000000-x-cccc", "genoa", 400.0)
+    assert verify(folder, "c.md")["result"] == "equal"
+    again = Archive.open(folder / "results" / OLD).writable()
+    again.end("rebuilt")
+    again.close()
+    assert verify(folder, "c.md")["result"] == "equal", "the journal has grown, and the figures are the same"
+
+
+def test_a_record_that_is_missing_is_named(folder: Path) -> None:
+    shutil.rmtree(folder / "results" / NEW)
+    sentence = refused(folder / "results", "verify", str(folder / "c.md"))
+    assert f"its figures come from {NEW}, which is not in" in sentence and "--results" in sentence
+
+
+def test_what_is_no_document_is_one_sentence(folder: Path) -> None:
+    for name, content, words in (
+        ("x.txt", b"", "ends in .html"),
+        ("x.csv", b"", "ends in .html"),
+        ("x.html", b"<p>", "it has no manifest"),
+        ("x.json", b"[" * 100_000, "no manifest that can be read"),
+        ("x.xlsx", b"PK", "no manifest that can be read"),
+        ("x.md", b'{"fleetmark_manifest":1,', "no manifest that can be read"),
+        ("x.pdf", b"%PDF", "it has no manifest"),
+    ):
+        (folder / name).write_bytes(content)
+        assert words in refused(folder / "results", "verify", str(folder / name))
+
+
+HOSTILE: list[dict[str, Any]] = [
+    {"inputs": {"../../etc": {}}},
+    {"inputs": {"/etc": {}}},
+    {"inputs": {"imports/../x": {}}},
+    {"inputs": {OLD: {"chain": "x"}}},
+    {"inputs": {str(n): {} for n in range(5000)}},
+    {"question": {"verb": "run"}},
+    {"question": {"verb": "report", "campaign": "../x"}},
+    {"question": {"verb": "report", "campaign": "-o"}},
+    {"question": {"verb": "report", "campaign": OLD, "output": "/tmp/x"}},
+    {"question": {"verb": "compare", "candidates": ["gen=genoa"], "mix": "/etc/secret.yml"}},
+    {"question": {"verb": "compare", "candidates": ["gen=genoa"], "mix": "x=1.yml"}},
+    {"question": {"verb": "compare", "candidates": ["gen=genoa"], "reference": "../../x"}},
+    {"question": {"verb": "compare", "candidates": ["gen=genoa"], "root": "/"}},
+    {"question": {"verb": "compare", "candidates": ["x" * 501]}},
+    {"question": {"verb": "compare", "candidates": []}},
+    {"kinds": ["exe"]},
+    {"language": "../x"},
+    {"created": "{{ 7 * 7 }}"},
+    {"exhibits": {"x" * 301: "0"}},
+    {"templates": "/tmp"},
+    {"surplus": 1},
+    {"fleetmark_manifest": 2},
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE, ids=[json.dumps(h)[:60] for h in HOSTILE])
+def test_a_hostile_manifest_is_refused_in_one_sentence(recorded: Path, part: dict[str, Any]) -> None:
+    document = json.loads((recorded / "c.json").read_text())
+    document["manifest"] |= part
+    with pytest.raises(FleetmarkError, match=r"its manifest .*it was edited, or a newer Fleetmark wrote it"):
+        manifest_of(json.dumps(document).encode(), "json")
+
+
+def test_another_question_in_the_manifest_is_found(folder: Path) -> None:
+    text = (folder / "c.md").read_text()
+    assert '"gen=genoa"' in text
+    (folder / "c.md").write_text(text.replace('"candidates":["gen=genoa"]', '"candidates":["gen=icelake"]'))
+    assert verify(folder, "c.md")["result"] == "different"
+
+
+def test_a_manifest_is_inert_in_every_format() -> None:
+    hostile = {"a": "</script><!-- --> ${x} {{ x }} ]]> \n endstream", "b": "--" * 9}
+    line = text_of.written(hostile)
+    assert line.isascii() and not set("<>& \n") & set(line) and "--" not in line
+    assert text_of.read(f"x {line} y".encode(), "md") == {"fleetmark_manifest": 1, **hostile}
+    long = {"inputs": {f"c{n}": "0" * 64 for n in range(2000)}}
+    assert json.loads("".join(text_of.parts(long))) == {"fleetmark_manifest": 1, **long}
+
+
+def test_bombs_are_bounded() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("xl/sharedStrings.xml", b'{"fleetmark_manifest":1,"a":"' + b"0" * (64 << 20))
+    with pytest.raises(FleetmarkError, match="no manifest that can be read"):
+        text_of.read(out.getvalue(), "xlsx")
