@@ -141,8 +141,8 @@ def show(
     shown = document(answer, provenance, documents.language)
     forms = renderers(shown, documents)
     if answer.plan is not None:
-        write(documents, forms, progress)  # before stdout, which a reader may close
-    elif documents.paths:
+        write(shown, documents, forms, progress)  # before stdout, which a reader may close
+    elif not documents.is_empty:
         progress.print("no document was written: there is no plan")
     print_as(shown, form, console, documents.language, forms)
 

@@ -48,7 +48,7 @@ def campaign(
     Without documents, or with ``has_page``, write its page, which lies beside the campaign's files.
     """
     documents = documents or Documents()
-    has_page = has_page or not documents.paths
+    has_page = has_page or documents.is_empty
     _ahead(documents)
     results = load_results(archive, measured=_so_far(archive))
     pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
 from fleetmark.reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from fleetmark.reports.comparison.brief import brief
 from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
@@ -55,6 +56,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
+        brief=brief(main, shown.results.campaign.command if shown else ()),
     )
 
 

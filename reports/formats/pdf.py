@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,21 @@ def render(document: Document, language: Language, *, templates: Path | None = N
 
 def of_html(page: str) -> bytes:
     """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out."""
+    return first_that_fits([page])
+
+
+def first_that_fits(pages: Iterable[str], limit: int | None = None) -> bytes:
+    """Return the first of these pages that takes at most ``limit`` sheets as a PDF file, or else the last one."""
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
-    drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
-    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(
-        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=tags.finish
-    )
+    for page in pages:
+        drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
+        laid_out = weasyprint.HTML(string=drawn, url_fetcher=fetcher).render(
+            pdf_identifier=True, pdf_variant="pdf/ua-1"
+        )
+        if limit is None or len(laid_out.pages) <= limit:
+            break
+    document: bytes = laid_out.write_pdf(finisher=tags.finish, pdf_identifier=True, pdf_variant="pdf/ua-1")
     return document
 
 
