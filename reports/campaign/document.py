@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fleetmark.base.text import count, message
+from fleetmark.base.text import count, joined, message
 from fleetmark.record.results import Results
 from fleetmark.reports.campaign import (
     data,
@@ -26,7 +26,7 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, machines, next_steps
+from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
 from fleetmark.reports.campaign.front import status as status_of
 from fleetmark.reports.campaign.grades import Grades, grades
 from fleetmark.reports.campaign.hosts import facts_tab
@@ -153,7 +153,7 @@ def document(
     took = message("took {time}", time=fmt.duration(campaign.wall_s))
     return Document(
         title=campaign.id,
-        answer=status_of(shown),
+        answer=joined([status_of(shown), *verdict(slow, doubtful)], " "),
         sections=tuple(section for section in sections if section is not None),
         details=(
             _subject(shown),

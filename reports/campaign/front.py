@@ -47,6 +47,14 @@ def status(view: View) -> str:
     return message("{n} of {runs} passed; the campaign is not finished.", n=f"{passed:,}", runs=runs)
 
 
+def verdict(slow: Sequence[SlowHost], suspects: Sequence[str]) -> Iterator[str]:
+    """Yield sentences on the slowest host, and on figures that cannot be what they seem."""
+    if slow:
+        yield message("{sentence}.", sentence=slow[0].sentence)
+    if suspects:
+        yield message("{figures} suspect: see below.", figures=count(len(suspects), "figure is", "figures are"))
+
+
 # --- the machines ----------------------------------------------------------------------------------------------------
 
 

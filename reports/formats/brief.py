@@ -21,7 +21,7 @@ from fleetmark.reports.kit.tabular import Tabular
 Sheet = Literal["page", "slide"]
 _TITLES = {
     "cost": message("Cost"),
-    "worse": message("What gets worse, or may"),
+    "worse": "",  # the document names it
     "missing": message("Not measured"),
     "certainty": message("How sure"),
     "steps": message("Next step"),
@@ -127,7 +127,7 @@ def _parts(brief: Brief, size: Size, language: Language) -> list[Part]:
     return [
         Part(
             key,
-            language(_TITLES[key]),
+            language(_TITLES[key] or brief.worse_title),
             tuple(_item(item, size, language) for item in items[: size.items]),
             len(items[size.items :]),
         )

@@ -117,14 +117,15 @@ class Brief:
     """What a single page or slide says beside the document's answer.
 
     ``question``: the question that the answer answers. ``table``: the main figures. The other parts are sentences:
-    ``cost``, ``worse`` (what gets worse, or may fail), ``missing`` (what was not measured), ``certainty`` (how sure the
-    answer is), ``steps`` (what to do next). An empty part is left out.
+    ``cost``, ``worse`` (what gets worse, or may fail, under ``worse_title``), ``missing`` (what was not measured),
+    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is left out.
     """
 
     question: str
     table: Tabular | None = None
     cost: tuple[str, ...] = ()
     worse: tuple[str, ...] = ()
+    worse_title: str = message("What gets worse, or may")
     missing: tuple[str, ...] = ()
     certainty: tuple[str, ...] = ()
     steps: tuple[Command | Note, ...] = ()

@@ -21,6 +21,7 @@ def brief(v: PlanView, first: Front, orders: Tabular | None, command: str) -> Br
         table=orders,
         cost=tuple(filter(None, (first.cost, message("By year, undiscounted: {years}", years=joined(years, "; "))))),
         worse=(first.nothing, *first.risks),
+        worse_title=message("What can go wrong"),
         missing=tuple(_missing(v)),
         certainty=(*first.sure, *first.limits),
         steps=tuple(_steps(first, command)),

@@ -77,7 +77,12 @@ def _brief_refusal(answer: Answer, command: str) -> Brief:
     assert answer.conflict is not None
     limits = tuple(_relaxation(answer.question, limit) for limit in answer.conflict.limits)
     again = Command(message("Relax one of these limits, then plan again."), command)
-    return Brief(question=question(answer.question.periods), worse=limits, steps=(again,))
+    return Brief(
+        question=question(answer.question.periods),
+        worse=limits,
+        worse_title=message("Limits in conflict"),
+        steps=(again,),
+    )
 
 
 def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:

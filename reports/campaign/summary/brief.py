@@ -30,6 +30,7 @@ def brief(
         question=_question(view),
         table=table,
         worse=tuple(odd) or (message("Nothing is odd: repeats agree, and hosts are like their peers."),),
+        worse_title=message("What is odd"),
         missing=tuple(_missing(view, problems)),
         certainty=tuple(_certainty(view)),
         steps=tuple(Command(text, command) for text, command in steps),
@@ -38,9 +39,11 @@ def brief(
 
 def _question(view: View) -> Message:
     if len(view.hosts) == 1:
-        return message("How fast is {host}, and can its figures be relied on?", host=fmt.clean(view.hosts[0].name))
+        return message(
+            "Did the runs on {host} pass, and can its figures be relied on?", host=fmt.clean(view.hosts[0].name)
+        )
     hosts = count(len(view.hosts), "host")
-    return message("How fast are these {hosts}, and is one unlike its peers?", hosts=hosts)
+    return message("Did the runs on {hosts} pass, and is a host slower than its peers?", hosts=hosts)
 
 
 def _missing(view: View, problems: Sequence[Problem]) -> Iterator[str]:
