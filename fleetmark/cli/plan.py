@@ -61,7 +61,8 @@ def solve(
         with results(root) as here:
             question = planning.question(file, workbook, here)
             others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}
-        answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress, others)
+        effort = planning.Effort(gap, seconds, draws, seed)
+        answer = planning.answer(question, effort, progress, others, documents.language)
         provenance = planning.Provenance(documents.date)
         planning.show(answer, provenance, as_.value, Terminal(), progress, documents)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
+from fleetmark.base.text import message
 from fleetmark.record.archive import utc
 from fleetmark.reports.kit.language import ENGLISH, Language, language
 
@@ -211,19 +212,20 @@ def write(
     document: Document, documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console
 ) -> None:
     """Render every document, then write the files and print their names."""
-    contents = {}
+    contents, spoken = {}, documents.language
     for kind, path in documents.paths.items():
-        with console.status(f"making {path}"):
+        with console.status(spoken(message("making {file}", file=path))):
             contents[path] = renderers[kind]()
     if documents.brief is not None:
-        with console.status(f"making {documents.brief}"):
+        with console.status(spoken(message("making {file}", file=documents.brief))):
             contents |= {documents.brief / name: data for name, data in _brief(document, documents).items()}
         documents.brief.mkdir(exist_ok=True)
     for path, data in contents.items():
         write_atomic(path, data)
     # If the reader closes the pipe early (head), the files are already written.
     for path, data in contents.items():
-        console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)
+        line = spoken(message("wrote {file} ({size} MB)", file=path, size=f"{len(data) / 1e6:.1f}"))
+        console.print(Text(line), soft_wrap=True)
 
 
 def _brief(document: Document, documents: Documents) -> dict[str, bytes]:

@@ -185,7 +185,7 @@ def _odd(odd: Sequence[str], has_figures: bool) -> Section:
         only = _ON_PAGES
         calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
         exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
-    return Section("odd", message("What is odd"), exhibits, only, is_beside=True)
+    return Section("odd", message("Anomalies"), exhibits, only, is_beside=True)
 
 
 def _tickets(slow: Sequence[SlowHost], campaign: str) -> Section:

@@ -106,7 +106,7 @@ def _ratio(result: Result) -> Cell:
         word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
         result.remark,
         message("benchmarks {range}", range=result.spread) if result.spread else "",
-        message("own program {interval}", interval=result.workload) if result.workload else "",
+        message("similar program {interval}", interval=result.workload) if result.workload else "",
     )
     lo, hi = (result.estimate.lo, result.estimate.hi) if result.interval else (None, None)
     return Cell(

@@ -53,7 +53,7 @@ def document(
         ),
         Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
         *_roofs(roofs or (), diagnosis, _),
-        Section("cohorts", message("Who was compared with whom"), (_cohorts(diagnosis),), ("html", "pdf")),
+        Section("cohorts", message("Peer groups"), (_cohorts(diagnosis),), ("html", "pdf")),
         Section("named_cohorts", message("Cohorts"), (_cohorts(diagnosis, named=True),), ("xlsx", "csv")),
         provenance(command, Note(raw)),
     )
@@ -233,4 +233,4 @@ def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:
         )
         for c in diagnosis.cohorts
     )
-    return Tabular("cohorts", message("Who was compared with whom"), columns, rows)
+    return Tabular("cohorts", message("Peer groups"), columns, rows)

@@ -325,7 +325,7 @@ def other_plan(v: PlanView, other: Alternative) -> str:
         currency=v.question.currency,
         part=fmt.change(other.extra / v.plan.objective if v.plan.objective else 0.0),
     )
-    return extra if other.least >= 0 else joined([extra, message("not proven to be dearer")])
+    return extra if other.least >= 0 else joined([extra, message("may cost the same")])
 
 
 def drawn(v: PlanView, futures: Futures) -> Mapping[str, Any]:

@@ -154,7 +154,7 @@ def _refused(profiled: Profiled) -> Iterator[Note]:
 
 def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
     columns = (
-        Column("upgrade", message("upgrade of the mean machine"), "name"),
+        Column("upgrade", message("upgrade of the average machine"), "name"),
         Column("gain", message("gives"), "number"),
         Column("price", message("price"), "number"),
         Column("gain_per_1000", message("gain per 1000"), "number"),

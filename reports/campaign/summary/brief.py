@@ -30,7 +30,7 @@ def brief(
         question=_question(view),
         table=table,
         worse=tuple(odd) or (message("Nothing is odd: repeats agree, and hosts are like their peers."),),
-        worse_title=message("What is odd"),
+        worse_title=message("Anomalies"),
         missing=tuple(_missing(view, problems)),
         certainty=tuple(_certainty(view)),
         steps=tuple(Command(text, command) for text, command in steps),

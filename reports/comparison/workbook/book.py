@@ -196,7 +196,7 @@ def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular
             cells += _converted(k, places.get((side, name)), is_replaced=is_replaced)
         table.append(tuple(cells))
     note = message("All values here are computed from the other tabs and the yellow cells.")
-    title = message("What one candidate is worth, in baselines")
+    title = message("Baseline servers that one candidate replaces")
     capacity = sum(kind == Kind.CAPACITY for kind in names.values())
     return Tabular("conversion", title, tuple(columns), tuple(table), notes=(note,)), capacity
 
@@ -259,7 +259,7 @@ def _bars(face: Face, capacity: int) -> Iterator[Chart]:
             rows=capacity,
             axis=message("× baseline"),
         )
-        yield Chart(message("What one candidate is worth, in baselines"), "", "", native=native)
+        yield Chart(message("Baseline servers that one candidate replaces"), "", "", native=native)
 
 
 def _answers(face: Face, rows: Sequence[ClassRow], say: Say) -> Tabular:
