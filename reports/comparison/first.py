@@ -14,7 +14,6 @@ from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.cell import SERVERS, Line
 from fleetmark.reports.comparison.cell import Cell as Result
 from fleetmark.reports.comparison.face import Face
-from fleetmark.reports.comparison.front import MOST_SIDES
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
@@ -22,7 +21,7 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
-_MARKS = "o^+*"  # of candidates in a terminal
+_MARKS = "o^+*x#sd"  # of candidates in a terminal
 _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
 
@@ -133,7 +132,7 @@ def _needed(result: Result) -> Cell:
 def _drawing(face: Face, _: Language) -> Iterator[Chart]:
     """Yield a plot of the classes for a terminal. Many candidates have none."""
     first = face.front
-    if not first.lines or len(first.candidates) > MOST_SIDES:
+    if not first.lines or len(first.candidates) > len(_MARKS):
         return
     names = [fmt.clean(_(line.title)) for line in first.lines]
     width = min(_NAMES, max(map(cell_len, names)))

@@ -57,7 +57,7 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
 
 def _left_out(profiled: Profiled) -> Iterator[Note]:
     if profiled.left_out:
-        shown = joined([f"{m} {reason}" for m, reason in list(profiled.left_out.items())[:MOST]], "; ")
+        shown = joined([joined([m, reason], " ") for m, reason in list(profiled.left_out.items())[:MOST]], "; ")
         more = message("and {n} more", n=len(profiled.left_out) - MOST) if len(profiled.left_out) > MOST else None
         yield Note(message("Left out: {machines}", machines=joined([shown, more], " ")), quiet=True)
 
