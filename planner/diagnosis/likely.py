@@ -22,15 +22,15 @@ class LikelyCause:
     """A fact in which a host differs from most of its peers.
 
     ``fact``: what the host has, such as ``15 of 16 DIMMs``. ``usual``: what its peers have, or None if ``fact`` says
-    it. ``remedy``: what to do about it. ``loss``: the share of ``what`` that is expected to be lost; None if not known.
-    ``is_likely``: whether the fact is known to slow such benchmarks down; it is only possible otherwise.
+    it. ``remedy``: what to do about it. ``loss``: the share of ``resource`` that is expected to be lost; None if not
+    known. ``is_likely``: whether the fact is known to slow such benchmarks down; it is only possible otherwise.
     """
 
     fact: Message
     usual: Message | str | None
     remedy: Message
     loss: float | None = None
-    what: Message | None = None
+    resource: Message | None = None
     is_likely: bool = True
 
 
@@ -52,21 +52,21 @@ def likely_causes(facts: Facts, peers: Sequence[Facts], classes: Collection[str]
 
     A fact counts if most ``peers`` share one value, at least LEAST_PEERS of them, and the host has a worse one.
     """
-    found = [cause for trait in _TRAITS if (cause := _cause(trait, facts, peers, classes))]
-    return sorted(found, key=lambda cause: (not cause.is_likely, cause.loss is None, -(cause.loss or 0.0)))
+    causes = [cause for trait in _TRAITS if (cause := _cause(trait, facts, peers, classes))]
+    return sorted(causes, key=lambda cause: (not cause.is_likely, cause.loss is None, -(cause.loss or 0.0)))
 
 
 def _cause(trait: _Trait, facts: Facts, peers: Sequence[Facts], classes: Collection[str]) -> LikelyCause | None:
     if trait.classes and classes and not any(c.startswith(trait.classes) for c in classes):
         return None
-    own = trait.read(facts)
-    known = Counter(value for peer in peers if (value := trait.read(peer)) is not None)
-    if own is None or not known:
+    value = trait.read(facts)
+    known = Counter(peer_value for peer_value in map(trait.read, peers) if peer_value is not None)
+    if value is None or not known:
         return None
     usual, number = known.most_common(1)[0]
-    if own == usual or number < LEAST_PEERS or 2 * number <= known.total():
+    if value == usual or number < LEAST_PEERS or 2 * number <= known.total():
         return None
-    return trait.explain(own, usual)
+    return trait.explain(value, usual)
 
 
 # --- hardware ---------------------------------------------------------------------------------------------------------
@@ -76,14 +76,14 @@ def _modules(facts: Facts) -> int | None:
     return sum(d.size != 0 for d in facts.dimms) or None
 
 
-def _fewer_modules(own: int, usual: int) -> LikelyCause | None:
-    if own >= usual:
+def _fewer_modules(value: int, usual: int) -> LikelyCause | None:
+    if value >= usual:
         return None
     return LikelyCause(
-        message("{n} of {usual} DIMMs", n=own, usual=usual),
+        message("{n} of {usual} DIMMs", n=value, usual=usual),
         None,
-        message("reseat or replace {modules}", modules=count(usual - own, "missing DIMM")),
-        1 - own / usual,
+        message("reseat or replace {modules}", modules=count(usual - value, "missing DIMM")),
+        1 - value / usual,
         message("memory bandwidth"),
     )
 
@@ -92,23 +92,25 @@ def _memory_rate(facts: Facts) -> int | None:
     return min((d.configured_mts for d in facts.dimms if d.size != 0 and d.configured_mts), default=None)
 
 
-def _slower_memory(own: int, usual: int) -> LikelyCause | None:
-    if own >= usual:
+def _slower_memory(value: int, usual: int) -> LikelyCause | None:
+    if value >= usual:
         return None
     return LikelyCause(
-        message("memory at {rate} MT/s", rate=own),
+        message("memory at {rate} MT/s", rate=value),
         message("{rate} MT/s", rate=usual),
         message("set the memory speed in the BIOS, or replace the slow module"),
-        1 - own / usual,
+        1 - value / usual,
         message("memory bandwidth"),
     )
 
 
-def _fewer(noun: Callable[[int], Message], remedy: Message, what: Message) -> Callable[[int, int], LikelyCause | None]:
-    def explain(own: int, usual: int) -> LikelyCause | None:
-        if own >= usual:
+def _fewer(
+    noun: Callable[[int], Message], remedy: Message, resource: Message
+) -> Callable[[int, int], LikelyCause | None]:
+    def explain(value: int, usual: int) -> LikelyCause | None:
+        if value >= usual:
             return None
-        return LikelyCause(noun(own), noun(usual), remedy, 1 - own / usual, what)
+        return LikelyCause(noun(value), noun(usual), remedy, 1 - value / usual, resource)
 
     return explain
 
@@ -117,15 +119,15 @@ def _fastest_link(facts: Facts) -> float | None:
     return max((n.speed for n in facts.nics if n.speed and n.state in (None, "up")), default=None)
 
 
-def _slower_network(own: float, usual: float) -> LikelyCause | None:
-    if own >= usual:
+def _slower_network(value: float, usual: float) -> LikelyCause | None:
+    if value >= usual:
         return None
-    rates = [human(rate, "B/s", bits=True) for rate in (own, usual)]
+    rates = [human(rate, "B/s", bits=True) for rate in (value, usual)]
     return LikelyCause(
         message("a network link of {rate}", rate=rates[0]),
         rates[1],
         message("check the cable, the transceiver and the switch port"),
-        1 - own / usual,
+        1 - value / usual,
         message("network bandwidth"),
     )
 
@@ -136,18 +138,18 @@ def _slow_links(facts: Facts) -> int | None:
     return sum(p.width is not None and p.max_width is not None and p.width < p.max_width for p in facts.pcie)
 
 
-def _narrow_links(own: int, usual: int) -> LikelyCause | None:
-    if own <= usual:
+def _narrow_links(value: int, usual: int) -> LikelyCause | None:
+    if value <= usual:
         return None
     return LikelyCause(
-        count(own, "PCIe link narrower than its slot allows", "PCIe links narrower than their slots allow"),
+        count(value, "PCIe link narrower than its slot allows", "PCIe links narrower than their slots allow"),
         f"{usual}",
         message("reseat the card, and check the slot's lanes in the BIOS"),
     )
 
 
-def _more_errors(own: bool, usual: bool) -> LikelyCause | None:
-    if own <= usual:
+def _more_errors(value: bool, usual: bool) -> LikelyCause | None:
+    if value <= usual:
         return None
     return LikelyCause(
         message("corrected memory errors since boot"),
@@ -164,10 +166,10 @@ def _setting(
 ) -> Callable[[Any, Any], LikelyCause | None]:
     """Return how a setting is explained. ``worse``: the only value that costs something; any that differs if None."""
 
-    def explain(own: Any, usual: Any) -> LikelyCause | None:
-        if worse is not None and own != worse:
+    def explain(value: Any, usual: Any) -> LikelyCause | None:
+        if worse is not None and value != worse:
             return None
-        return LikelyCause(fact(own), fact(usual), remedy, is_likely=is_likely)
+        return LikelyCause(fact(value), fact(usual), remedy, is_likely=is_likely)
 
     return explain
 
@@ -238,7 +240,7 @@ _TRAITS = (
     _Trait(
         lambda f: tuple(sorted(f.mitigations.items())) or None,
         (),
-        lambda own, usual: LikelyCause(
+        lambda value, usual: LikelyCause(
             message("other mitigations of CPU vulnerabilities than its peers"),
             None,
             message("ask security before changing them"),

@@ -52,6 +52,7 @@ _SIZES = (
     Size(1, 90, 4, 5, 0.6),
 )
 _DRAWN = _SIZES[0]
+_FOOT = 60  # characters of the title below the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _context(document: Document, sheet: Sheet, size: Size, language: Language) -
     return {
         "title": document.answer,
         "report": {"language": language},
-        "campaign": {"id": document.title, "fleetmark_version": __version__},
+        "campaign": {"id": _short(document.title, _FOOT, language), "fleetmark_version": __version__},
         "document": document,
         "sheet": sheet,
         "size": size,
@@ -140,7 +141,8 @@ def _item(item: str | Command | Note, size: Size, language: Language) -> tuple[s
     if isinstance(item, str):
         return _short(item, size.characters, language), ""
     command = fmt.clean(item.command) if isinstance(item, Command) else ""
-    return _short(item.text, size.characters, language), command
+    is_short = len(command) <= 3 * size.characters  # a cut command would be wrong
+    return _short(item.text, size.characters, language), command if is_short else ""
 
 
 def _short(text: str, longest: int, language: Language) -> str:

@@ -53,7 +53,7 @@ def advice(slow: SlowHost) -> Message:
             "{slow}; no recorded fact differs from its peers: repeat its slow benchmarks", slow=slow.sentence
         )
     first = slow.causes[0]
-    values = {"slow": slow.sentence, "fact": fact(first), "why": why(first), "remedy": first.remedy}
+    values = {"slow": slow.sentence, "fact": fact(first), "why": strength(first), "remedy": first.remedy}
     return message("{slow} and has {fact}: {why}; {remedy}, then repeat its slow benchmarks", **values)
 
 
@@ -64,13 +64,13 @@ def fact(cause: LikelyCause) -> Message | str:
     return message("{fact} (peers: {usual})", fact=fmt.clean(cause.fact), usual=fmt.clean(cause.usual))
 
 
-def why(cause: LikelyCause) -> Message:
+def strength(cause: LikelyCause) -> Message:
     """Return whether a fact is likely to be the cause, and the loss expected of it."""
     if not cause.is_likely:
         return message("possible cause")
-    if cause.loss is None or cause.what is None:
+    if cause.loss is None or cause.resource is None:
         return message("likely cause")
-    return message("likely cause, about {loss} of {what}", loss=fmt.share(cause.loss, 0), what=cause.what)
+    return message("likely cause, about {loss} of {what}", loss=fmt.share(cause.loss, 0), what=cause.resource)
 
 
 def ticket(slow: SlowHost, campaign: str) -> Block:
@@ -90,7 +90,7 @@ def _lines(slow: SlowHost, campaign: str) -> Iterator[Message]:
             loss=fmt.share(s.loss, 0),
         )
     for cause in slow.causes[:MOST_MEASURED]:
-        yield message("Differs from its peers: {fact} ({why})", fact=fact(cause), why=why(cause))
+        yield message("Differs from its peers: {fact} ({why})", fact=fact(cause), why=strength(cause))
     if slow.causes:
         yield message("To do: {what}", what=slow.causes[0].remedy)
     yield message("Repeat with: {command}", command=fmt.clean(slow.command))

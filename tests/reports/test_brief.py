@@ -82,13 +82,13 @@ def faults(document: bytes, sheet: brief.Sheet, folder: Path) -> list[str]:
     path.write_bytes(document)
     out = subprocess.run(["pdftotext", "-bbox", path, "-"], check=True, capture_output=True, text=True).stdout
     sizes = [(round(float(w)), round(float(h))) for w, h in _PAGE.findall(out)]
-    found = [] if sizes == [SIZES[sheet]] else [f"pages {sizes}"]
+    matches = [] if sizes == [SIZES[sheet]] else [f"pages {sizes}"]
     width, height = SIZES[sheet]
     for box in _WORD.findall(out):
         left, top, right, bottom = map(float, box)
         if left < MARGIN or top < MARGIN / 2 or right > width - MARGIN or bottom > height - MARGIN / 4:
-            found.append(f"a word at {left:.0f}, {top:.0f} to {right:.0f}, {bottom:.0f}")
-    return found
+            matches.append(f"a word at {left:.0f}, {top:.0f} to {right:.0f}, {bottom:.0f}")
+    return matches
 
 
 @pytest.mark.parametrize("code", ["en", "zh-CN"])

@@ -50,9 +50,9 @@ def english(page: str) -> list[str]:
     text = escapes.unescape(_TAG.sub(" | ", _LEFT_OUT.sub(" | ", page)))
     names, manifests = workloads.names(), _manifests()
     return [
-        found
-        for found in (match[0] for match in _SENTENCE.finditer(text))
-        if found not in _RECORDED and found not in manifests and re.split("[ ,]", found)[0].lower() not in names
+        matches
+        for matches in (match[0] for match in _SENTENCE.finditer(text))
+        if matches not in _RECORDED and matches not in manifests and re.split("[ ,]", matches)[0].lower() not in names
     ]
 
 

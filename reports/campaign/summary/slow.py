@@ -44,13 +44,13 @@ def _slow(view: View, unlike_host: Unlike, shortfalls: Sequence[Shortfall]) -> S
 
 def _shortfalls(view: View, deviations: Deviations, hosts: set[str]) -> dict[str, list[Shortfall]]:
     """Return the benchmarks in which each host is slowest, the worst first."""
-    found: dict[str, list[Shortfall]] = {host: [] for host in hosts}
+    by_host: dict[str, list[Shortfall]] = {host: [] for host in hosts}
     for frame in deviations:
         mine = frame[frame["host"].isin(hosts) & (frame["deviation"] <= -_LEAST_LOSS)]
         for metric, rows in by_metric(mine) if len(mine) else ():
             for host, shortfall in _of_metric(view, metric, rows.to_dict("records")):
-                found[host].append(shortfall)
-    return {host: sorted(listed, key=lambda s: -s.loss)[:MOST_MEASURED] for host, listed in found.items()}
+                by_host[host].append(shortfall)
+    return {host: sorted(listed, key=lambda s: -s.loss)[:MOST_MEASURED] for host, listed in by_host.items()}
 
 
 def _of_metric(view: View, metric: Metric, rows: Iterable[Mapping[Hashable, Any]]) -> Iterator[tuple[str, Shortfall]]:
