@@ -37,7 +37,7 @@ def solve(
     brief: BriefFolder = None,
     gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
     seconds: Annotated[
-        float, typer.Option(min=1, help="The most to spend on one solve; a quarter of it on what binds.")
+        float, typer.Option(min=1, help="Time limit of each solve; the analysis of limits takes a quarter of it.")
     ] = 60.0,
     draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,

@@ -265,7 +265,7 @@ def _check(q: Question) -> None:
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
     if (q.best or q.host_label not in (None, "host")) and (q.paired or q.per != "server"):
-        raise FleetmarkError("--best and --by go with whole servers and without --paired: they merge several hosts")
+        raise FleetmarkError("--best and --by cannot be combined with --per or --paired: they merge several hosts")
 
 
 def _host_label(q: Question, chosen: Sequence[Machine]) -> str:

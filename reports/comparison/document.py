@@ -99,8 +99,8 @@ def _method(seen: Face) -> Iterator[Note]:
     yield from (Note(labelled(name, rule)) for name, rule in method(seen.comparison))
     if seen.front.capacity and seen.front.capacity[0].class_ == WORK_MIX:
         rule = message(
-            "Shares are of server-hours on the baseline. Equal work is the ratio of the server-hours that the same "
-            "jobs take; where it lies more than 5% from the geometric mean, the answer depends on the mix."
+            "Shares are of server-hours on the baseline. The ratio for the same jobs is that of the server-hours "
+            "that they take; where it lies more than 5% from the geometric mean, the answer depends on the mix."
         )
         yield Note(
             labelled(message("Work mix"), joined([message("{sentence}.", sentence=seen.front.basis), rule], " "))

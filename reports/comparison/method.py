@@ -138,10 +138,10 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Coverage"),
             message(
-                "A headline is over what both sides measured, or a panel that is named; what one side lacks is listed"
-                " and takes nothing from it. Hosts that lack some of it stay: a mixed model (an intercept per host, "
-                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2; of two hosts this "
-                "alone) the interval, Satterthwaite the degrees of freedom. Nothing is imputed."
+                "A headline is over what both sides measured, or a panel that is named; unmatched benchmarks "
+                "are listed, not penalised. Hosts that lack some of it stay: a mixed model (an intercept per host, "
+                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2; with two "
+                "hosts only this) the interval, Satterthwaite the degrees of freedom. Nothing is imputed."
             ),
         ),
         (

@@ -149,7 +149,7 @@ def _nothing(v: PlanView) -> str:
     if any(v.question.survives(w) for w in v.question.workloads):
         short = message(
             "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
-            "{share} of it with the worst failure domain lost.",
+            "{share} of it if one failure domain is lost.",
             **values,
         )
     else:

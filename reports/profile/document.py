@@ -120,7 +120,7 @@ def _work(unit: str) -> str:
 
 def _demand(value: float, unit: str) -> str:
     if unit == "1":
-        return message("{time} at 1", time=human(value, "s"))
+        return message("CPU {time} per operation at score 1", time=human(value, "s"))
     if unit == "1/s":
         return message("{n} times", n=significant(value))
     return human(value, unit).removesuffix("/s") if unit == "FLOP/s" else human(value, unit.removesuffix("/s"))
@@ -157,7 +157,7 @@ def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
         Column("upgrade", message("upgrade of the average machine"), "name"),
         Column("gain", message("gives"), "number"),
         Column("price", message("price"), "number"),
-        Column("gain_per_1000", message("gain per 1000"), "number"),
+        Column("gain_per_1000", message("gain per 1,000 spent"), "number"),
     )
     rows = tuple(
         (

@@ -120,7 +120,7 @@ def _benchmarks(face: Face, place: Grid, say: Say) -> Tabular:
         _benchmark(face, place, candidate, title, say) for candidate in comparison.candidates for title in place.titles
     ]
     note = message(
-        "A ratio above 1: the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
+        "Above 1, the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
         per=word(comparison.per),
     )
     title = message("Benchmarks, each for itself")
