@@ -20,7 +20,6 @@ from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
-from fleetmark.reports.kit.page import Section as Heading
 from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
@@ -54,7 +53,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "document": document,
-        "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
+        "sections": [section for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
         "content": [Content(section, kind) for section in sections],
         "faces": [
