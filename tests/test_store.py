@@ -352,7 +352,7 @@ def test_a_file_and_a_folder_of_one_name_are_named(store: stores.Store, folder: 
 def test_what_is_no_store_is_not_measured_for(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Objects, "folders", lambda _: [])
     monkeypatch.setattr(Objects, "write", lambda *_: None)  # as a web server that answers anything does
-    assert "what is written there does not come back" in refused(Path(store.url), "run", "--suite", "quick")
+    assert "written data cannot be read back" in refused(Path(store.url), "run", "--suite", "quick")
 
 
 @pytest.mark.parametrize(

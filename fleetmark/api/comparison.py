@@ -137,7 +137,7 @@ class Comparison:
         documents = documents_of({}, lang, folder, date, appendix, output=[Path(path)], option="save")
         answer = answer_for(self._question, documents)
         shown = comparison_document(self._question, answer, documents, has_evidence=True)
-        write(documents, renderers(shown, documents), Console(quiet=True))
+        write(shown, documents, renderers(shown, documents), Console(quiet=True))
         return Path(path)
 
     def __repr__(self) -> str:

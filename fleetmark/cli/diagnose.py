@@ -25,7 +25,7 @@ from fleetmark.cli.common import (
     beside,
     interruptible,
 )
-from fleetmark.cli.reports import Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
+from fleetmark.cli.reports import BriefFolder, Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
 
 
@@ -64,6 +64,7 @@ def diagnose(
     date: Date = None,
     root: Root = ROOT,
     output: Output = None,
+    brief: BriefFolder = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence. Exit status 1 if there are any.
@@ -84,7 +85,8 @@ def diagnose(
     command = shlex.join(["fleetmark", *sys.argv[1:]])
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
-        others = {"--confirm": confirm, "--reference": reference, "--everything": everything, "--least": least}
+        others: dict[str, object] = {"--confirm": confirm, "--reference": reference, "--everything": everything}
+        others |= {"--least": least, "--brief": brief}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
@@ -94,7 +96,7 @@ def diagnose(
         raise typer.Exit(OK if healthy else SOME_FAILED)
     connection = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; run the same command to continue"), keep_memory():
-        documents = documents_of(paths, lang, templates, date, output=output)
+        documents = documents_of(paths, lang, templates, date, output=output, brief=brief)
         console = beside(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, reference) if reference is not None else None

@@ -10,7 +10,7 @@ import typer
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Output, Root, interruptible
 from fleetmark.cli.help import App
-from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
+from fleetmark.cli.reports import BriefFolder, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
 
 app = App(
@@ -34,9 +34,10 @@ def solve(
     html: Html = None,
     pdf: Pdf = None,
     output: Output = None,
+    brief: BriefFolder = None,
     gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
     seconds: Annotated[
-        float, typer.Option(min=1, help="The most to spend on one solve; a quarter of it on what binds.")
+        float, typer.Option(min=1, help="Time limit of each solve; the analysis of limits takes a quarter of it.")
     ] = 60.0,
     draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,
@@ -55,11 +56,13 @@ def solve(
 
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)
+        paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
+        documents = documents_of(paths, lang, templates, date, output=output, brief=brief)
         with results(root) as here:
             question = planning.question(file, workbook, here)
             others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}
-        answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress, others)
+        effort = planning.Effort(gap, seconds, draws, seed)
+        answer = planning.answer(question, effort, progress, others, documents.language)
         provenance = planning.Provenance(documents.date)
         planning.show(answer, provenance, as_.value, Terminal(), progress, documents)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)

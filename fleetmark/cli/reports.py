@@ -22,6 +22,12 @@ Templates = Annotated[
     typer.Option("--templates", help="A folder with your logo.svg, colours.css, extra.html.j2, templates."),
 ]
 Date = Annotated[str | None, typer.Option("--date", help="The date to print: 2026-11-21; else SOURCE_DATE_EPOCH, now.")]
+BriefFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--brief", metavar="DIR", help="Write the answer on an A4 page and a slide (PDF), and as SVG parts, into DIR."
+    ),
+]
 Campaign = Annotated[str, typer.Argument(help="A campaign: its id, the beginning of one, a path, or last.")]
 _NOTHING = "no document was written"
 
@@ -50,6 +56,7 @@ def report(
     pdf: Pdf = None,
     xlsx: Xlsx = None,
     output: Output = None,
+    brief: BriefFolder = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -62,14 +69,17 @@ def report(
 ) -> None:
     """Show a campaign's summary, and write its page or the documents that options name.
 
-    Examples: fleetmark report last; fleetmark report last -o report.pdf -o report.xlsx --lang zh-CN
+    Examples: fleetmark report last; fleetmark report last -o report.pdf -o report.xlsx --lang zh-CN;
+    fleetmark report last --brief summary
     """
     with interruptible(_NOTHING), keep_memory():
         from fleetmark.record.campaigns import find
         from fleetmark.verbs import report as reporting
         from fleetmark.verbs.documents import documents_of
 
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw, output)
+        documents = documents_of(
+            {"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, raw, output, brief=brief
+        )
         console = Terminal(stderr=as_ is not CompareFormat.TABLE)
         with results(root, campaign=campaign) as here:
             reporting.campaign(find(here, campaign), as_.value, console, documents)
@@ -117,6 +127,7 @@ def compare(
     pdf: Pdf = None,
     xlsx: Xlsx = None,
     output: Output = None,
+    brief: BriefFolder = None,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -127,7 +138,8 @@ def compare(
     """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
 
     Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
-    fleetmark compare -b gen=icelake -c gen=genoa -o genoa.html -o genoa.pdf -o genoa.xlsx
+    fleetmark compare -b gen=icelake -c gen=genoa -o genoa.html -o genoa.pdf -o genoa.xlsx;
+    fleetmark compare -b gen=icelake -c gen=genoa --brief genoa
     """
     with interruptible(_NOTHING), keep_memory():
         from fleetmark.record.compare import Question
@@ -135,7 +147,7 @@ def compare(
         from fleetmark.verbs.documents import documents_of
 
         documents = documents_of(
-            {"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, output=output
+            {"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix, output=output, brief=brief
         )
         with results(root) as here:
             question = Question(

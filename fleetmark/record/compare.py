@@ -269,7 +269,7 @@ def _check(q: Question) -> None:
             "--reference needs whole servers and no --paired, because a pinned figure supports neither"
         )
     if (q.best or q.host_label not in (None, "host")) and (q.paired or q.per != "server"):
-        raise FleetmarkError("--best and --by need whole servers and no --paired, because they merge several hosts")
+        raise FleetmarkError("--best and --by cannot be combined with --per or --paired: they merge several hosts")
 
 
 def _host_label(q: Question, chosen: Sequence[Machine]) -> str:

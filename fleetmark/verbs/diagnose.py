@@ -75,7 +75,9 @@ def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Do
     diagnosis = settled(question.archive, diagnosis)
     roofs = roofs_of(question.archive) if files.paths or form == "csv" else None
     created = files.date or utc()
-    documents.show(report.document(diagnosis, roofs, created, question.command, files.language), form, console, files)
+    facts = question.archive.facts() if diagnosis.findings else {}
+    shown = report.document(diagnosis, roofs, created, question.command, files.language, facts)
+    documents.show(shown, form, console, files)
     return diagnosis.healthy and diagnosis.judged > 0
 
 

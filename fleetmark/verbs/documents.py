@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
+from fleetmark.base.text import message
 from fleetmark.record.archive import utc
 from fleetmark.reports.kit.language import ENGLISH, Language, language
 
@@ -31,7 +32,7 @@ class Documents:
 
     ``paths``: kind of document (html, pdf, xlsx, ...) to file. ``templates``: the user's template folder. ``date``: the
     fixed date to print, ISO 8601, or None. ``appendix``: include all metrics in a PDF. ``raw``: include every value in
-    a workbook, whatever their number.
+    a workbook, whatever their number. ``brief``: the folder for a page, a slide and drawings of the document in brief.
     """
 
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -40,6 +41,12 @@ class Documents:
     date: str | None = None
     appendix: bool = False
     raw: bool = False
+    brief: Path | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no file was requested."""
+        return not self.paths and self.brief is None
 
 
 def documents_of(
@@ -51,6 +58,7 @@ def documents_of(
     raw: bool = False,
     output: Sequence[Path] | None = (),
     option: str = "--output",
+    brief: Path | None = None,
 ) -> Documents:
     """Return the documents that the options request.
 
@@ -71,10 +79,18 @@ def documents_of(
         raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each its own name")
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: there is no such folder; check the path")
+    if brief is not None:
+        _can_be_filled(brief)
     if raw and "xlsx" not in named:
         raise FleetmarkError("--raw without --xlsx: only a workbook contains raw values; add --xlsx FILE")
     return Documents(
-        paths=named, language=language(lang), templates=templates, date=_date(date), appendix=appendix, raw=raw
+        paths=named,
+        language=language(lang),
+        templates=templates,
+        date=_date(date),
+        appendix=appendix,
+        raw=raw,
+        brief=brief,
     )
 
 
@@ -104,6 +120,13 @@ def _can_be_written(option: str, path: Path) -> None:
         raise FleetmarkError(f"{option} {path}: cannot write there: {error.strerror}") from error
 
 
+def _can_be_filled(folder: Path) -> None:
+    """Raise FleetmarkError if ``folder`` is a file, or files cannot be written there."""
+    if folder.is_file():
+        raise FleetmarkError(f"--brief {folder}: is a file; name a folder for the page, the slide and the drawings")
+    _can_be_written("--brief", folder / "page.pdf" if folder.is_dir() else folder)
+
+
 def _date(text: str | None) -> str | None:
     """Return the time to print from a date such as ``2026-11-21`` or a time in ISO 8601.
 
@@ -124,7 +147,7 @@ def _date(text: str | None) -> str | None:
 
 def show(document: Document, form: str, console: Console, documents: Documents) -> None:
     """Write the document's files, then print it as ``form``: table, json, md or csv."""
-    write(documents, renderers(document, documents), console)
+    write(document, documents, renderers(document, documents), console)
     printed = replace(document, manifest={})
     print_as(printed, form, console, documents.language, renderers(printed, documents))
 
@@ -185,14 +208,33 @@ def renderers(document: Document, documents: Documents) -> dict[str, Callable[[]
     return {"html": html, "pdf": pdf, "xlsx": xlsx, "md": markdown, "json": json, "csv": csv}
 
 
-def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console) -> None:
+def write(
+    document: Document, documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console
+) -> None:
     """Render every document, then write the files and print their names."""
-    contents = {}
+    contents, spoken = {}, documents.language
     for kind, path in documents.paths.items():
-        with console.status(f"making {path}"):
+        with console.status(spoken(message("making {file}", file=path))):
             contents[path] = renderers[kind]()
+    if documents.brief is not None:
+        with console.status(spoken(message("making {file}", file=documents.brief))):
+            contents |= {documents.brief / name: data for name, data in _brief(document, documents).items()}
+        documents.brief.mkdir(exist_ok=True)
     for path, data in contents.items():
         write_atomic(path, data)
     # If the reader closes the pipe early (head), the files are already written.
     for path, data in contents.items():
-        console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)
+        line = spoken(message("wrote {file} ({size} MB)", file=path, size=f"{len(data) / 1e6:.1f}"))
+        console.print(Text(line), soft_wrap=True)
+
+
+def _brief(document: Document, documents: Documents) -> dict[str, bytes]:
+    """Return the files of the document in brief by name."""
+    from fleetmark.reports.formats import brief
+
+    spoken, templates = documents.language, documents.templates
+    pages = {
+        "page.pdf": brief.render(document, "page", spoken, templates=templates),
+        "slide.pdf": brief.render(document, "slide", spoken, templates=templates),
+    }
+    return pages | {name: svg.encode() for name, svg in brief.drawings(document, spoken).items()}

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
+from fleetmark.base.text import message
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
@@ -84,14 +85,20 @@ def question(file: Path | None, workbook: Path | None, root: Path, scenario: Pat
 
 
 def answer(
-    question: Question, effort: Effort, console: Console, scenarios: Mapping[str, Question] | None = None
+    question: Question,
+    effort: Effort,
+    console: Console,
+    scenarios: Mapping[str, Question] | None = None,
+    spoken: Language | None = None,
 ) -> Answer:
-    """Solve the question for its quantile of futures and analyse the plan; solve its scenarios, too. ``console`` shows
-    the progress.
+    """Solve the question for its quantile of futures and analyse the plan; solve its scenarios, too.
+
+    ``console`` shows the progress, in the language ``spoken``.
     """
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
+            sentence = spoken(sentence) if spoken else sentence
             status.update(sentence)
             if not console.is_terminal:
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
@@ -108,20 +115,20 @@ def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
 
 def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str, Question]) -> Answer:
     began = time.monotonic()
-    say(f"solving for {question.quantile:.1%} of futures")
+    say(message("solving for {share} of futures", share=f"{question.quantile:.1%}"))
     plan = _planned(question, effort, say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
-    say("searching for the next best plans")
+    say(message("searching for the next best plans"))
     others = alternatives(question, plan, seconds=effort.beside)
-    say("computing shadow prices of the limits that bind")
+    say(message("computing what relaxing each tight limit would save"))
     bindings = shadow_prices(question, plan, seconds=effort.beside)
-    say(f"simulating {effort.draws:,} futures")
+    say(message("simulating {n} futures", n=f"{effort.draws:,}"))
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, seconds=effort.beside)
     beside = []
     for name, other in scenarios.items():
-        say(f"solving the scenario {name}")
+        say(message("solving the scenario {name}", name=name))
         result = _planned(other, effort, say)
         beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
     return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside)
@@ -141,9 +148,9 @@ def show(
     shown = document(answer, provenance, documents.language)
     forms = renderers(shown, documents)
     if answer.plan is not None:
-        write(documents, forms, progress)  # before stdout, which a reader may close
-    elif documents.paths:
-        progress.print("no document was written: there is no plan")
+        write(shown, documents, forms, progress)  # before stdout, which a reader may close
+    elif not documents.is_empty:
+        progress.print(documents.language(message("no document was written: there is no plan")))
     print_as(shown, form, console, documents.language, forms)
 
 

@@ -52,7 +52,7 @@ def campaign(
     Without documents, or with ``has_page``, write its page, which lies beside the campaign's files.
     """
     documents = documents or Documents()
-    has_page = has_page or not documents.paths
+    has_page = has_page or documents.is_empty
     _ahead(documents)
     results = campaign_results(archive)
     page = archive.path / "summary.html" if has_page else documents.paths.get("html")

@@ -338,7 +338,7 @@ def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[
         for t in np.flatnonzero(ordered > limit.maximum).tolist():
             if limit.period in (None, t):
                 yield message(
-                    "{n} of {what} are ordered in {period}; {m} can be had",
+                    "{n} of {what} are ordered in {period}; only {m} available",
                     n=int(ordered[t]),
                     what=limit.item,
                     period=q.periods[t],

@@ -24,6 +24,7 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
 from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample
 from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
 from fleetmark.planner.estimate import CONFIDENCE, Estimate
@@ -173,7 +174,14 @@ def margined(
             continue
         met = _met(question, candidate, draws)
         confidence = stats.norm.cdf(level)
-        say(f"margins at {confidence:.1%} confidence: cost {candidate.objective:,.0f}, {met:.1%} of futures met")
+        say(
+            message(
+                "margins at {confidence} confidence: cost {cost}, {share} of futures met",
+                confidence=f"{confidence:.1%}",
+                cost=f"{candidate.objective:,.0f}",
+                share=f"{met:.1%}",
+            )
+        )
         if search.learn(level, met):
             best = candidate if best is None or candidate.objective < best.objective else best
     level = search.highest if search.above is None else search.above[0] + _STEP

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import count
+from fleetmark.base.text import count, message
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from fleetmark.planner.ratio import Ratio
@@ -190,7 +190,7 @@ def _prediction(
     if baseline is not None:
         figure = float(record.values[record.machines.index(baseline), record.columns[target]])
         if math.isnan(figure):
-            reason = f"no ratio: the baseline {baseline} has no {target}"
+            reason = message("no ratio: the baseline {baseline} has no {target}", baseline=baseline, target=target)
         else:
             value, lo, hi = (math.exp(joined.value - figure + d) for d in (0, -half, half))
             ratio = Ratio(value, lo, hi, level, n=(1, 1))

@@ -164,9 +164,7 @@ def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Ma
     if held.part == "link":
         if top is None:
             return None
-        return (
-            message("peak of a pair: the link of its slower end") if side else message("peak: {basis}", basis=top.basis)
-        )
+        return message("Peak: the slower host's link") if side else message("peak: {basis}", basis=top.basis)
     note = _of_machine(held, top, row) if top else machines.why_no_memory if held.part == "memory" else None
     return message("{name}: {note}", name=side, note=note) if side and note else note
 
@@ -177,7 +175,7 @@ def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
     if held.traffic == 1:
         return message("peak {rate}: {basis}", rate=rate, basis=top.basis)
     return message(
-        "peak {rate}: {basis}; {traffic} bytes are moved for each that is counted",
+        "peak {rate}: {basis}; includes write-allocate traffic (×{traffic})",
         rate=rate,
         basis=top.basis,
         traffic=f"{held.traffic:.3g}",

@@ -201,7 +201,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
         notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=n))
     if len(by_metric_) > len(shown):
         notes.append(message("{n} more benchmarks are in the tables.", n=len(by_metric_) - len(shown)))
-    heading = message("Hosts against their generation")
+    heading = message("Deviation from generation median")
     return Tabular("hosts_against_generation", heading, tuple(heads), table, notes=tuple(notes), limits=limits)
 
 

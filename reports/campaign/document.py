@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from fleetmark.base.text import count, message
+from fleetmark.base.text import count, joined, message
 from fleetmark.record.results import Results
 from fleetmark.reports.campaign import (
     data,
@@ -26,19 +26,23 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, machines, next_steps
+from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
 from fleetmark.reports.campaign.front import status as status_of
 from fleetmark.reports.campaign.grades import Grades, grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
 from fleetmark.reports.campaign.problems import go_on, problems, run_on_failed
 from fleetmark.reports.campaign.roofs import lines
+from fleetmark.reports.campaign.summary.brief import brief
+from fleetmark.reports.campaign.summary.slow import slow_hosts
+from fleetmark.reports.campaign.summary.suspect import suspects
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View, view
 from fleetmark.reports.frontier.pictures import pictures
 from fleetmark.reports.frontier.points import families, metrics_of
 from fleetmark.reports.frontier.section import Block, blocks
 from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.hosts.likely import SlowHost, ticket
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
@@ -76,7 +80,8 @@ def document(
     shown, campaign, listed = view(results), results.campaign, problems(results)
     beside, graded = against(shown, pinned), grades(shown, rated)
     deviations = Deviations(shown)
-    odd, steps = anomalies(shown, deviations), next_steps(shown, listed)
+    slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, beside))
+    odd, steps = anomalies(shown, deviations, doubtful), next_steps(shown, listed, slow)
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
@@ -111,10 +116,11 @@ def document(
             "next",
             message("What to do next"),
             tuple(Command(advice, command) for advice, command in steps),
-            ("html", "pdf", "xlsx", "markdown", *(() if listed else ("terminal",))),
+            ("html", "pdf", "xlsx", "markdown", *(() if listed and not slow else ("terminal",))),
             is_beside=True,
         ),
         _unfinished(results),
+        _tickets(slow, campaign.id),
         _map(shown, deviations),
         status.causes(listed, status.CAUSES, _FILES, tuple(status.gaps(shown))),
         run_notes.section(notes_of_runs, run_notes.MOST, ("html", "pdf", "xlsx", "markdown")),
@@ -147,7 +153,7 @@ def document(
     took = message("took {time}", time=fmt.duration(campaign.wall_s))
     return Document(
         title=campaign.id,
-        answer=status_of(shown),
+        answer=joined([status_of(shown), *verdict(slow, doubtful)], " "),
         sections=tuple(section for section in sections if section is not None),
         details=(
             _subject(shown),
@@ -159,6 +165,7 @@ def document(
         created=date if date and date != campaign.created else "",
         data=data.record(shown, listed, odd, steps, beside, parts, page),
         breakdown=metrics.breakdown(shown, numbers) if numbers else None,
+        brief=brief(shown, first if first.rows else None, odd, listed, steps),
     )
 
 
@@ -178,7 +185,12 @@ def _odd(odd: Sequence[str], has_figures: bool) -> Section:
         only = _ON_PAGES
         calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
         exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
-    return Section("odd", message("What is odd"), exhibits, only, is_beside=True)
+    return Section("odd", message("Anomalies"), exhibits, only, is_beside=True)
+
+
+def _tickets(slow: Sequence[SlowHost], campaign: str) -> Section:
+    blocks = tuple(ticket(host, campaign) for host in slow)
+    return Section("tickets", message("Text for a ticket"), blocks, ("html", "pdf", "markdown"), is_folded=True)
 
 
 def _unfinished(results: Results) -> Section | None:

@@ -18,6 +18,7 @@ from fleetmark.reports.campaign.problems import Problem, go_on
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.hosts.generations import Deviation, by_generation
+from fleetmark.reports.hosts.likely import SlowHost, advice
 from fleetmark.reports.kit import format as fmt
 
 MOST_ODD = 8
@@ -44,6 +45,14 @@ def status(view: View) -> str:
     if finished:
         return message("{n} of {runs} passed.", n=f"{passed:,}", runs=runs)
     return message("{n} of {runs} passed; the campaign is not finished.", n=f"{passed:,}", runs=runs)
+
+
+def verdict(slow: Sequence[SlowHost], suspects: Sequence[str]) -> Iterator[str]:
+    """Yield sentences on the slowest host, and on figures that cannot be what they seem."""
+    if slow:
+        yield message("{sentence}.", sentence=slow[0].sentence)
+    if suspects:
+        yield message("{figures} suspect: see below.", figures=count(len(suspects), "figure is", "figures are"))
 
 
 # --- the machines ----------------------------------------------------------------------------------------------------
@@ -90,9 +99,12 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
 # --- anomalies -------------------------------------------------------------------------------------------------------
 
 
-def anomalies(view: View, apart: Deviations) -> tuple[str, ...]:
-    """Return sentences about what is unusual, the most important first."""
-    listed = list(_anomalies(view, apart))
+def anomalies(view: View, apart: Deviations, suspects: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return sentences about what is unusual, the most important first.
+
+    ``suspects``: sentences about figures that cannot be what they seem.
+    """
+    listed = [*suspects, *_anomalies(view, apart)]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
     return (*listed[:MOST_ODD], *more)
 
@@ -176,16 +188,26 @@ def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
 # --- what to do next -------------------------------------------------------------------------------------------------
 
 
-def next_steps(view: View, problems: Sequence[Problem]) -> list[tuple[str, str]]:
-    """Return what to do next, each with its command; at most MOST_NEXT."""
-    steps = {problem.command: problem.advice for problem in problems[:1]}
+def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost] = ()) -> list[tuple[str, str]]:
+    """Return what to do next, each with its command; at most MOST_NEXT.
+
+    ``slow``: hosts slower than their peers. One command repeats the benchmarks of all of them.
+    """
+    steps: dict[str, str] = {}
+    for host in slow[:1]:
+        steps[host.command] = advice(host)
+        if len(slow) > 1:
+            others = joined([fmt.clean(other.host) for other in slow[1:]])
+            steps[host.command] = message("{advice}; likewise {hosts}", advice=advice(host), hosts=others)
+    for problem in problems[:1]:
+        steps.setdefault(problem.command, problem.advice)
     if again := go_on(view.results):
         steps.setdefault(again[1], again[0])
     for problem in problems[1:]:
         steps.setdefault(problem.command, problem.advice)
-    for line, advice in _after(view):
-        steps.setdefault(line, advice)
-    return [(advice, line) for line, advice in steps.items()][:MOST_NEXT]
+    for line, text in _after(view):
+        steps.setdefault(line, text)
+    return [(text, line) for line, text in steps.items()][:MOST_NEXT]
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:

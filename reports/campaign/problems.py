@@ -148,7 +148,7 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
         return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
-    return message("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
+    return message("see the tool's output"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
 
 
 def _mend(cause: Cause, host: HostInfo) -> str:

@@ -66,9 +66,9 @@ def listed(shown: Remarks, limit: int = MOST) -> tuple[Message, ...]:
 
 def parts(shown: Remarks) -> tuple[Part, ...]:
     """One part, of sentences alone; none if no run says anything."""
-    return (Part(KEY, message("Notes of runs"), listed(shown), ()),) if shown.total else ()
+    return (Part(KEY, message("Run notes"), listed(shown), ()),) if shown.total else ()
 
 
 def section(shown: Remarks, limit: int, only: tuple[Kind, ...]) -> Section:
     """Return at most ``limit`` notes of runs."""
-    return Section(KEY, message("Notes of runs"), tuple(map(Note, listed(shown, limit))), only)
+    return Section(KEY, message("Run notes"), tuple(map(Note, listed(shown, limit))), only)

@@ -24,7 +24,7 @@ def pictures(grades: Grades, language: Language | None = None) -> list[Chart]:
 def _picture(key: tuple[str, str], grades: Grades, _: Language) -> Chart:
     mine = [g for g in grades.operators if (g.workload, g.side) == key]
     titles = (
-        _(message("operations a byte, over those at which computing becomes the roof")),
+        _(message("operations per byte, over those at which computing becomes the limit")),
         _(message("share of the peak of its precision")),
     )
     note = message(

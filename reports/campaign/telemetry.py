@@ -59,7 +59,7 @@ def _read(view: View) -> str:
     """Return how many runs were read, and which files could not be read."""
     telemetry = view.results.telemetry
     read = message(
-        "Of runs that passed. Samples of {n} of {of} runs were read, those of headlines, spread evenly over the hosts.",
+        "Passed runs only. Telemetry read for {n} of {of} headline runs, spread evenly over the hosts.",
         n=f"{telemetry.read:,}",
         of=f"{telemetry.available:,}",
     )

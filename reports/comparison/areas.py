@@ -65,6 +65,13 @@ def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
     return joined(parts)
 
 
+def lacking(classes_found: Collection[str]) -> str:
+    """Return the areas of the suite of these classes in which nothing was measured, such as ``storage, network``."""
+    suite = "gpu" if any(name.startswith(_GPU) for name in classes_found) else "server"
+    names = {name.removesuffix(PEAK) for name in classes_found}
+    return joined(area for area in _complete(suite) if not _has(area, names, powered=False))
+
+
 def _has(area: str, measured: Collection[str], powered: bool) -> bool:
     return powered if area == _POWER else any(area == _AREAS.get(name) for name in measured)
 

@@ -25,6 +25,8 @@ from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 from fleetmark.workloads.declared import in_bits, in_percent
 
+MOST_VALUES = 2  # candidates whose values a terminal shows; it then has room for the ratios of all
+
 Cells = Mapping[str, RatioRow]  # a class or benchmark: candidate to its row
 _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_TELL: "unsure"}
 
@@ -70,8 +72,9 @@ def _tables(face: Face) -> Iterator[Tabular]:
         Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
         Column("baseline", fmt.clean(face.comparison.baseline), "number"),
     ]
+    values: tuple[Kind, ...] = () if len(face.candidates) <= MOST_VALUES else ("html", "pdf", "markdown")
     for n, side in enumerate(face.candidates):
-        columns.append(Column(f"value_{n}", message("value"), "number", group=fmt.clean(side)))
+        columns.append(Column(f"value_{n}", message("value"), "number", group=fmt.clean(side), only=values))
         columns.append(Column(f"ratio_{n}", message("ratio"), "number", group=fmt.clean(side), plot=face.mark(side)))
     rows: list[Row] = []
     heads = set()

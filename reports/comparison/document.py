@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
 from fleetmark.reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from fleetmark.reports.comparison.brief import brief
 from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
@@ -55,6 +56,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
+        brief=brief(main, shown.results.campaign.command if shown else ()),
     )
 
 
@@ -97,8 +99,8 @@ def _method(seen: Face) -> Iterator[Note]:
     yield from (Note(labelled(name, rule)) for name, rule in method(seen.comparison))
     if seen.front.capacity and seen.front.capacity[0].class_ == WORK_MIX:
         rule = message(
-            "Shares are of server-hours on the baseline. Equal work is the ratio of the server-hours that the same "
-            "jobs take; where it lies more than 5% from the geometric mean, the answer depends on the mix."
+            "Shares are of server-hours on the baseline. The ratio for the same jobs is that of the server-hours "
+            "that they take; where it lies more than 5% from the geometric mean, the answer depends on the mix."
         )
         yield Note(
             labelled(message("Work mix"), joined([message("{sentence}.", sentence=seen.front.basis), rule], " "))

@@ -71,7 +71,7 @@ def _hosts(face: Face) -> Iterator[Tabular]:
         for name, headline in candidate.classes.items()
         for host, reason in headline.hosts_out.items()
     )
-    title = message("Publishers left out of a class") if is_published else message("Hosts left out of a class")
+    title = message("Submitters excluded from a class") if is_published else message("Hosts excluded from a class")
     if rows:
         yield Tabular("hosts_left_out", title, columns, rows, limits={"html": 400, "pdf": 50})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.cells import cell_len, set_cell_size
 
@@ -14,22 +14,23 @@ from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.cell import SERVERS, Line
 from fleetmark.reports.comparison.cell import Cell as Result
 from fleetmark.reports.comparison.face import Face
-from fleetmark.reports.comparison.front import MOST_SIDES
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
-_MARKS = "o^+*"  # of candidates in a terminal
+_MARKS = "o^+*x#sd"  # of candidates in a terminal
 _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
 
 
 def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
     """Yield the first screen. ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass."""
-    yield Section("classes", "", (*_sentences(face), *_table(face)), ("html", "pdf", "terminal", "markdown"))
+    table = classes(face)
+    shown: tuple[Exhibit, ...] = (*_sentences(face), *((table,) if table else ()))
+    yield Section("classes", "", shown, ("html", "pdf", "terminal", "markdown"))
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
@@ -52,11 +53,11 @@ def _sentences(face: Face) -> Iterator[Note]:
         yield Note(message("Not measured: {areas}", areas=first.not_measured), quiet=True)
 
 
-def _table(face: Face) -> Iterator[Exhibit]:
-    """Yield the table of classes: for each candidate the ratio, and how many servers replace 100 of the baseline."""
+def classes(face: Face) -> Tabular | None:
+    """Return the table of classes: for each candidate the ratio, and how many servers replace 100 of the baseline."""
     first = face.front
     if not first.lines:
-        return
+        return None
     columns = [
         Column("class", message("class of work"), "name"),
         Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
@@ -73,7 +74,8 @@ def _table(face: Face) -> Iterator[Exhibit]:
             rows.append((Cell(title), *(Cell() for _ in columns[1:])))
         rows += [_row(face, line) for line in lines]
     title = message("Ratio of each class of work, with its interval")
-    yield Tabular("classes", title, tuple(columns), tuple(rows), heads=frozenset(heads), limits={"terminal": len(rows)})
+    limits: Mapping[Kind, int] = {"terminal": len(rows)}
+    return Tabular("classes", title, tuple(columns), tuple(rows), heads=frozenset(heads), limits=limits)
 
 
 def _capacity(face: Face) -> Message:
@@ -103,7 +105,7 @@ def _ratio(result: Result) -> Cell:
         word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
         result.remark,
         message("benchmarks {range}", range=result.spread) if result.spread else "",
-        message("own program {interval}", interval=result.workload) if result.workload else "",
+        message("similar program {interval}", interval=result.workload) if result.workload else "",
     )
     lo, hi = (result.estimate.lo, result.estimate.hi) if result.interval else (None, None)
     return Cell(
@@ -130,7 +132,7 @@ def _needed(result: Result) -> Cell:
 def _drawing(face: Face, _: Language) -> Iterator[Chart]:
     """Yield a plot of the classes for a terminal. Many candidates have none."""
     first = face.front
-    if not first.lines or len(first.candidates) > MOST_SIDES:
+    if not first.lines or len(first.candidates) > len(_MARKS):
         return
     names = [fmt.clean(_(line.title)) for line in first.lines]
     width = min(_NAMES, max(map(cell_len, names)))

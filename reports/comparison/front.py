@@ -444,7 +444,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     matched = any(e.basis is Basis.STRATA for c in comparison.candidates for e in c.classes.values())
     for text, drop in settings(around.hosts, sizes=not matched):
         answer, effect = _again(comparison, around, drop)
-        sentence = message("{sentence}; without them: {answer}", sentence=text, answer=answer) if answer else text
+        sentence = message("{sentence}; excluding them: {answer}", sentence=text, answer=answer) if answer else text
         yield Finding(sentence, effect, "hosts")
     yield from (Finding(text, None, "hosts") for text in sides_set_apart(around.hosts))
     if comparison.per == "thread":

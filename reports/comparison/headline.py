@@ -197,7 +197,7 @@ def _one(side: str, label: str | None) -> Message:
 
 def _of_mix(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
     return message(
-        "{ratio} for equal work over {benchmarks} of the mix",
+        "{ratio} for the same jobs over {benchmarks} of the mix",
         ratio=ratio,
         benchmarks=count(counted(comparison, e.weights), "benchmark"),
     )
@@ -214,5 +214,5 @@ def _beside(e: Equivalence, geometric: Ratio) -> Message:
     mean = message("{ratio}x ({level} {interval})", ratio=value, level=level, interval=interval)
     shown = mean if interval else message("{ratio}x", ratio=value)
     if e.mix_sensitive:
-        return message("geometric mean {ratio}, MIX-SENSITIVE", ratio=shown)
+        return message("geometric mean {ratio}, depends on the mix", ratio=shown)
     return message("geometric mean {ratio}", ratio=shown)

@@ -74,7 +74,7 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
                         "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is where "
                         "there is no difference; n counts hosts."
                     ),
-                    message("Beyond ±50% it is not even any more: ×÷ is the factor that it reaches either way."),
+                    message("Above ±50%, ×÷ is the factor to multiply and divide by."),
                 ],
                 " ",
             ),
@@ -138,10 +138,10 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Coverage"),
             message(
-                "A headline is over what both sides measured, or a panel that is named; what one side lacks is listed"
-                " and takes nothing from it. Hosts that lack some of it stay: a mixed model (an intercept per host, "
-                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2; of two hosts this "
-                "alone) the interval, Satterthwaite the degrees of freedom. Nothing is imputed."
+                "A headline is over what both sides measured, or a panel that is named; unmatched benchmarks "
+                "are listed, not penalised. Hosts that lack some of it stay: a mixed model (an intercept per host, "
+                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2; with two "
+                "hosts only this) the interval, Satterthwaite the degrees of freedom. Nothing is imputed."
             ),
         ),
         (

@@ -23,7 +23,7 @@ TONES: Mapping[int, Tone] = {
 
 def section(comparison: Comparison, sides: Mapping[str, Side]) -> Section:
     """Return the map, which is empty if no side has enough hosts to be compared with each other."""
-    return Section("peers", message("Hosts against their side"), tuple(_map(comparison, sides)), ("html", "pdf"))
+    return Section("peers", message("Deviation from group median"), tuple(_map(comparison, sides)), ("html", "pdf"))
 
 
 def _map(comparison: Comparison, sides: Mapping[str, Side]) -> Iterator[Tabular]:
@@ -49,7 +49,7 @@ def _map(comparison: Comparison, sides: Mapping[str, Side]) -> Iterator[Tabular]
     notes = [message("Percent from the median of the host's own side; positive is better, for latency too.")]
     if left_out := len(hosts) - len(rows):
         notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=f"{left_out:,}"))
-    yield Tabular("peers", message("Hosts against their side"), columns, tuple(rows), notes=tuple(notes))
+    yield Tabular("peers", message("Deviation from group median"), columns, tuple(rows), notes=tuple(notes))
 
 
 def _cell(deviation: float) -> Cell:

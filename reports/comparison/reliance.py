@@ -91,8 +91,8 @@ def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
     if not without:
         return message("Unlike their peers: {hosts}", hosts=named)
     if len(outliers) == 1:
-        return message("Unlike its peers: {hosts}; without it: {answer}", hosts=named, answer=without)
-    return message("Unlike their peers: {hosts}; without them: {answer}", hosts=named, answer=without)
+        return message("Unlike its peers: {hosts}; excluding it: {answer}", hosts=named, answer=without)
+    return message("Unlike their peers: {hosts}; excluding them: {answer}", hosts=named, answer=without)
 
 
 def _outlier(o: Outlier) -> str:
@@ -201,4 +201,4 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
         hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")
-        yield Remark(message("{hosts} left out of a class", hosts=hosts), "excluded")
+        yield Remark(message("{hosts} lack shared benchmarks and are excluded", hosts=hosts), "excluded")

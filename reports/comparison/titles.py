@@ -55,7 +55,7 @@ def class_title(name: str) -> str:
     title = _TITLES.get(base)
     if title is None:
         return word(name)
-    return title if base == name else message("peak {class_}", class_=title)
+    return title if base == name else message("{class_}, SPEC peak", class_=title)
 
 
 def labelled(name: str, text: str) -> Message:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, joined, message
 from fleetmark.planner.diagnosis.finding import Finding as Found
 from fleetmark.planner.diagnosis.finding import Kind
@@ -11,10 +12,12 @@ from fleetmark.record.diagnosis import Diagnosis, as_json
 from fleetmark.record.roofs import Roof
 from fleetmark.reports.diagnosis import steps
 from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, owner, sentence, share
+from fleetmark.reports.diagnosis.slow import slow_hosts
 from fleetmark.reports.hosts import roofs as under_roofs
+from fleetmark.reports.hosts.likely import SlowHost, ticket
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit import tabular
-from fleetmark.reports.kit.document import PAGES, Command, Document, Exhibit, Finding, Note, Section, provenance
+from fleetmark.reports.kit.document import PAGES, Brief, Command, Document, Exhibit, Finding, Note, Section, provenance
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone, number, quantity
 from fleetmark.reports.kit.tabular import Kind as Format
@@ -24,23 +27,33 @@ HEAT_HOSTS, HEAT_BENCHMARKS = 40, 12  # maximum size of the heat map
 _READ: tuple[Format, ...] = ("terminal", "html", "pdf", "markdown")  # formats that are read from top to bottom
 
 
-def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, command: str, _: Language) -> Document:
+def document(
+    diagnosis: Diagnosis,
+    roofs: Sequence[Roof] | None,
+    created: str,
+    command: str,
+    _: Language,
+    facts: Mapping[str, Facts] | None = None,
+) -> Document:
     """Return the whole diagnosis.
 
     ``roofs``: the measured share of each theoretical peak. None omits roofs and the table of findings, for a terminal,
-    a ticket or JSON. ``_``: the language of charts.
+    a ticket or JSON. ``_``: the language of charts. ``facts``: those of the hosts, which may explain why one is slow.
     """
+    slow = slow_hosts(diagnosis, facts or {})
+    tickets = tuple(ticket(host, diagnosis.campaign) for host in slow)
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
-        Section("next", message("What to do next"), tuple(_next(diagnosis))),
+        Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
         *_findings(diagnosis),
+        Section("tickets", message("Text for a ticket"), tickets, _READ, is_folded=True),
         Section(
             "findings", message("Findings"), tuple(_table(diagnosis)) if roofs is not None else (), ("xlsx", "csv")
         ),
         Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
         *_roofs(roofs or (), diagnosis, _),
-        Section("cohorts", message("Who was compared with whom"), (_cohorts(diagnosis),), ("html", "pdf")),
+        Section("cohorts", message("Peer groups"), (_cohorts(diagnosis),), ("html", "pdf")),
         Section("named_cohorts", message("Cohorts"), (_cohorts(diagnosis, named=True),), ("xlsx", "csv")),
         provenance(command, Note(raw)),
     )
@@ -56,7 +69,27 @@ def document(diagnosis: Diagnosis, roofs: Sequence[Roof] | None, created: str, c
         sections=sections,
         folder=diagnosis.path,
         created=created,
-        data=as_json(diagnosis) | {"next": steps.as_json(diagnosis)},
+        data=as_json(diagnosis) | {"next": steps.as_json(diagnosis, slow)},
+        brief=_in_brief(diagnosis, slow),
+    )
+
+
+def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost]) -> Brief:
+    """Return the brief of the diagnosis: suspects, what could not be judged, and what to do next."""
+    listed = [*diagnosis.groups(), *diagnosis.borders()]
+    listed += [findings[0] for findings in diagnosis.suspects().values()] + diagnosis.links()
+    shown = [message("{name}: {what}", name=fmt.clean(owner(f) or f.place), what=sentence(f)) for f in listed]
+    judged = message("{n} values compared with those of peers", n=f"{diagnosis.judged:,}")
+    sure = tuple(dict.fromkeys(certainty(f) for f in listed))
+    return Brief(
+        question=message(
+            "Which of {hosts} are slower than their peers, and why?", hosts=count(diagnosis.hosts, "host")
+        ),
+        worse=tuple(shown) or (headline(diagnosis),),
+        worse_title=message("What is slow"),
+        missing=diagnosis.notes or (message("Every host could be judged in every benchmark that it ran."),),
+        certainty=(judged, *sure),
+        steps=tuple(_next(diagnosis, slow)),
     )
 
 
@@ -76,8 +109,8 @@ def _tone(diagnosis: Diagnosis) -> Tone:
     return "good" if diagnosis.judged else ""
 
 
-def _next(diagnosis: Diagnosis) -> Iterator[Exhibit]:
-    for step in steps.steps(diagnosis):
+def _next(diagnosis: Diagnosis, slow: Sequence[SlowHost]) -> Iterator[Command | Note]:
+    for step in steps.steps(diagnosis, slow):
         yield Command(step.action, step.command) if step.command else Note(step.action)
 
 
@@ -200,4 +233,4 @@ def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:
         )
         for c in diagnosis.cohorts
     )
-    return Tabular("cohorts", message("Who was compared with whom"), columns, rows)
+    return Tabular("cohorts", message("Peer groups"), columns, rows)

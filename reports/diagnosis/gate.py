@@ -62,7 +62,7 @@ def headline(acceptance: Acceptance) -> Message:
     bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
-        return message("Accepted: {checks} kept or only warned of.", checks=checks)
+        return message("Accepted: {checks} passed or gave only a warning.", checks=checks)
     hosts = list(dict.fromkeys(r.host for r in bad))
     names = fmt.clean(", ".join(hosts[:4])) + (", …" if len(hosts) > 4 else "")
     return message("Not accepted: {n} of {checks} failed, on {hosts}.", n=len(bad), checks=checks, hosts=names)
@@ -100,7 +100,7 @@ def _broken(acceptance: Acceptance) -> Tabular:
             names = message("{hosts}: {names}, …", hosts=count(len(hosts), "host"), names=names)
         result = text if severity is Severity.FAIL else message("warning: {result}", result=text)
         rows.append((Cell(names), Cell(rule), Cell(result)))
-    return Tabular("broken", message("Not kept"), columns, tuple(rows))
+    return Tabular("broken", message("Rules not met"), columns, tuple(rows))
 
 
 def _checks(acceptance: Acceptance) -> Tabular:

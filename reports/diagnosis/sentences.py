@@ -42,7 +42,7 @@ def sentence(finding: Finding) -> Message:
     match finding.kind:
         case Kind.TAIL:
             text = message(
-                "{benchmark}: its slowest run is {worst} below its own median ({usual} on {peers}).",
+                "{benchmark}: its slowest run is {worst} worse than its own median ({usual} on {peers}).",
                 benchmark=common["benchmark"],
                 worst=share(finding.worst),
                 usual=share(finding.usual),
@@ -141,13 +141,15 @@ def certainty(finding: Finding) -> Message:
         return repeated(finding.settled)
     z = f"{finding.z:.1f}"
     if finding.kind is Kind.REGRESSION:
-        return message("Beyond what repeats vary: z {z}.", z=z)
+        return message("Beyond what repeats vary: shortfall of {z} robust deviations.", z=z)
     if finding.sure:
-        certainty_text = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
+        certainty_text = message(
+            "Shortfall of {z} robust deviations; false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}"
+        )
     else:
-        certainty_text = message("Repeat to confirm: z {z}.", z=z)
+        certainty_text = message("Repeat to confirm: shortfall of {z} robust deviations.", z=z)
     if finding.kind is Kind.BORDER:
-        return message("Beyond what pairs vary: z {z}.", z=z)
+        return message("Beyond what pairs vary: shortfall of {z} robust deviations.", z=z)
     other_firmware = message("Its peers have another firmware.") if finding.mixed else None
     text = joined([certainty_text, other_firmware, *_distinctions(finding)], " ")
     return text if isinstance(text, Message) else certainty_text

@@ -11,6 +11,7 @@ from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.commands import command_for
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.reports.diagnosis.sentences import MANY, between
+from fleetmark.reports.hosts.likely import SlowHost, advice
 from fleetmark.reports.kit import format as fmt
 
 
@@ -22,9 +23,9 @@ class Step:
     command: str = ""
 
 
-def steps(diagnosis: Diagnosis) -> list[Step]:
-    """In the order in which to take them; at least one."""
-    return list(_steps(diagnosis)) or [
+def steps(diagnosis: Diagnosis, slow: Sequence[SlowHost] = ()) -> list[Step]:
+    """In the order in which to take them; at least one. ``slow``: suspects with the facts that may explain them."""
+    return list(_steps(diagnosis, slow)) or [
         Step(
             message("Nothing to do. Save it as a reference, to see later what became slower."),
             _command(diagnosis, "reference", "save", "NAME", "--from", diagnosis.campaign),
@@ -32,12 +33,12 @@ def steps(diagnosis: Diagnosis) -> list[Step]:
     ]
 
 
-def as_json(diagnosis: Diagnosis) -> list[dict[str, str | None]]:
+def as_json(diagnosis: Diagnosis, slow: Sequence[SlowHost] = ()) -> list[dict[str, str | None]]:
     """The steps for programs."""
-    return [{"what": step.action, "command": step.command or None} for step in steps(diagnosis)]
+    return [{"what": step.action, "command": step.command or None} for step in steps(diagnosis, slow)]
 
 
-def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
+def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Step]:
     slow = [f for f in diagnosis.findings if f.kind is not Kind.GROUPS and not f.members and not f.cleared]
     confirmed = [f for f in slow if f.settled is not None and f.settled.verdict is Verdict.CONFIRMED]
     if confirmed:
@@ -45,7 +46,11 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Step]:
             message("Take {hosts} out of work and look for the cause: a repeat confirmed it.", hosts=_named(confirmed))
         )
     open_ = [f for f in slow if f not in confirmed]
-    if open_:
+    explained = [host for host in slow_hosts if host.causes and any(f.host == host.host for f in open_)]
+    is_one = len(explained) == 1 and {f.host for f in open_} == {explained[0].host}
+    for host in explained:
+        yield Step(advice(host), host.command if is_one else "")
+    if open_ and not is_one:
         yield Step(
             message("Measure {hosts} again, beside sound hosts.", hosts=_named(open_)),
             _command(diagnosis, "diagnose", diagnosis.campaign, "--confirm"),

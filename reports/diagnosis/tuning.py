@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fleetmark.base.text import Message, count, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from fleetmark.record.roofs import Roof
@@ -43,16 +43,29 @@ def tried(advice: Advice) -> list[Message]:
 
 def document(tuning: Tuning) -> Document:
     """Return all advice, the measurements compared with their peaks, and what could not be examined."""
-    advice = tuple(map(_finding, tuning.advice)) or (
-        Note(message("No rule applies to {hosts}.", hosts=count(tuning.hosts, "host"))),
-    )
+    advice = tuple(map(_finding, tuning.advice))
     untold = tuple(Note(note, quiet=True) for note in notes(tuning))
     roofs = (_roofs(tuning.roofs),) if any(roof.best and roof.peak for roof in tuning.roofs) else ()
     return Document(
         title=tuning.campaign,
-        answer="",
+        answer=headline(tuning),
         sections=(Section("advice", "", advice), Section("roofs", "", roofs), Section("notes", "", untold)),
         data=as_json(tuning),
+    )
+
+
+def headline(tuning: Tuning) -> Message:
+    """Return how many hosts have advice, and of which rules."""
+    hosts = count(tuning.hosts, "host")
+    if not tuning.advice:
+        return message("No tuning advice for {hosts}.", hosts=hosts)
+    advised = {host for advice in tuning.advice for host in advice.hosts}
+    rules = dict.fromkeys(advice.rule.name for advice in tuning.advice)
+    return message(
+        "{n} of {hosts} have settings to check: {rules}. Nothing was changed.",
+        n=f"{len(advised):,}",
+        hosts=hosts,
+        rules=joined(rules),
     )
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Tile
+from fleetmark.reports.kit.document import Block, Command, Document, Exhibit, Finding, Note, Tile
 from fleetmark.reports.kit.manifest import KEY, VERSION
 from fleetmark.reports.kit.tabular import Tabular, records
 
@@ -70,8 +70,8 @@ def _exhibits(document: Document) -> dict[str, Any]:
 
 def _exhibit(exhibit: Exhibit) -> dict[str, Any]:
     match exhibit:
-        case Note():
-            return {"note": exhibit.text}
+        case Note() | Block():
+            return {"note": exhibit.text if isinstance(exhibit, Note) else "\n".join(exhibit.lines)}
         case Command():
             return {"command": exhibit.command, "text": exhibit.text}
         case Finding():

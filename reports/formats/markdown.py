@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit import manifest
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
+from fleetmark.reports.kit.document import Block, Command, Document, Exhibit, Finding, Note, Section, Tile, tiles_table
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.marks import as_line, code, escaped, tabular, written
 from fleetmark.reports.kit.tabular import Tabular
@@ -42,6 +43,10 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[str]:
             yield f"- {as_line(_(exhibit.text))}"
         case Command():
             yield f"- {escaped(exhibit.lead(_))}{code(exhibit.command)}"
+        case Block():
+            yield from ("", f"### {escaped(_(exhibit.title))}", "")
+            yield from (f"    {fmt.clean(_(line))}" for line in exhibit.lines)
+            yield ""
         case Tabular():
             yield from ("", *tabular(exhibit.for_format("markdown"), _, above=section.title))
         case Chart():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,13 @@ def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
 
     ``manifest``: attached as a file.
     """
+    return first_that_fits([page], manifest=manifest)
+
+
+def first_that_fits(
+    pages: Iterable[str], limit: int | None = None, manifest: Mapping[str, Any] | None = None
+) -> bytes:
+    """Return the first of these pages that takes at most ``limit`` sheets as a PDF file, or else the last one."""
 
     def finish(drawn: Any, pdf: Any) -> None:
         tags.finish(drawn, pdf)
@@ -43,10 +50,14 @@ def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
 
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
-    drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
-    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(
-        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=finish
-    )
+    for page in pages:
+        drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
+        laid_out = weasyprint.HTML(string=drawn, url_fetcher=fetcher).render(
+            pdf_identifier=True, pdf_variant="pdf/ua-1"
+        )
+        if limit is None or len(laid_out.pages) <= limit:
+            break
+    document: bytes = laid_out.write_pdf(finisher=finish, pdf_identifier=True, pdf_variant="pdf/ua-1")
     return document
 
 

@@ -16,7 +16,7 @@ from fleetmark.reports.kit import console
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.console import STYLES
-from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section, Tile
+from fleetmark.reports.kit.document import Block, Command, Document, Exhibit, Finding, Note, Section, Tile
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Tabular
 
@@ -67,6 +67,9 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[Render
         case Command():
             yield Text(fmt.clean(_(exhibit.text)))
             yield unwrapped(f"  {fmt.clean(pasted(exhibit.command))}", "cyan")
+        case Block():
+            yield Text(fmt.clean(_(exhibit.title)), style="bold")
+            yield from (unwrapped(f"  {fmt.clean(_(line))}") for line in exhibit.lines)
         case Tabular():
             yield from console.tabular(exhibit.for_format("terminal"), _, above=section.title)
         case Finding():

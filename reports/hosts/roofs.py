@@ -110,7 +110,7 @@ def tables(of_parts: Sequence[Line]) -> list[Tabular]:
         Column("measured", message("measured"), "number"),
         Column("peak", message("peak"), "number"),
         Column("share", message("% of peak"), "number"),
-        Column("balance", message("operations a byte"), "number"),
+        Column("balance", message("operations per byte"), "number"),
         Column("hosts", message("hosts"), "number"),
         Column("lowest", message("lowest"), "number"),
         Column("lowest_host", message("lowest on")),
@@ -183,7 +183,7 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
 
 def part(of_parts: Sequence[Line]) -> Part:
     """Return the part of a report about the parts of hosts."""
-    title = message("Hosts under their own roofs")
+    title = message("Measured bandwidth against hardware peak")
     return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts)))
 
 
@@ -200,7 +200,7 @@ def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
 
 
 def _picture(kind: str, device: bool, group: Sequence[Line], ceilings: Sequence[Ceiling], _: Language) -> Chart:
-    titles = _(message("operations a byte")), _(message("operations a second"))
+    titles = _(message("operations per byte")), _(message("operations a second"))
     title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
     hosts = count(max(line.hosts for line in group), "host")
     note = message(

@@ -62,6 +62,14 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of text for copying as a whole, such as a ticket, under their ``title``."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """A figure that stands for itself, under its ``title``. Consecutive tiles are cards on a page."""
 
@@ -70,7 +78,7 @@ class Tile:
     note: str = ""
 
 
-Exhibit = Note | Finding | Command | Tile | Tabular | Chart
+Exhibit = Note | Finding | Command | Block | Tile | Tabular | Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,25 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a single page or slide says beside the document's answer.
+
+    ``question``: the question that the answer answers. ``table``: the main figures. The other parts are sentences:
+    ``cost``, ``worse`` (what gets worse, or may fail, under ``worse_title``), ``missing`` (what was not measured),
+    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is left out.
+    """
+
+    question: str
+    table: Tabular | None = None
+    cost: tuple[str, ...] = ()
+    worse: tuple[str, ...] = ()
+    worse_title: str = message("What gets worse, or may")
+    missing: tuple[str, ...] = ()
+    certainty: tuple[str, ...] = ()
+    steps: tuple[Command | Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A report that can be rendered in every format.
 
@@ -114,7 +141,7 @@ class Document:
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
     ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``manifest``: the record,
-    question and code behind the figures, which files contain and do not show.
+    question and code behind the figures, which files contain and do not show. ``brief``: its short form.
     """
 
     title: str
@@ -129,6 +156,7 @@ class Document:
     alternatives: tuple[Document, ...] = ()
     breakdown: Breakdown | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    brief: Brief | None = None
 
     @property
     def facts(self) -> tuple[str, ...]:

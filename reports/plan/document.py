@@ -10,10 +10,22 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Limit, Question
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.document import PAGES, Document, Exhibit, Finding, Note, Section, Tile, provenance
+from fleetmark.reports.kit.document import (
+    PAGES,
+    Brief,
+    Command,
+    Document,
+    Exhibit,
+    Finding,
+    Note,
+    Section,
+    Tile,
+    provenance,
+)
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Kind, number
 from fleetmark.reports.plan import charts, tables, terms
+from fleetmark.reports.plan.brief import brief, question
 from fleetmark.reports.plan.data import as_json
 from fleetmark.reports.plan.front import NO_PLAN, front, other_plan
 from fleetmark.reports.plan.model import PlanView, trades, view
@@ -38,16 +50,38 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
     if answer.plan is None:
         head, sections = _refusal(answer, command)
         return Document(
-            title=title, answer=head, tone="bad", details=details, sections=sections, created=created, data=data
+            title=title,
+            answer=head,
+            tone="bad",
+            details=details,
+            sections=sections,
+            created=created,
+            data=data,
+            brief=_brief_refusal(answer, command),
         )
     v = view(answer)
+    first = front(v)
     return Document(
         title=title,
-        answer=front(v).answer,
+        answer=first.answer,
         details=(*details, message("solved in {duration}", duration=fmt.duration(v.plan.seconds))),
         sections=tuple(_sections(v, command, _)),
         created=created,
         data=data,
+        brief=brief(v, first, tables.orders(v) if v.orders else None, command),
+    )
+
+
+def _brief_refusal(answer: Answer, command: str) -> Brief:
+    """Return the brief of a question that has no plan: which limits conflict."""
+    assert answer.conflict is not None
+    limits = tuple(_relaxation(answer.question, limit) for limit in answer.conflict.limits)
+    again = Command(message("Relax one of these limits, then plan again."), command)
+    return Brief(
+        question=question(answer.question.periods),
+        worse=limits,
+        worse_title=message("Limits in conflict"),
+        steps=(again,),
     )
 
 

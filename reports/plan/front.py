@@ -149,7 +149,7 @@ def _nothing(v: PlanView) -> str:
     if any(v.question.survives(w) for w in v.question.workloads):
         short = message(
             "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
-            "{share} of it with the worst failure domain lost.",
+            "{share} of it if one failure domain is lost.",
             **values,
         )
     else:
@@ -325,7 +325,7 @@ def other_plan(v: PlanView, other: Alternative) -> str:
         currency=v.question.currency,
         part=fmt.change(other.extra / v.plan.objective if v.plan.objective else 0.0),
     )
-    return extra if other.least >= 0 else joined([extra, message("not proven to be dearer")])
+    return extra if other.least >= 0 else joined([extra, message("may cost the same")])
 
 
 def drawn(v: PlanView, futures: Futures) -> Mapping[str, Any]:

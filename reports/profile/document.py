@@ -30,16 +30,17 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
     """Return the demand vector, its shares or the reason why there are none, upgrades, and predicted machines."""
     p = profiled.profile
     used = message(
-        "Resources are used {overlap}: p = {p}; off by {error} on machines left out",
+        "Resources are used {overlap} (p = {p}); the prediction error is {error} on machines left out",
         overlap=_OVERLAP.get(p.p, _PARTLY),
         p=_p(p.p),
         error=f"{p.error:.1%}",
     )
-    powers = joined(f"p = {_p(q)}: {error:.1%}" for q, error in p.errors.items())
+    listed = joined(f"p = {_p(q)}: {error:.1%}" for q, error in p.errors.items())
+    errors = message("Prediction error by overlap: {errors}", errors=joined([listed, _alike(p.alike)], "; "))
     return Document(
         title=profiled.target,
-        answer=_head(profiled),
-        details=(used, joined([powers, _alike(p.alike)], "; ")),
+        answer=_answer(profiled),
+        details=(_head(profiled), used),
         sections=(
             Section("resources", "", (_resources(profiled),)),
             Section(
@@ -49,7 +50,7 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
             ),
             Section("upgrades", "", (_upgrades(upgrades),) if upgrades else ()),
             Section("predictions", "", tuple(_predictions(profiled, predictions))),
-            Section("left_out", "", tuple(_left_out(profiled))),
+            Section("left_out", "", (*_left_out(profiled), Note(errors, quiet=True))),
         ),
         data=as_json(profiled, upgrades, predictions),
     )
@@ -57,9 +58,26 @@ def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence
 
 def _left_out(profiled: Profiled) -> Iterator[Note]:
     if profiled.left_out:
-        shown = joined([f"{m} {reason}" for m, reason in list(profiled.left_out.items())[:MOST]], "; ")
+        shown = joined([joined([m, reason], " ") for m, reason in list(profiled.left_out.items())[:MOST]], "; ")
         more = message("and {n} more", n=len(profiled.left_out) - MOST) if len(profiled.left_out) > MOST else None
         yield Note(message("Left out: {machines}", machines=joined([shown, more], " ")), quiet=True)
+
+
+def _answer(profiled: Profiled) -> Message:
+    """Return the resource on which the workload spends most of its time, and the gain from more of it."""
+    p = profiled.profile
+    if p.refused:
+        return message("The bottleneck of {target} cannot be determined.", target=profiled.target)
+    name = max(profiled.resources, key=lambda resource: p.shares[resource].value)
+    gain = next(g.ratio for g in more_of_each(profiled) if g.upgrade.name == name)
+    return message(
+        "{target} spends {share} of its time on {resource}: {part} more of it gives {gain}",
+        target=profiled.target,
+        share=f"{p.shares[name].value:.0%}",
+        resource=name,
+        part=f"{MORE - 1:.0%}",
+        gain=_gain(gain).shown,
+    )
 
 
 def _head(profiled: Profiled) -> Message:
@@ -120,7 +138,7 @@ def _work(unit: str) -> str:
 
 def _demand(value: float, unit: str) -> str:
     if unit == "1":
-        return message("{time} at 1", time=human(value, "s"))
+        return message("CPU {time} per operation at score 1", time=human(value, "s"))
     if unit == "1/s":
         return message("{n} times", n=significant(value))
     return human(value, unit).removesuffix("/s") if unit == "FLOP/s" else human(value, unit.removesuffix("/s"))
@@ -154,10 +172,10 @@ def _refused(profiled: Profiled) -> Iterator[Note]:
 
 def _upgrades(upgrades: Sequence[Gain]) -> Tabular:
     columns = (
-        Column("upgrade", message("upgrade of the mean machine"), "name"),
+        Column("upgrade", message("upgrade of the average machine"), "name"),
         Column("gain", message("gives"), "number"),
         Column("price", message("price"), "number"),
-        Column("gain_per_1000", message("gain per 1000"), "number"),
+        Column("gain_per_1000", message("gain per 1,000 spent"), "number"),
     )
     rows = tuple(
         (

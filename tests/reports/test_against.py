@@ -113,7 +113,7 @@ def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
     )
     seen = held(replace(pair, hosts=mixed))
     assert [row.share.text for row in seen.rows.values()] == ["90%"]
-    assert seen.means == ("peak of a pair: the link of its slower end",)
+    assert seen.means == ("Peak: the slower host's link",)
 
 
 def test_linpack_stands_beside_what_the_cores_compute_at_most() -> None:

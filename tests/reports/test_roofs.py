@@ -1,4 +1,4 @@
-"""Hosts under their own roofs: in a campaign's report as in its diagnosis, in every format, with a picture."""
+"""Measured bandwidth against hardware peak: in a campaign's report as in its diagnosis, in every format, with a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.reports.pages import Page
 from tests.reports.shown import drawn
 from tests.reports.tagged import faults
 
-TITLE = "Hosts under their own roofs"
+TITLE = "Measured bandwidth against hardware peak"
 
 
 def reported(root: Path, *words: str) -> str:

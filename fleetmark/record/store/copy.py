@@ -242,8 +242,7 @@ class StoreCopy:
         self.objects.write(_MARK, _MARKED)
         if self.objects.read(_MARK) != _MARKED:
             raise CannotKeep(
-                f"{self.objects.url}: what is written there does not come back; is it a store that AWS_ENDPOINT_URL "
-                "names?"
+                f"{self.objects.url}: written data cannot be read back; check the store that AWS_ENDPOINT_URL names"
             )
 
     def push(self, changed: Sequence[str] = ()) -> list[str]:

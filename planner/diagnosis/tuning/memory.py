@@ -121,7 +121,7 @@ RULES = (
         _bandwidth,
         message("fill every channel; try NUMA per socket (NPS4, SNC) and pinned threads"),
         MEMORY_AGAIN,
-        "McCalpin 1995: stores that read the line first move 4/3 of what is counted",
+        message("McCalpin 1995: stores that read the cache line first move 4/3 of the bytes counted"),
         measured=True,
         classes=OF_MEMORY,
     ),

@@ -159,7 +159,7 @@ RULES = (
         "mitigations",
         "vulnerabilities of the processor",
         _mitigations,
-        message("nothing: whether to keep them is for the owner of security to decide"),
+        message("no change suggested; security decides"),
         AGAIN,
         f"{KERNEL}/hw-vuln/index.html",
     ),

@@ -120,7 +120,7 @@ def _benchmarks(face: Face, place: Grid, say: Say) -> Tabular:
         _benchmark(face, place, candidate, title, say) for candidate in comparison.candidates for title in place.titles
     ]
     note = message(
-        "A ratio above 1: the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
+        "Above 1, the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
         per=word(comparison.per),
     )
     title = message("Benchmarks, each for itself")
@@ -196,7 +196,7 @@ def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular
             cells += _converted(k, places.get((side, name)), is_replaced=is_replaced)
         table.append(tuple(cells))
     note = message("All values here are computed from the other tabs and the yellow cells.")
-    title = message("What one candidate is worth, in baselines")
+    title = message("Baseline servers that one candidate replaces")
     capacity = sum(kind == Kind.CAPACITY for kind in names.values())
     return Tabular("conversion", title, tuple(columns), tuple(table), notes=(note,)), capacity
 
@@ -259,7 +259,7 @@ def _bars(face: Face, capacity: int) -> Iterator[Chart]:
             rows=capacity,
             axis=message("× baseline"),
         )
-        yield Chart(message("What one candidate is worth, in baselines"), "", "", native=native)
+        yield Chart(message("Baseline servers that one candidate replaces"), "", "", native=native)
 
 
 def _answers(face: Face, rows: Sequence[ClassRow], say: Say) -> Tabular:

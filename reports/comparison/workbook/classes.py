@@ -124,7 +124,7 @@ def lines(grid: Grid) -> list[ClassRow]:
 def title(line: ClassRow) -> Message | str:
     """Return the title of a row."""
     if line.equal_work:
-        return message("{class_}, equal work", class_=class_title(line.class_))
+        return message("{class_}, same jobs", class_=class_title(line.class_))
     if line.class_ == WORK_MIX:
         return message("{class_}, geometric mean", class_=class_title(line.class_))
     return class_title(line.class_)
@@ -176,7 +176,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
         ),
         Tabular(
             HEADLINES,
-            message("Classes: what one candidate is worth, and how fast it is"),
+            message("Classes: how many one candidate replaces, and how fast it is"),
             _class_columns(grid, say),
             tuple(headlines),
             notes=(message("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),),
@@ -395,13 +395,13 @@ def _fixed(line: ClassRow) -> dict[str, Cell]:
     }
 
 
-_NOTHING = message("no headline: nothing that is counted has a weight")
+_NOTHING = message("no overall figure: nothing that is counted has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
 _TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio compares their totals")
 _STRATA = message("a value, not a formula: compared size by size, weighted by the baseline's shares")
 _REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
 _CLUSTERS = message("a value, not a formula: the interval counts clusters of similar hosts")
-_MIX = message("the mix decides: the headline for equal work differs by more than 5%")
+_MIX = message("the mix decides: the figure for the same jobs differs by more than 5%")
 
 
 def _note(line: ClassRow, say: Say) -> Cell:

@@ -269,7 +269,7 @@ def _of_supply(n: Numbers) -> Iterator[Check]:
 
         values = [float(supply.maximum - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
         cells = _row(n, slack, values.__getitem__, unless)
-        yield Check(message("can be had"), supply.item, message("servers"), cells)
+        yield Check(message("available"), supply.item, message("servers"), cells)
 
 
 def _budget(n: Numbers) -> Check:
