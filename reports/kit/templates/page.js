@@ -1,4 +1,3 @@
-"use strict";
 // The page reads without any of this; it adds sorting, filtering, folding, another baseline, units, copying, links,
 // hosts on demand, a theme switch and what printing needs.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -218,7 +217,7 @@ function equip(root) {
 }
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.(".anchor");
-  if (link) navigator.clipboard?.writeText(link.href).then(() => tell(words.linked), () => {});
+  if (link) navigator.clipboard?.writeText(state.address(decodeURIComponent(link.hash.slice(1)))).then(() => tell(words.linked), () => {});
   const more = event.target.closest?.(".more");
   if (more) detail(Number(more.dataset.m));
 });
@@ -255,7 +254,7 @@ baseline?.addEventListener("change", () => {
   tell(fill(words.baseline, { name: baseline.selectedOptions[0].textContent }));
 });
 function follow() {
-  const id = decodeURIComponent(location.hash.slice(1));
+  const id = state.section;
   if (!id || !baseline) return;
   const number = /^b(\d+)-/.exec(id);
   if (number) turn(Number(number[1]));
