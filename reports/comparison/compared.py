@@ -80,6 +80,8 @@ def _compared(
             causes=answer.causes,
             effects=answer.effects,
             again=answer.again,
+            terms=answer.terms,
+            whole=answer.whole,
         ),
         frontiers=blocks(listed, titles, comparison.baseline),
         turned=answer.turned,

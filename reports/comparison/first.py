@@ -11,10 +11,11 @@ from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
-from fleetmark.reports.comparison.cell import SERVERS, Line
 from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import MOST_SIDES
+from fleetmark.reports.comparison.purchase import costs
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
@@ -29,7 +30,9 @@ _NAMES = 26  # maximum width of the names beside it
 
 def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
     """Yield the first screen. ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass."""
-    yield Section("classes", "", (*_sentences(face), *_table(face)), ("html", "pdf", "terminal", "markdown"))
+    bills = costs.table(face.front.costs, fmt.clean(face.comparison.baseline))
+    exhibits = (*_sentences(face), *_table(face), *([bills] if bills else []))
+    yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
@@ -40,7 +43,7 @@ def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
 
 def _sentences(face: Face) -> Iterator[Note]:
     first = face.front
-    yield from (Note(line) for line in (*first.totals, first.bought) if line)
+    yield from (Note(line) for line in (*first.costs.totals, *first.costs.more, first.bought) if line)
     yield from (Note(message("Gets worse: {what}", what=sentence), "bad") for sentence in first.worse)
     if first.unsure:
         yield Note(message("May get worse: {what}", what=first.unsure), "unsure")
@@ -120,8 +123,7 @@ def _ratio(result: Result) -> Cell:
 def _needed(result: Result) -> Cell:
     if not result.servers or result.estimate is None:
         return Cell()
-    value = math.ceil(SERVERS / result.estimate.value - fmt.ROUNDING)
-    return Cell(result.servers, value, ends=result.servers_range)
+    return Cell(result.servers, result.needed_servers, ends=result.servers_range)
 
 
 # --- a plot of characters --------------------------------------------------------------------------------------------

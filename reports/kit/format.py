@@ -16,6 +16,7 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import changed
 from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.base.visible import visible
+from fleetmark.planner.cost import ROUNDING
 
 _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
@@ -146,7 +147,6 @@ def moment(iso: str) -> str:
 # --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------
 
 FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
-ROUNDING = 1e-6  # what is this much above a whole number counts as that number
 
 
 def money(value: float) -> str:

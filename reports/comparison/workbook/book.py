@@ -10,6 +10,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import CLASH, Candidate, Side
+from fleetmark.planner.cost import ROUNDING
 from fleetmark.planner.equivalence import DISAGREE, Basis
 from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.planner.ratio import SAME, Ratio
@@ -27,7 +28,6 @@ from fleetmark.reports.comparison.workbook.sources import sources
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
-from fleetmark.reports.kit.format import ROUNDING
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import INTEGER, RATIO
