@@ -20,7 +20,7 @@ from fleetmark.planner.contrast import Pairing
 from fleetmark.planner.cost import SERVERS, Terms
 from fleetmark.planner.peers import Outlier
 from fleetmark.planner.redundant import LEAST_MACHINES
-from fleetmark.record import imports, naming
+from fleetmark.record import imports, naming, store
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
@@ -110,7 +110,8 @@ class Answer:
     from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
     with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
     result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
-    purchase; ``whole``: by baseline, the comparison of whole servers, if results are divided and there are prices.
+    purchase; ``whole``: by baseline, the comparison of whole servers, if results are divided and there are prices;
+    ``root``: the record, as ``--results`` names it.
     """
 
     comparison: Comparison
@@ -127,6 +128,7 @@ class Answer:
     again: Callable[[str, Drop], Comparison | None] | None = None
     terms: Terms = field(default_factory=Terms)
     whole: Mapping[str, Comparison] = field(default_factory=dict)
+    root: str = ""
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -225,6 +227,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         again=None if off else Again(matching, of_side, against),
         terms=terms(q.servers, q.term, q.energy),
         whole=_whole(q, chosen, turn=turn),
+        root=store.name_of(q.root),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
-from fleetmark.reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from fleetmark.reports.comparison import benchmarks, coverage, data, evidence, excluded, first, peers
 from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
@@ -30,9 +30,11 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
     others = [_face(compared, comparison) for comparison in compared.turned.values()]
     shown = compared.shown
     failed = evidence.failed(shown) if shown else ""
+    covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
     sections = [
-        *first.sections(main, _, failed),
+        *first.sections(main, _, failed, covered.gaps),
         benchmarks.section(main),
+        coverage.section(covered),
         *_frontiers(compared, _),
         peers.section(main.comparison, compared.sides),
         *(evidence.sections(shown, _, has_appendix=has_appendix) if shown else ()),
@@ -40,7 +42,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         *(evidence.runs(shown, compared.parts) if shown else ()),
         Section("method", message("Method"), tuple(_method(main)), ("html", "pdf", "xlsx")),
         *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown else ()),
-        Section("rows", "", (data.table(main),), ("csv",)),
+        Section("rows", "", (data.table(main, covered),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
     parts = tuple(block.part for block in compared.frontiers)
@@ -51,7 +53,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         sections=tuple(sections),
         folder=shown.results.campaign.path if shown else None,
         created=shown.results.campaign.created if shown else "",
-        data=data.record(main, compared.selectors, compared.around.outliers, parts),
+        data=data.record(main, compared.selectors, compared.around.outliers, parts) | coverage.record(covered),
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,

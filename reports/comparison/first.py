@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -13,6 +13,7 @@ from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.cell import Cell as Result
 from fleetmark.reports.comparison.cell import Line
+from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import MOST_SIDES
 from fleetmark.reports.comparison.purchase import costs
@@ -28,10 +29,13 @@ _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
 
 
-def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
-    """Yield the first screen. ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass."""
+def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()) -> Iterator[Section]:
+    """Yield the first screen.
+
+    ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
+    """
     bills = costs.table(face.front.costs, fmt.clean(face.comparison.baseline))
-    exhibits = (*_sentences(face), *_table(face), *([bills] if bills else []))
+    exhibits = (*_sentences(face), *commands(gaps[:1]), *_table(face), *([bills] if bills else []))
     yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
