@@ -195,7 +195,7 @@ def _workload(
 def section(found: Coverage) -> Section:
     """Return the matrix with the commands that close its gaps."""
     exhibits = (matrix(found), *commands(found.gaps[:MOST_GAPS]), *_published(found.gaps))
-    return Section("coverage", _TITLE, exhibits)
+    return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
 
 
 def matrix(found: Coverage) -> Tabular:
@@ -233,7 +233,7 @@ def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
     names = dict.fromkeys(class_title(name) for gap in gaps if not gap.command for name in gap.classes)
     if names:
         text = message(
-            "Imported tables lack {classes}. Import a table that has them, or run the workload on a machine of that kind.",
+            "Imported tables lack {classes}. Import tables that have them, or run the workloads on such a machine.",
             classes=joined(list(names)[:MOST_GAPS]),
         )
         yield Note(text, quiet=True)

@@ -11,11 +11,13 @@ from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
 from fleetmark.reports.comparison.model import footnotes, rows
+from fleetmark.reports.comparison.purchase.strip import strip
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
 from fleetmark.reports.frontier.pictures import pictures
 from fleetmark.reports.kit.document import Document, Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.strip import Strip
 from fleetmark.reports.kit.tabular import Kind
 
 _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
@@ -57,7 +59,16 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
+        strip=_strip(compared),
     )
+
+
+def _strip(compared: Compared) -> Strip | None:
+    if compared.shown is None:
+        return None
+    around = compared.around
+    views = [around.whole.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
+    return strip(views, around.hosts, around.terms, compared.shown.results.campaign.command)
 
 
 def _face(compared: Compared, comparison: Comparison) -> Face:

@@ -15,6 +15,7 @@ from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
+from fleetmark.reports.formats import strip
 from fleetmark.reports.formats.breakdown import embedded
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
@@ -53,6 +54,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
+        "strip": strip.embedded(document.strip, language) if document.strip and medium == "screen" else "",
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,

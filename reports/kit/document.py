@@ -12,6 +12,7 @@ from fleetmark.base.text import Message, message
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.breakdown import Breakdown
 from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.strip import Strip
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
@@ -113,7 +114,8 @@ class Document:
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
-    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``strip``: the inputs that a
+    reader may change there.
     """
 
     title: str
@@ -127,6 +129,7 @@ class Document:
     viewpoint: str = ""
     alternatives: tuple[Document, ...] = ()
     breakdown: Breakdown | None = None
+    strip: Strip | None = None
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPTS = ("state.js", "page.js")  # in this order; nothing else may run in the page, by the hash of both
+_SCRIPTS = ("state.js", "page.js", "strip.js")  # in this order; nothing else may run in the page, by their hash
 _SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
 
@@ -61,6 +61,7 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "strip": "",
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }

@@ -230,6 +230,30 @@ def _bill(
     return Bill(side=side, work=work, class_=class_, offer=offer, cost=of_all, unit=unit, piece=piece)
 
 
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The server of each side. ``unit``, ``hours``: of all prices; empty and None without a price in one unit."""
+
+    by_side: Mapping[str, Offer]
+    unit: str
+    hours: float | None
+
+
+def offers(titles: Sequence[str], hosts: Sequence[HostInfo]) -> Offers:
+    """Return the mean server of each side: its price if all prices have one unit, its power and its rack units."""
+    known = {t: _price(t, [h for h in hosts if h.generation == t]) for t in titles}
+    prices = {t: p for t, p in known.items() if isinstance(p, _Price)}
+    units = {p.unit for p in prices.values()}
+    by_side = {}
+    for title in titles:
+        mine = [h for h in hosts if h.generation == title]
+        price = prices[title].offer().price if title in prices and len(units) == 1 else None
+        watts, rack_units = (_mean_of(mine, label) for label in ("watts", "rack_units"))
+        by_side[title] = Offer(price=price, watts=watts, rack_units=rack_units)
+    first = next(iter(prices.values()), None) if len(units) == 1 else None
+    return Offers(by_side, first.unit if first else "", first.term if first else None)
+
+
 # --- prices ----------------------------------------------------------------------------------------------------------
 
 

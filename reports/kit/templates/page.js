@@ -243,6 +243,7 @@ function turn(number) {
     if (!byId(id) && byId(after + plain)) link.href = `#${after}${plain}`;
   }
   face = number;
+  strip?.turn(number);
   document.title = words.titles?.[number] ?? document.title;
   for (const part of Object.values(parts[face])) units(part);
   apply();
@@ -346,6 +347,3 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));
 
-equip(document);
-follow();
-addEventListener("hashchange", follow);
