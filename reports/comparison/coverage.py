@@ -35,7 +35,7 @@ class State(StrEnum):
     MISSING = "missing"
 
 
-_TITLE = message("Coverage: what was measured on which side")
+_TITLE = message("Coverage by side")
 _SHAPES: Mapping[State, str] = {
     State.MEASURED: "●",
     State.ESTIMATED: "◇",
@@ -77,12 +77,15 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A workload that ``sides`` lack, for ``classes``. ``command``: runs it; empty if no host of a side can run it."""
+    """A workload that ``sides`` lack, for ``classes``. ``command``: runs it; empty if no host of a side can run it.
+    ``is_partial``: the sides measured other benchmarks of these classes.
+    """
 
     workload: str
     classes: tuple[str, ...]
     sides: tuple[str, ...]
     command: str
+    is_partial: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +161,20 @@ def _gaps(
     results: str,
 ) -> Iterator[Gap]:
     """Yield a gap for each workload and the sides that lack it; ``suite``: the workload that measures a class."""
-    lacking: dict[tuple[bool, str, tuple[str, ...]], list[str]] = {}
+    lacking: dict[tuple[bool, str, tuple[str, ...], bool], list[str]] = {}
     for name, by_side in cells.items():
         alone = all(c.state is State.MISSING for c in by_side.values())
         sides = tuple(s for s, c in by_side.items() if c.state is State.MISSING or c.present < c.known)
         if sides and (workload := _workload(comparison, name, by_side, sides, suite)):
-            lacking.setdefault((alone, workload, sides), []).append(name)
-    for (_, workload, sides), names in sorted(lacking.items(), key=lambda item: item[0][0]):
+            some = all(by_side[s].present for s in sides)
+            lacking.setdefault((alone, workload, sides, some), []).append(name)
+    for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
         own = [h for h in hosts if h.generation in sides and h.facts is not None]
         known = {h.generation for h in own}
         addresses = [h.name.removesuffix(f" ({h.generation})") for h in own[:_MOST_HOSTS]]
         words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
-        yield Gap(workload, tuple(names), sides, line)
+        yield Gap(workload, tuple(names), sides, line, some)
 
 
 def _workload(
@@ -225,7 +229,11 @@ def commands(gaps: Sequence[Gap]) -> Iterator[Exhibit]:
         if gap.command:
             classes = joined([class_title(name) for name in gap.classes])
             sides = joined([fmt.clean(side) for side in gap.sides])
-            yield Command(message("To measure {classes} on {sides}", classes=classes, sides=sides), gap.command)
+            values = {"classes": classes, "sides": sides}
+            text = message("Not measured on {sides}: {classes}. To close the gap", **values)
+            if gap.is_partial:
+                text = message("Measured in part on {sides}: {classes}. To close the gap", **values)
+            yield Command(text, gap.command)
 
 
 def _published(gaps: Sequence[Gap]) -> Iterator[Note]:

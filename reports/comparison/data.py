@@ -14,7 +14,8 @@ from fleetmark.reports.comparison.coverage import Coverage
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import Front
 from fleetmark.reports.comparison.model import RatioRow, footnotes
-from fleetmark.reports.comparison.purchase import costs
+from fleetmark.reports.comparison.purchase import bills
+from fleetmark.reports.comparison.purchase.costs import Bill
 from fleetmark.reports.comparison.titles import titled
 from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents, records
 
@@ -29,7 +30,7 @@ def record(
 ) -> dict[str, Any]:
     """Return the JSON form. ``selectors``: what chose each side. ``parts``: the frontiers."""
     comparison = face.comparison
-    bills = costs.table(face.front.costs, comparison.baseline)
+    table_of_costs = bills.table(face.front.costs, comparison.baseline)
     return {
         "answer": _front(face.front),
         "baseline": comparison.baseline,
@@ -42,7 +43,7 @@ def record(
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{key.rstrip("_"): value for key, value in asdict(row).items()} for row in face.rows],
         **documents(parts),
-        "costs": [] if bills is None else records(bills),
+        "costs": [] if table_of_costs is None else records(table_of_costs),
         "outliers": [asdict(outlier) for outlier in outliers],
         "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
@@ -60,21 +61,21 @@ def table(face: Face, covered: Coverage) -> Tabular:
         Column("coverage_baseline", "coverage_baseline"),
         Column("coverage_candidate", "coverage_candidate"),
     ]
-    bills = {(bill.side, bill.class_): bill for bill in face.front.costs.bills}
-    if bills:
+    bill_of = {(bill.side, bill.class_): bill for bill in face.front.costs.bills}
+    if bill_of:
         more += [Column(key, key, "number", has_interval=False) for key in _COSTS]
         more.append(Column("cost_unit", "cost_unit"))
-    rows = tuple((*map(_cell, asdict(row).values()), *_more(face, covered, row, bills)) for row in face.rows)
+    rows = tuple((*map(_cell, asdict(row).values()), *_more(face, covered, row, bill_of)) for row in face.rows)
     return Tabular("rows", headline.FLEET, (*columns, *more), rows)
 
 
-def _more(face: Face, covered: Coverage, row: RatioRow, bills: Mapping[tuple[str, str], costs.Bill]) -> Iterator[Cell]:
+def _more(face: Face, covered: Coverage, row: RatioRow, bill_of: Mapping[tuple[str, str], Bill]) -> Iterator[Cell]:
     states = covered.cells.get(row.class_, {})
     for side in (face.comparison.baseline, row.candidate):
         yield Cell(states[side].state.value if side in states else "")
-    if not bills:
+    if not bill_of:
         return
-    bill = None if row.benchmark else bills.get((row.candidate, row.class_))
+    bill = None if row.benchmark else bill_of.get((row.candidate, row.class_))
     if bill is None:
         yield from (Cell() for _ in (*_COSTS, "cost_unit"))
         return

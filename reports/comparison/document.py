@@ -34,6 +34,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
     failed = evidence.failed(shown) if shown else ""
     covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
     sections = [
+        *((book.first(main, compared.sides),) if shown else ()),
         *first.sections(main, _, failed, covered.gaps),
         benchmarks.section(main),
         coverage.section(covered),

@@ -16,7 +16,7 @@ from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import MOST_SIDES
-from fleetmark.reports.comparison.purchase import costs
+from fleetmark.reports.comparison.purchase import bills
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
@@ -34,8 +34,8 @@ def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()
 
     ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
     """
-    bills = costs.table(face.front.costs, fmt.clean(face.comparison.baseline))
-    exhibits = (*_sentences(face), *commands(gaps[:1]), *_table(face), *([bills] if bills else []))
+    table_of_costs = bills.table(face.front.costs, fmt.clean(face.comparison.baseline))
+    exhibits = (*_sentences(face), *commands(gaps[:1]), *_table(face), *([table_of_costs] if table_of_costs else []))
     yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))

@@ -22,10 +22,8 @@ from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.frontier.amounts import hours, positive
 from fleetmark.reports.frontier.section import unit_of
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, compact, figure, number
 
 Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum
-MOST_BILLS = 24  # maximum number of rows in a terminal and on paper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +50,26 @@ class Bill:
     piece: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The server of each side. ``unit``, ``hours``: of all prices; empty and None without a price in one unit."""
+
+    by_side: Mapping[str, Offer]
+    unit: str
+    hours: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """Hold the costs of all sides.
 
+    ``offers``: the server of each side. ``lines``: the classes that costs are about, of whole servers.
     ``totals``: sentences on servers and money, and why costs are not known. ``more``: on years and break-even prices.
     """
 
     terms: Terms
+    offers: Offers
+    lines: tuple[Line, ...] = ()
     bills: tuple[Bill, ...] = ()
     totals: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
@@ -110,25 +120,39 @@ def costs(
             )
         )
         prices = {}
-    has_energy = terms.energy is not None and all(p.watts is not None for p in prices.values())
+    found = offers(titles, hosts)
+    unpowered = [fmt.clean(t) for t in titles if found.by_side[t].watts is None]
+    has_energy = terms.energy is not None and not unpowered
     if terms.energy is not None and prices and not has_energy:
-        lacking = joined([fmt.clean(t) for t, p in prices.items() if p.watts is None])
+        lacking = joined(unpowered[:MOST])
         unknown.append(
             message("Energy is not counted: the power of {sides} is not known; add --watts NAME=650", sides=lacking)
         )
     counted = terms if has_energy else Terms(servers=terms.servers, years=terms.years)
-    bills = tuple(_bills(whole, prices, lead, served, counted))
+    bills = tuple(_bills(whole, prices, found, lead, served, counted))
     works = [_by_side(bills, work) for work in dict.fromkeys(bill.work if bill.piece else "" for bill in bills)]
     totals = [sentence for by_side in works for sentence in _totals(whole, by_side, counted)]
     more = [sentence for by_side in works for sentence in _more(whole, by_side, counted)]
-    return Costs(terms=counted, bills=bills, totals=(*totals[:MOST], *unknown[:MOST]), more=tuple(more[:MOST]))
+    return Costs(
+        terms=counted,
+        offers=found,
+        lines=tuple(lead),
+        bills=bills,
+        totals=(*totals[:MOST], *unknown[:MOST]),
+        more=tuple(more[:MOST]),
+    )
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
 def _bills(
-    whole: Comparison, prices: Mapping[str, _Price], lead: Sequence[Line], served: Sequence[Service], terms: Terms
+    whole: Comparison,
+    prices: Mapping[str, _Price],
+    found: Offers,
+    lead: Sequence[Line],
+    served: Sequence[Service],
+    terms: Terms,
 ) -> Iterator[Bill]:
     base = prices.get(whole.baseline)
     lines = [line for line in lead if not line.service]
@@ -144,7 +168,7 @@ def _bills(
     for k, candidate in enumerate(whole.candidates):
         for line in lines:
             if estimate := line.cells[k].estimate:
-                yield from _of_class(whole, candidate, prices, line, estimate, terms)
+                yield from _of_class(whole, candidate, prices, found, line, estimate, terms)
 
 
 def _of_work(
@@ -172,6 +196,7 @@ def _of_class(
     whole: Comparison,
     candidate: Candidate,
     prices: Mapping[str, _Price],
+    found: Offers,
     line: Line,
     ratio: Estimate,
     terms: Terms,
@@ -184,7 +209,8 @@ def _of_class(
     if price is not None:
         offer = price.offer(strata)
     elif base is not None:
-        offer = Offer(price=None, hours=base.term)
+        mine = found.by_side[candidate.title]
+        offer = Offer(price=None, hours=base.term, watts=mine.watts, rack_units=mine.rack_units)
     else:
         return
     unit = price.unit if price is not None else base.unit if base is not None else ""
@@ -228,15 +254,6 @@ def _bill(
 ) -> Bill:
     of_all = cost(offer, servers, terms)
     return Bill(side=side, work=work, class_=class_, offer=offer, cost=of_all, unit=unit, piece=piece)
-
-
-@dataclass(frozen=True, slots=True)
-class Offers:
-    """The server of each side. ``unit``, ``hours``: of all prices; empty and None without a price in one unit."""
-
-    by_side: Mapping[str, Offer]
-    unit: str
-    hours: float | None
 
 
 def offers(titles: Sequence[str], hosts: Sequence[HostInfo]) -> Offers:
@@ -338,9 +355,9 @@ def _total(whole: Comparison, group: Sequence[Bill], base: Bill | None, terms: T
     numbers = [bill.cost.servers for bill in group]
     totals = [bill.cost.total or 0.0 for bill in group]
     first = group[0]
-    of_cost = spaced(_span(map(fmt.money, _ends(totals))), first.unit)
+    of_cost = spaced(span(map(fmt.money, _ends(totals))), first.unit)
     names = {"n": f"{terms.servers:,}", "baseline": fmt.clean(whole.baseline)}
-    mine = {"needed": _span(f"{n:,}" for n in _ends(numbers)), "candidate": fmt.clean(first.side), "cost": of_cost}
+    mine = {"needed": span(f"{n:,}" for n in _ends(numbers)), "candidate": fmt.clean(first.side), "cost": of_cost}
     if first.piece:
         sentence = message(
             "{needed} {candidate} {unit}s serve as much as {n} {baseline} {unit}s and cost {cost}",
@@ -371,7 +388,7 @@ def _yearly(by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Message | No
     for group in groups[:MOST]:
         yearly = [bill.cost.yearly for bill in group if bill.cost.yearly is not None]
         if yearly:
-            parts.append(spaced(fmt.clean(group[0].side), _span(map(fmt.money, _ends(yearly)))))
+            parts.append(spaced(fmt.clean(group[0].side), span(map(fmt.money, _ends(yearly)))))
     if not parts or not terms.years:
         return None
     unit = currency_of(groups[0][0].unit)
@@ -412,11 +429,11 @@ def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
 def _with_ends(price: Estimate | None) -> str:
     if price is None:
         return ""
-    ends = _interval(price)
+    ends = interval(price)
     return f"{priced(price.value)} ({ends})" if ends else priced(price.value)
 
 
-def _interval(price: Estimate) -> str:
+def interval(price: Estimate) -> str:
     return "" if price.lo is None or price.hi is None else f"{priced(price.lo)}–{priced(price.hi)}"
 
 
@@ -424,72 +441,5 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def _span(texts: Iterator[str] | map[str]) -> str:
+def span(texts: Iterator[str] | map[str]) -> str:
     return "–".join(dict.fromkeys(texts))
-
-
-# --- the table -------------------------------------------------------------------------------------------------------
-
-
-def table(found: Costs, baseline: str) -> Tabular | None:
-    """Return the bills as a table, the baseline first; None without prices."""
-    if not found.bills:
-        return None
-    columns = (
-        Column("side", message("server"), "side"),
-        Column("work", message("for")),
-        Column("price", message("price of a server"), "number"),
-        Column("servers", message("servers"), "number"),
-        Column("total", message("total"), "number"),
-        Column("yearly", message("per year"), "number"),
-        Column("lifetime", message("over the term"), "number"),
-        Column("change", message("change"), "number", has_interval=False),
-        Column("power", message("power"), "number", unit="kW"),
-        Column("rack_units", message("rack units"), "number"),
-        Column("break_even", message("break-even price"), "number"),
-    )
-    works = {bill.class_ for bill in found.bills if bill.class_}
-    rows = tuple(_row(bill, several=len(works) > 1) for bill in found.bills)
-    unit = next((bill.unit for bill in found.bills if bill.unit), "")
-    title = message(
-        "Cost of the work of {n} {baseline}, in {unit}", n=f"{found.terms.servers:,}", baseline=baseline, unit=unit
-    )
-    limits = {"terminal": MOST_BILLS, "pdf": MOST_BILLS}
-    table = Tabular("costs", title, columns, rows, notes=tuple(_notes(found)), limits=limits)  # type: ignore[arg-type]
-    return compact(table)
-
-
-def _row(bill: Bill, *, several: bool) -> Row:
-    cost, even = bill.cost, bill.break_even
-    ends = "" if bill.fewest is None or bill.most is None else _span(f"{n:,}" for n in (bill.fewest, bill.most))
-    return (
-        Cell(bill.side),
-        Cell(bill.work if several or bill.piece else ""),
-        Cell() if bill.offer.price is None else Cell(priced(bill.offer.price), bill.offer.price),
-        Cell(f"{cost.servers:,}", cost.servers, lo=bill.fewest, hi=bill.most, ends=ends if "–" in ends else ""),
-        _money(cost.total),
-        _money(cost.yearly),
-        _money(cost.lifetime),
-        Cell() if bill.change is None else Cell(f"{bill.change:+.0%}", bill.change),
-        Cell() if cost.power is None else figure(cost.power / 1000),
-        number(cost.rack_units),
-        Cell() if even is None else Cell(priced(even.value), even.value, lo=even.lo, hi=even.hi, ends=_interval(even)),
-    )
-
-
-def _money(value: float | None) -> Cell:
-    return Cell() if value is None else Cell(fmt.money(value), value)
-
-
-def _notes(found: Costs) -> Iterator[str]:
-    if any(bill.break_even for bill in found.bills):
-        yield message("Break-even price: the same work then costs the same on both sides.")
-    if any(bill.most is not None for bill in found.bills):
-        yield message("Brackets: 95% confidence intervals of the ratio, as servers or prices.")
-    if found.terms.years:
-        values = {"years": f"{found.terms.years:g}"}
-        if found.terms.energy is not None:
-            energy = spaced(f"{found.terms.energy:g}", found.terms.currency)
-            yield message("Term: {years} years; energy at {energy} per kWh.", energy=energy, **values)
-        else:
-            yield message("Term: {years} years; energy is not included.", **values)

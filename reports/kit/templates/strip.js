@@ -9,7 +9,7 @@ const strip = (() => {
   let inputs = {}; // by the name in the address: the field and its initial value
 
   const shares = (name) => `s-mix.${name}`;
-  const ofSide = (what, side) => `s-${what}.${side}`;
+  const ofSide = (what, k) => `s-${what}.${view.sides[k].title}`;
   const plain = (value) => (value === null || value === undefined ? "" : String(Number(value.toPrecision(12))));
   function number(name) {
     const typed = inputs[name].field.value.trim();
@@ -86,7 +86,7 @@ const strip = (() => {
     const mix = mixed();
     const terms = { servers: number("s-servers") ?? 0, years: number("s-years") || null, energy: number("s-energy") };
     const offers = view.sides.map((side, k) => ({ price: number(ofSide("price", k)), watts: number(ofSide("watts", k)), rack_units: number(ofSide("units", k)) }));
-    if (offers.some((offer) => offer.price !== null && offer.watts === null)) terms.energy = null; // one side would be free
+    if (offers.some((offer) => offer.watts === null)) terms.energy = null; // one side would be free
     const before = bill(offers[0], terms.servers, terms);
     for (const [k, side] of view.sides.entries()) {
       const row = place.querySelector(`tr[data-side="${k}"]`);
