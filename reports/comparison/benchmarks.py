@@ -6,9 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fleetmark.base.measurement import Kind as MetricKind
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.units import of_pieces
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.contrast import Pairing
@@ -115,7 +117,7 @@ def _head(face: Face, name: str, members: Mapping[str, Cells], entries: int, usu
     facts = joined(
         [
             fmt.clean(name) if title != name else None,
-            count(entries, "benchmark") if entries else None,
+            _entries(max((row.benchmarks for row in cells.values()), default=0) or entries, entries),
             message("{n} not compared", n=left_out) if left_out else None,
             message("times as fast") if comparison.kind(name) == MetricKind.RESPONSIVENESS else None,
         ],
@@ -123,6 +125,13 @@ def _head(face: Face, name: str, members: Mapping[str, Cells], entries: int, usu
     )
     shown = Cell(title, details=(*([facts] if facts else []), *remarks), anchor=anchor_of(name))
     return (shown, Cell(title, details=remarks), *_figures(face, cells, None, is_head=True))
+
+
+def _entries(benchmarks: int, rows: int) -> Message | None:
+    """Return the number of benchmarks of a class; variants of one benchmark have several rows."""
+    if not rows or benchmarks == rows:
+        return count(rows, "benchmark") if rows else None
+    return message("{benchmarks} in {n} rows", benchmarks=count(benchmarks, "benchmark"), n=rows)
 
 
 def anchor_of(class_: str) -> str:
@@ -152,25 +161,25 @@ def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool
     yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
         yield _value(row.candidate_value if row else None, shown, unit)
-        yield _ratio(row)
+        yield _ratio(row, has_verdict=face.has_verdicts)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
     return Cell() if value is None or shown is None else Cell(shown.quantity(value), value, unit if shown.unit else "")
 
 
-def _ratio(row: RatioRow | None) -> Cell:
-    """Return the ratio of a class or benchmark with its interval and verdict."""
+def _ratio(row: RatioRow | None, *, has_verdict: bool) -> Cell:
+    """Return the ratio of a class or benchmark with its interval and verdict; ``has_verdict``: any row has one."""
     if row is None or row.ratio is None:
         return Cell()
-    details = (word(row.verdict),) if row.verdict not in ("", Verdict.BETTER) else ()
+    details = (word(row.verdict),) if has_verdict and row.verdict not in ("", Verdict.BETTER) else ()
     return Cell(
         fmt.ratio(row.ratio),
         row.ratio,
         lo=row.lo,
         hi=row.hi,
         ends=fmt.interval(row.lo, row.hi),
-        tone=VERDICTS.get(row.verdict, ""),
+        tone=VERDICTS.get(row.verdict, "") if has_verdict else "",
         details=details,
     )
 
@@ -225,15 +234,17 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
             values.setdefault(row.benchmark, []).extend(v for v in figures if v is not None)
     facts = comparison.benchmarks
     names = dict(zip(facts.index, zip(facts["workload"], facts["metric"], strict=True), strict=True))
-    return {
-        title: fmt.fit(
+    scales = {}
+    for title, figures in values.items():
+        workload, metric = map(str, names[title])
+        shown = fmt.fit(
             ((value, math.nan, math.nan) for value in dict.fromkeys(figures)),
             units[title],
-            bits=in_bits(*map(str, names[title])),
-            percent=in_percent(*map(str, names[title])),
+            bits=in_bits(workload, metric),
+            percent=in_percent(workload, metric),
         )
-        for title, figures in values.items()
-    }
+        scales[title] = replace(shown, unit=of_pieces(shown.unit, metric))
+    return scales
 
 
 # --- guardrails ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.forest import Axis
 from fleetmark.reports.comparison.front import MOST_SIDES, Around, Front, front
@@ -33,6 +34,11 @@ class Face:
     def candidates(self) -> Sequence[str]:
         """Return the titles of the candidates."""
         return self.front.candidates
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Return whether any ratio has a verdict; data of single runs have none, which is said once."""
+        return any(row.ratio is not None and row.verdict not in ("", Verdict.CANNOT_TELL) for row in self.rows)
 
     def plot(self, estimates: Sequence[Estimate | None], *, is_headline: bool) -> str:
         """Return a plot with the estimates of all candidates. Few candidates have one line each."""

@@ -51,7 +51,10 @@ def _sentences(face: Face) -> Iterator[Note]:
     yield from (Note(message("Gets worse: {what}", what=sentence), "bad") for sentence in first.worse)
     if first.unsure:
         yield Note(message("May get worse: {what}", what=first.unsure), "unsure")
-    if not first.worse and not first.unsure and first.lines:
+    if not face.has_verdicts and first.lines:
+        text = message("No interval, so no verdict: a difference may be chance. Measure each side on several hosts.")
+        yield Note(text, "unsure")
+    elif not first.worse and not first.unsure and first.lines:
         yield Note(message("Nothing that was measured gets worse."), quiet=True)
     if first.guardrails:
         yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
@@ -97,20 +100,20 @@ def _row(face: Face, line: Line) -> Row:
     plot = face.plot([result.estimate for result in line.cells], is_headline=True)
     cells = [Cell(line.title, details=(line.remark,) if line.remark else ()), Cell(plot=plot)]
     for result in line.cells:
-        cells.append(_ratio(result))
+        cells.append(_ratio(result, has_verdict=face.has_verdicts))
         if face.front.becomes:
             cells.append(_needed(result))
     return tuple(cells)
 
 
-def _ratio(result: Result) -> Cell:
+def _ratio(result: Result, *, has_verdict: bool) -> Cell:
     if not result.ratio or result.estimate is None:
         return Cell(hint=result.reason)
     details = (
-        word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
+        word(result.verdict) if has_verdict and result.verdict not in ("", Verdict.BETTER) else "",
         result.remark,
         message("benchmarks {range}", range=result.spread) if result.spread else "",
-        message("own program {interval}", interval=result.workload) if result.workload else "",
+        message("similar program {interval}", interval=result.workload) if result.workload else "",
     )
     lo, hi = (result.estimate.lo, result.estimate.hi) if result.interval else (None, None)
     return Cell(
@@ -119,7 +122,7 @@ def _ratio(result: Result) -> Cell:
         lo=lo,
         hi=hi,
         ends=result.interval,
-        tone=VERDICTS.get(result.verdict, ""),
+        tone=VERDICTS.get(result.verdict, "") if has_verdict else "",
         details=tuple(filter(None, details)),
     )
 

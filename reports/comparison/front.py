@@ -57,6 +57,7 @@ class Around:
     sides with recorded power.
 
     See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms`` and ``whole``.
+    ``counted``: how many hosts, or publishers, the figures of each side are of.
     """
 
     hosts: Sequence[HostInfo] = ()
@@ -69,6 +70,7 @@ class Around:
     again: Callable[[str, Drop], Comparison | None] | None = None
     terms: Terms = field(default_factory=Terms)
     whole: Mapping[str, Comparison] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
     servers = any(cell.servers for line in capacity for cell in line.cells)
     return Front(
         answer=answer(comparison, capacity, speed, served, currency(around.hosts)),
-        sides=_sides(comparison, around.hosts),
+        sides=_sides(comparison, around),
         basis=_basis(comparison, lines),
         bought=bought(comparison, around.hosts),
         costs=costs(
@@ -235,20 +237,27 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
+def _sides(comparison: Comparison, around: Around) -> str:
     """Return how many machines each side has."""
-    numbers = Counter(h.generation for h in hosts)
+    numbers = Counter(h.generation for h in around.hosts)
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    known = [labelled(t, _hosts(comparison, t, numbers[t])) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
+    known = [
+        labelled(t, _hosts(comparison, t, numbers[t], around.counted.get(t)))
+        for t in titles[: 2 * MOST_SIDES]
+        if numbers[t]
+    ]
     more = len(titles) - 2 * MOST_SIDES
     return joined([*known, message("and {n} more", n=more) if more > 0 else None], " · ")
 
 
-def _hosts(comparison: Comparison, side: str, number: int) -> Message:
+def _hosts(comparison: Comparison, side: str, number: int, counted: int | None) -> Message:
     """Return the size of a side, such as ``6 hosts``. For published results, name the label that counts as one host."""
     label = comparison.grouped.get(side)
     if label is None:
         return count(number, "host")
+    if counted is not None:
+        values = {"results": count(number, "result"), "n": counted, "label": word(label)}
+        return message("{results}, {n} figures (one per {label})", **values)
     return message("{results}, one figure per {label}", results=count(number, "result"), label=word(label))
 
 

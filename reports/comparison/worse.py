@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.guardrail import Held
 from fleetmark.planner.ratio import SAME, Verdict
@@ -26,7 +27,7 @@ def worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Line
     for line in lines:
         bad = [(c.title, cell) for c, cell in zip(comparison.candidates, line.cells, strict=True) if cell.worse]
         if bad:
-            parts = [_lower(line.kind, t, cell) for t, cell in bad[:MOST_SIDES]]
+            parts = [_lower(comparison, line.kind, t, cell) for t, cell in bad[:MOST_SIDES]]
             if len(bad) > MOST_SIDES:
                 parts.append(message("and {n} more", n=len(bad) - MOST_SIDES))
             sentence = labelled(line.title, joined(parts))
@@ -49,12 +50,14 @@ def worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Line
         yield labelled(comparison.called.get(name) or class_title(name), joined(parts, "; "))
 
 
-def _lower(kind: str, candidate: str, cell: Cell) -> Message:
+def _lower(comparison: Comparison, kind: str, candidate: str, cell: Cell) -> Message:
     """Return how much worse a candidate is, such as ``genoa 17% slower: 0.83 (0.80–0.86)``."""
     part = fmt.share(1 - (cell.estimate.value if cell.estimate else 1.0), 0)
     values = {"candidate": candidate, "part": part, "ratio": cell.text}
     if kind == Kind.RESPONSIVENESS:
         return message("{candidate} {part} slower, {ratio}", **values)
+    if comparison.per != "server":
+        return message("{candidate} {part} less work per {per}, {ratio}", per=word(comparison.per), **values)
     return message("{candidate} {part} less work, {ratio}", **values)
 
 
