@@ -47,7 +47,8 @@ def _view(comparison: Comparison, by_side: Mapping[str, Offer]) -> StripView:
     sides = [set(figures) for figures in comparison.figures.values()]
     shared = set.intersection(*sides) if sides else set()
     ratios = {c.title: {name: _ratio(comparison, c, name, shared) for name in names} for c in comparison.candidates}
-    classes = {name: class_title(name) for name in names if any(r[name] for r in ratios.values())}
+    present = [name for name in names if any(r[name] for r in ratios.values())]
+    classes = {name: comparison.called.get(name) or class_title(name) for name in present}
     mix, is_given = _mix(comparison, list(classes))
     heads = [c.classes[name] for c in comparison.candidates for name in (*classes, WORK_MIX) if name in c.classes]
     return StripView(
