@@ -241,7 +241,7 @@ def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
     names = dict.fromkeys(class_title(name) for gap in gaps if not gap.command for name in gap.classes)
     if names:
         text = message(
-            "Imported tables lack benchmarks of {classes}. Import tables that have them, or run them on such a machine.",
+            "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines.",
             classes=joined(list(names)[:MOST_GAPS]),
         )
         yield Note(text, quiet=True)
