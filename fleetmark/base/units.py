@@ -57,17 +57,6 @@ def human(value: float, unit: str, *, bits: bool = False, percent: bool = False,
     return with_unit(significant(value * scale.factor, digits), scale.unit)
 
 
-def of_pieces(unit: str, metric: str) -> str:
-    """Return the unit of a rate with what ``metric`` counts: ``tokens/s`` for ``/s`` and ``tokens_per_second``."""
-    prefix, between, rest = unit.partition("/s")
-    if not between or rest or len(prefix) > 1:
-        return unit
-    if metric == "iops" or metric.endswith("_iops"):
-        return f"{prefix}IOPS"
-    match = _PER_SECOND.search(metric)
-    return f"{prefix}{' ' if prefix else ''}{match[1]}/s" if match else unit
-
-
 def with_unit(number: str, unit: str) -> str:
     """``2.50 GB/s``, ``31%``."""
     return f"{number}{unit}" if unit == "%" else f"{number} {unit}".rstrip()
@@ -88,7 +77,6 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:.{digits - before}f}"
 
 
-_PER_SECOND = re.compile(r"(?:^|_)([a-z]+)_per_s(?:ec|econd)?$")
 _BYTES = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i?)(b?)|b)?\s*$", re.IGNORECASE)
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 

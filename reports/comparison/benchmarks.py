@@ -6,11 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from fleetmark.base.measurement import Kind as MetricKind
 from fleetmark.base.text import Message, count, joined, message
-from fleetmark.base.units import of_pieces
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.contrast import Pairing
@@ -234,17 +232,15 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
             values.setdefault(row.benchmark, []).extend(v for v in figures if v is not None)
     facts = comparison.benchmarks
     names = dict(zip(facts.index, zip(facts["workload"], facts["metric"], strict=True), strict=True))
-    scales = {}
-    for title, figures in values.items():
-        workload, metric = map(str, names[title])
-        shown = fmt.fit(
+    return {
+        title: fmt.fit(
             ((value, math.nan, math.nan) for value in dict.fromkeys(figures)),
             units[title],
-            bits=in_bits(workload, metric),
-            percent=in_percent(workload, metric),
+            bits=in_bits(*map(str, names[title])),
+            percent=in_percent(*map(str, names[title])),
         )
-        scales[title] = replace(shown, unit=of_pieces(shown.unit, metric))
-    return scales
+        for title, figures in values.items()
+    }
 
 
 # --- guardrails ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.units import of_pieces
 from fleetmark.planner.cost import Offer, Terms, break_even, needed
 from fleetmark.record.compare import Question
 from fleetmark.reports.comparison.coverage import State, coverage
@@ -136,21 +135,6 @@ def test_the_first_screen_names_the_gap_and_its_command(root: Path) -> None:
     for text in (" ".join(rendered.shown(report).split()), markdown.render(report, ENGLISH).replace("\\", "")):
         gap = text.index("Measured in part on turin: memory latency")
         assert gap < text.index("Coverage by side") and "--suite mlc" in text
-
-
-@pytest.mark.parametrize(
-    ("unit", "metric", "shown"),
-    [
-        ("/s", "tokens_per_second", "tokens/s"),
-        ("/s", "samples_per_second", "samples/s"),
-        ("/s", "read_iops", "IOPS"),
-        ("M/s", "requests_per_sec", "M requests/s"),
-        ("GB/s", "triad", "GB/s"),
-        ("/s", "events", "/s"),
-    ],
-)
-def test_a_rate_names_what_it_counts(unit: str, metric: str, shown: str) -> None:
-    assert of_pieces(unit, metric) == shown
 
 
 # --- the workbook ----------------------------------------------------------------------------------------------------
