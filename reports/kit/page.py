@@ -29,7 +29,8 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
+_SCRIPTS = ("tables.js", "page.js")
+_SCRIPT = "".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)  # alone allowed to run in the page, by its hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
-"use strict";
-// The page reads without any of this; it adds sorting, filtering, folding, another baseline, units, copying, links,
-// hosts on demand, a theme switch and what printing needs.
+// The page reads without any of this; it adds filtering, folding, another baseline, units, links, hosts on demand, a theme
+// switch and what printing needs.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 const words = JSON.parse(byId("words").textContent);
@@ -11,87 +10,6 @@ function make(tag, properties = {}, ...children) {
   element.append(...children);
   return element;
 }
-
-// --- Sorting: a button in each heading of a sortable table, within its classes where it has any.
-const natural = new Intl.Collator("en", { numeric: true });
-const visible = (node) => {
-  const copy = node.cloneNode(true);
-  all(".copy, .hide, .more, .anchor, small, .sr, svg", copy).forEach((n) => n.remove());
-  return copy.textContent.replace(/\s+/g, " ").trim();
-};
-function valueOf(row, column) {
-  const cell = row.cells[column];
-  if (!cell.classList.contains("num")) return visible(cell);
-  const number = parseFloat((cell.dataset.v ?? visible(cell)).replace(/[,±<]/g, ""));
-  return Number.isNaN(number) ? null : number;
-}
-function sort(table, heading) {
-  const column = heading.cellIndex;
-  const down = heading.ariaSort === "ascending";
-  all("th[aria-sort]", table).forEach((th) => (th.ariaSort = "none"));
-  heading.ariaSort = down ? "descending" : "ascending";
-  table.classList.add("sorted");
-  for (const body of table.tBodies) {
-    const rows = [...body.rows].filter((row) => !row.classList.contains("head")).map((row) => [valueOf(row, column), row]);
-    rows.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null); // what is absent stays at the end
-      const order = typeof a === "number" && typeof b === "number" ? a - b : natural.compare(a, b);
-      return down ? -order : order;
-    });
-    body.append(...rows.map(([, row]) => row));
-  }
-  tell(fill(words.sorted, { name: visible(heading.querySelector("button span") ?? heading), way: down ? words.down : words.up }));
-}
-function sortable(table) {
-  for (const heading of all("thead tr:last-child > th", table)) {
-    if (heading.dataset.sort === "no" || heading.ariaSort) continue;
-    const button = make("button", { type: "button" });
-    button.append(make("span", {}, ...heading.childNodes));
-    heading.append(button);
-    heading.ariaSort = "none";
-    button.addEventListener("click", () => sort(table, heading));
-  }
-}
-
-// --- Copying: text to the clipboard; where a page from a file may not, what was to be copied is left selected.
-async function copy(text, button, label, node) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = words.copied;
-    tell(words.copied);
-  } catch {
-    const area = make("textarea", { value: text, readOnly: true, ariaHidden: "true" });
-    (button.closest("dialog") ?? document.body).append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    button.focus();
-    if (!done && node) getSelection().selectAllChildren(node);
-    button.textContent = done ? words.copied : words.select;
-    tell(button.textContent);
-  }
-  setTimeout(() => (button.textContent = label), 2500);
-}
-// An interval becomes two further columns, and a heading over several columns stands before theirs.
-function spread(table) {
-  const body = [...table.tBodies].flatMap((b) => [...b.rows]);
-  const ranged = [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])].map((_, i) => body.some((row) => row.cells[i]?.querySelector(".ci")));
-  return (cell) => {
-    if (!ranged[cell.cellIndex]) return null;
-    if (cell.tagName === "TH") return [visible(cell), words.lowest, words.highest];
-    const ends = cell.querySelector(".ci")?.textContent.replace(/[()]/g, "").split("–") ?? ["", ""];
-    return [cell.querySelector("b")?.textContent ?? "", ...ends];
-  };
-}
-function tsv(table) {
-  const parts = table.classList.contains("tabular") ? spread(table) : () => null;
-  const line = (row) =>
-    [...row.cells].filter((c) => !c.classList.contains("plot"))
-      .flatMap((c) => { const several = parts(c); if (several) return [`${c.dataset.group ? `${c.dataset.group}: ` : ""}${several[0]}`, ...several.slice(1)]; if (c.dataset.group) return `${c.dataset.group}: ${visible(c)}`; if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
-      .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
-  return [...table.rows].filter((row) => !row.hidden && !row.classList.contains("groups")).map(line).join("\n") + "\n";
-}
-const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
@@ -192,15 +110,8 @@ function foldable(body) {
 function equip(root) {
   for (const body of all("tbody.class", root)) foldable(body);
   for (const table of all("table.sortable", root)) sortable(table);
-  for (const region of all(".scroll", root)) {
-    const table = region.querySelector("table");
-    if (!table || region.parentElement.classList.contains("tabled")) continue;
-    const button = make("button", { type: "button", className: "copy-table", textContent: words.copyTable });
-    button.addEventListener("click", () => copy(tsv(table), button, words.copyTable, table));
-    const box = make("div", { className: "tabled" });
-    region.replaceWith(box);
-    box.append(button, region);
-  }
+  for (const region of all(".scroll", root)) tools(region);
+  for (const figure of all("figure", root)) chartTools(figure);
   for (const button of all(".copy", root)) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button.previousElementSibling.textContent, button, words.copy, button.previousElementSibling));
@@ -212,6 +123,7 @@ function equip(root) {
     if (!own) continue;
     const link = make("a", { className: "anchor", href: `#${own}`, textContent: "#" });
     link.ariaLabel = `${words.link}: ${visible(heading)}`;
+    link.tabIndex = -1; // the links at the top of the page lead to the same addresses
     heading.append(link);
   }
   if (base) units(root);
@@ -313,8 +225,14 @@ function detail(number) {
 }
 byId("detail-close").addEventListener("click", () => byId("detail").close());
 
-// --- The tools.
+// --- The tools. They stay in view, so what a link leads to stops below them.
 byId("tools").hidden = false;
+new ResizeObserver(() => {
+  const bar = byId("tools");
+  const covers = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+  document.documentElement.style.scrollPaddingTop = `${covers + 8}px`;
+}).observe(byId("tools"));
+all("header nav").forEach(rove);
 let later = 0;
 byId("filter").addEventListener("input", (event) => {
   clearTimeout(later);
