@@ -29,8 +29,8 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPTS = ("tables.js", "page.js")
-_SCRIPT = "".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)  # alone allowed to run in the page, by its hash
+_SCRIPTS = ("state.js", "tables.js", "page.js")  # in this order; nothing else may run in the page, by the hash of all
+_SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
 
 @dataclass(frozen=True, slots=True)

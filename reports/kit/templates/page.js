@@ -1,5 +1,5 @@
 // The page reads without any of this; it adds filtering, folding, another baseline, units, links, hosts on demand, a theme
-// switch and what printing needs.
+// switch and what printing needs. What the reader chooses is kept in the address (state.js).
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 const words = JSON.parse(byId("words").textContent);
@@ -112,6 +112,7 @@ function equip(root) {
   for (const table of all("table.sortable", root)) sortable(table);
   for (const region of all(".scroll", root)) tools(region);
   for (const figure of all("figure", root)) chartTools(figure);
+  for (const charts of all(".charts", root)) rove(charts);
   for (const button of all(".copy", root)) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button.previousElementSibling.textContent, button, words.copy, button.previousElementSibling));
@@ -130,7 +131,7 @@ function equip(root) {
 }
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.(".anchor");
-  if (link) navigator.clipboard?.writeText(link.href).then(() => tell(words.linked), () => {});
+  if (link) navigator.clipboard?.writeText(state.address(decodeURIComponent(link.hash.slice(1)))).then(() => tell(words.linked), () => {});
   const more = event.target.closest?.(".more");
   if (more) detail(Number(more.dataset.m));
 });
@@ -159,20 +160,57 @@ function turn(number) {
   document.title = words.titles?.[number] ?? document.title;
   for (const part of Object.values(parts[face])) units(part);
   apply();
-  byId("baseline").value = String(number);
+  baseline.value = String(number);
 }
 const baseline = byId("baseline");
+const nameOf = (number) => baseline.options[number].textContent;
+function keepBaseline() {
+  state.set({ baseline: face || /^b\d+-/.test(state.section) ? nameOf(face) : "" });
+}
 baseline?.addEventListener("change", () => {
   turn(Number(baseline.value));
-  tell(fill(words.baseline, { name: baseline.selectedOptions[0].textContent }));
+  keepBaseline();
+  tell(fill(words.baseline, { name: nameOf(face) }));
 });
+// A link to a section brings the baseline that the section is of.
 function follow() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  if (!id || !baseline) return;
-  const number = /^b(\d+)-/.exec(id);
-  if (number) turn(Number(number[1]));
-  else if (face && !byId(id)) turn(0);
-  byId(id)?.scrollIntoView();
+  const id = state.section;
+  if (id && baseline) {
+    const number = /^b(\d+)-/.exec(id);
+    if (number) turn(Number(number[1]));
+    else if (face && !byId(id)) turn(0);
+    keepBaseline();
+  }
+  if (id) byId(id)?.scrollIntoView();
+}
+
+// --- The address: the page shows what it says, also after "back". Values that fit nothing on the page change nothing.
+const MOST_SORTED = 8; // tables whose order an address keeps
+const sorted = () => state.get("sort").split(",").filter(Boolean).slice(-MOST_SORTED).map((text) => text.split(":"));
+function keepSort(table, heading) {
+  const others = sorted().filter(([id]) => id !== table.id).map((parts) => parts.join(":"));
+  if (table.id) state.set({ sort: [...others, `${table.id}:${heading.cellIndex}:${heading.ariaSort}`].slice(-MOST_SORTED).join(",") });
+}
+function choose(select, value) {
+  if (select) select.value = [...select.options].some((option) => option.value === value) ? value : select.options[0].value;
+}
+function restore() {
+  byId("filter").value = state.get("filter");
+  terms = termsOf(state.get("filter"));
+  choose(byId("doubt"), state.get("rows"));
+  choose(byId("units"), state.get("units"));
+  const name = state.get("baseline");
+  const number = baseline && name ? [...baseline.options].findIndex((option) => option.textContent === name) : -1;
+  if (baseline) turn(number >= 0 ? number : Number(/^b(\d+)-/.exec(state.section)?.[1] ?? 0));
+  if (byId("units") && (byId("units").value === "base") !== base) {
+    base = !base;
+    units(document);
+  }
+  for (const [id, column, way] of sorted()) {
+    const heading = byId(id)?.querySelector("thead tr:last-child")?.cells[Number(column)];
+    if (heading?.ariaSort) sortRows(byId(id), heading, way === "descending");
+  }
+  apply();
 }
 
 // --- The hosts behind one row, from the figures that came with the page.
@@ -234,17 +272,24 @@ new ResizeObserver(() => {
 }).observe(byId("tools"));
 all("header nav").forEach(rove);
 let later = 0;
+const termsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 byId("filter").addEventListener("input", (event) => {
   clearTimeout(later);
   later = setTimeout(() => {
-    terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    terms = termsOf(event.target.value);
+    state.set({ filter: event.target.value.trim() });
     if (!terms.length) tell("");
     apply();
   }, 120);
 });
-byId("doubt")?.addEventListener("change", () => { tell(""); apply(); });
+byId("doubt")?.addEventListener("change", (event) => {
+  state.set({ rows: event.target.value });
+  tell("");
+  apply();
+});
 byId("units")?.addEventListener("change", (event) => {
   base = event.target.value === "base";
+  state.set({ units: base ? "base" : "" });
   units(document);
   tell(base ? words.base : words.scaled);
 });
@@ -266,5 +311,7 @@ addEventListener("beforeprint", () => {
 addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));
 
 equip(document);
-follow();
+restore();
+byId(state.section)?.scrollIntoView();
+state.onchange(restore);
 addEventListener("hashchange", follow);

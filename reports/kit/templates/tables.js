@@ -1,4 +1,3 @@
-"use strict";
 // What the reader does with a table or a chart: sort it, copy it, save it as CSV or SVG, and reach all of it by arrow keys.
 
 // --- Sorting: a button in each heading of a sortable table, within its classes where it has any.
@@ -34,6 +33,7 @@ function sortRows(table, heading, down) {
 function sort(table, heading) {
   const down = heading.ariaSort === "ascending";
   sortRows(table, heading, down);
+  keepSort(table, heading);
   tell(fill(words.sorted, { name: visible(heading.querySelector("button span") ?? heading), way: down ? words.down : words.up }));
 }
 function sortable(table) {
@@ -162,14 +162,15 @@ function plotsOf(table) {
 }
 
 // --- One tab stop for all that acts in a box; arrow keys move within it.
+const ACTS = "button, a[href], summary";
 function rove(box) {
-  const items = () => all("button, a[href]", box).filter((item) => item.checkVisibility());
-  const first = () => box.querySelector("thead button") ?? box.querySelector("button, a[href]");
+  const items = () => all(ACTS, box).filter((item) => item.checkVisibility());
+  const first = () => box.querySelector("thead button") ?? box.querySelector(ACTS);
   const only = (stop) => {
-    for (const item of all("button, a[href]", box)) item.tabIndex = item === stop ? 0 : -1;
+    for (const item of all(ACTS, box)) item.tabIndex = item === stop ? 0 : -1;
   };
   only(first());
-  box.addEventListener("focusin", (event) => event.target.matches("button, a[href]") && only(event.target));
+  box.addEventListener("focusin", (event) => event.target.matches(ACTS) && only(event.target));
   box.addEventListener("focusout", (event) => box.contains(event.relatedTarget) || only(first()));
   box.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
