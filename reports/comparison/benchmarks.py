@@ -152,14 +152,14 @@ def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool
     yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
         yield _value(row.candidate_value if row else None, shown, unit)
-        yield _ratio(row)
+        yield _ratio(row, face.origins)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
     return Cell() if value is None or shown is None else Cell(shown.quantity(value), value, unit if shown.unit else "")
 
 
-def _ratio(row: RatioRow | None) -> Cell:
+def _ratio(row: RatioRow | None, origins: Mapping[str, int]) -> Cell:
     """Return the ratio of a class or benchmark with its interval and verdict."""
     if row is None or row.ratio is None:
         return Cell()
@@ -172,6 +172,7 @@ def _ratio(row: RatioRow | None) -> Cell:
         ends=fmt.interval(row.lo, row.hi),
         tone=VERDICTS.get(row.verdict, ""),
         details=details,
+        origin=origins.get(row.benchmark),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
@@ -11,6 +12,7 @@ from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
 from fleetmark.reports.comparison.model import footnotes, rows
+from fleetmark.reports.comparison.origins import Origins, origins
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
 from fleetmark.reports.frontier.pictures import pictures
@@ -26,13 +28,16 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
 
     ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
     """
-    main = _face(compared, compared.comparison)
-    others = [_face(compared, comparison) for comparison in compared.turned.values()]
     shown = compared.shown
+    main = _face(compared, compared.comparison)
+    behind = _origins(compared, main)
+    main = replace(main, origins=behind.numbers if behind else {})
+    others = [replace(_face(compared, other), origins=main.origins) for other in compared.turned.values()]
     failed = evidence.failed(shown) if shown else ""
     sections = [
         *first.sections(main, _, failed),
         benchmarks.section(main),
+        *([Section("origins", "", (Note(behind.note, quiet=True),), ("html",))] if behind and behind.note else ()),
         *_frontiers(compared, _),
         peers.section(main.comparison, compared.sides),
         *(evidence.sections(shown, _, has_appendix=has_appendix) if shown else ()),
@@ -55,11 +60,19 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
+        origins=behind or (),
     )
 
 
 def _face(compared: Compared, comparison: Comparison) -> Face:
     return face(comparison, rows(comparison), compared.around, compared.titles)
+
+
+def _origins(compared: Compared, main: Face) -> Origins | None:
+    if compared.shown is None:
+        return None
+    scales = benchmarks.scales_of(main.comparison, main.rows)
+    return origins(compared.shown, compared.parts, main.comparison, scales)
 
 
 def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> Document:

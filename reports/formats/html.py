@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,7 @@ from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
-from fleetmark.reports.formats.breakdown import embedded
+from fleetmark.reports.formats.breakdown import embedded, origins
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
@@ -53,6 +53,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "unit_scale": unit_scale,
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
+        "origins": origins(document.origins, partial(_link, document.folder), language) if medium == "screen" else "",
         "document": document,
         "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
@@ -65,7 +66,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         else [],
         "varying": {s.key for d in seen[1:] for s in d.sections},
         "titles": [f"{language(d.answer or d.title)} · {d.title}" for d in seen],
-        "link": lambda path: _link(document.folder, path),
+        "link": partial(_link, document.folder),
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
 

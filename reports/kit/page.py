@@ -29,7 +29,8 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPTS = ("state.js", "tables.js", "page.js")  # in this order; nothing else may run in the page, by the hash of all
+# In this order. Nothing else may run in the page, by the hash of all.
+_SCRIPTS = ("state.js", "tables.js", "detail.js", "page.js")
 _SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
 
@@ -61,6 +62,7 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "origins": "",
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }

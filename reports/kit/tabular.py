@@ -70,13 +70,14 @@ class Cell:
     """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
-    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
-    an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
-    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
-    ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is then its
-    prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown entry that a
-    page opens from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page.
-    ``name``: the name of the cell in a workbook. ``form``: as ``Column.form``, for this cell only.
+    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages.
+    ``hint``: an explanation that a page shows on hover. ``link``: the id of a section or table of the same page.
+    ``formula``: as ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the
+    cell, between ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is
+    then its prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown
+    entry that a page opens from this cell; ``origin``: that of the document's origin. ``details``: further lines
+    below the text. ``anchor``: the id of the row on a page. ``name``: the name of the cell in a workbook. ``form``:
+    as ``Column.form``, for this cell only.
     """
 
     text: str = ""
@@ -96,6 +97,7 @@ class Cell:
     choices: tuple[str, ...] | str = ()
     is_decided: bool = False
     entry: int | None = None
+    origin: int | None = None
     details: tuple[str, ...] = ()
     anchor: str = ""
     name: str = ""

@@ -1,16 +1,5 @@
 // The page reads without any of this; it adds filtering, folding, another baseline, units, links, hosts on demand, a theme
 // switch and what printing needs. What the reader chooses is kept in the address (state.js).
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const byId = (id) => document.getElementById(id);
-const words = JSON.parse(byId("words").textContent);
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (match, name) => values[name] ?? match);
-const tell = (text) => { byId("status").textContent = text; };
-function make(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
@@ -134,6 +123,8 @@ document.addEventListener("click", (event) => {
   if (link) navigator.clipboard?.writeText(state.address(decodeURIComponent(link.hash.slice(1)))).then(() => tell(words.linked), () => {});
   const more = event.target.closest?.(".more");
   if (more) detail(Number(more.dataset.m));
+  const figure = event.target.closest?.(".figure-link");
+  if (figure) origin(Number(figure.dataset.o));
 });
 
 // --- Another baseline: the parts that depend on it are exchanged for those of that baseline.
@@ -212,56 +203,6 @@ function restore() {
   }
   apply();
 }
-
-// --- The hosts behind one row, from the figures that came with the page.
-let figures = null;
-function detail(number) {
-  figures ??= JSON.parse(byId("per-host").textContent);
-  const metric = figures.metrics[number];
-  const ranged = metric.l !== undefined;
-  const sides = figures.titles.length > 1;
-  const number_ = (value, className = "num q") => {
-    const cell = make("td", { className, textContent: value === null || value === undefined ? "" : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: 12 }) });
-    if (value !== null && value !== undefined) cell.dataset.v = value;
-    return cell;
-  };
-  const places = Math.max(0, ...metric.v.map((v) => (v === null ? 0 : (String(v).split(".")[1] ?? "").length)));
-  // The ends of a spread come as so many of the last digit from the value.
-  const end = (steps, i) => (steps[i] === null ? null : Number((metric.v[i] + steps[i] / 10 ** metric.d).toFixed(metric.d)) || metric.v[i]);
-  const head = make("tr");
-  const columns = [words.host, ...(sides ? [words.side] : []), words.value, ...(ranged ? [words.lowest, words.highest] : []), words.n];
-  for (const [i, name] of columns.entries()) {
-    const th = make("th", { textContent: name, className: i > (sides ? 1 : 0) ? "num" : "" });
-    th.scope = "col";
-    head.append(th);
-  }
-  const order = metric.v.map((v, i) => i).filter((i) => metric.v[i] !== null).sort((a, b) => metric.v[b] - metric.v[a]);
-  const rows = order.map((i) => {
-    const name = make("th", {}, make("bdi", { textContent: figures.hosts[i], className: figures.hosts[i].length > 26 ? "host long" : "host", title: figures.hosts[i].length > 26 ? figures.hosts[i] : "" }));
-    name.scope = "row";
-    const row = make("tr", {}, name);
-    if (sides) row.append(make("td", {}, make("bdi", { textContent: figures.titles[figures.sides[i]] })));
-    row.append(number_(metric.v[i]));
-    if (ranged) row.append(number_(end(metric.l, i)), number_(end(metric.h, i)));
-    const n = Array.isArray(metric.n) ? metric.n[i] : metric.n;
-    row.append(make("td", { className: "num", textContent: n ?? "" }));
-    row.dataset.f = metric.f;
-    return row;
-  });
-  const unit = make("span", { className: "u", textContent: metric.u });
-  const caption = make("caption", {}, fill(words.hosts, { n: order.length.toLocaleString("en") }), " ", unit);
-  caption.dataset.u = metric.b;
-  const table = make("table", { className: "sortable" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
-  const scroll = make("div", { className: "scroll", tabIndex: 0 }, table);
-  scroll.role = "region";
-  scroll.ariaLabel = metric.t;
-  byId("detail-h").textContent = metric.t;
-  byId("detail-body").replaceChildren(scroll);
-  equip(byId("detail-body"));
-  byId("detail").showModal();
-  byId("detail-h").focus();
-}
-byId("detail-close").addEventListener("click", () => byId("detail").close());
 
 // --- The tools. They stay in view, so what a link leads to stops below them.
 byId("tools").hidden = false;

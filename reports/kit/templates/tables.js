@@ -1,5 +1,16 @@
 // What the reader does with a table or a chart: sort it, copy it, save it as CSV or SVG, and reach all of it by arrow keys.
 
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const byId = (id) => document.getElementById(id);
+const words = JSON.parse(byId("words").textContent);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (match, name) => values[name] ?? match);
+const tell = (text) => { byId("status").textContent = text; };
+function make(tag, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
 // --- Sorting: a button in each heading of a sortable table, within its classes where it has any.
 const natural = new Intl.Collator("en", { numeric: true });
 const plain = (text) => text.replace(/\s+/g, " ").trim();
@@ -200,7 +211,7 @@ function neighbour(items, from, key) {
 function tools(region) {
   const table = region.querySelector("table");
   if (!table || region.parentElement.classList.contains("tabled")) return;
-  const title = plain(table.caption?.textContent ?? document.title);
+  const title = table.dataset.title ?? plain(table.caption?.textContent ?? document.title);
   const button = (className, textContent, ariaLabel, act) => {
     const made = make("button", { type: "button", className, textContent });
     if (ariaLabel) made.ariaLabel = ariaLabel;
