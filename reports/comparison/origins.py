@@ -49,9 +49,11 @@ class Origins:
     def __iter__(self) -> Iterator[Origin]:
         results = self.shown.results
         root, commands = results.campaign.path, {part.campaign.id: part.campaign.command for part in self.parts}
+        order = {host.name: n for n, host in enumerate(self.shown.hosts)}
         read = 0
         for title, hosts in record.runs(root, results.values, self.shown.of_hosts, self.rows):
             by_side: dict[str, str] = {}
+            hosts.sort(key=lambda host: order[host.host])
             for host in hosts:
                 side = self._side(host)
                 if side not in by_side and host.files and read < _MOST_COMMANDS:

@@ -42,7 +42,10 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
 
     def number(value: float) -> float | None:
         scaled = value * shown.factor
-        return float(f"{scaled:.6g}") if math.isfinite(scaled) else None
+        if not math.isfinite(scaled):
+            return None
+        rounded = round(scaled, shown.decimals + 1)  # one digit more than the figures of tables
+        return rounded or float(f"{scaled:.2g}")
 
     def place(file: str) -> str | tuple[str, str]:
         text, address = fmt.clean(file), link(file)
@@ -57,7 +60,7 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
         "u": shown.unit,
         "f": 1 / shown.factor,
         "b": origin.unit,
-        "d": shown.decimals,
+        "d": shown.decimals + 1,
         "c": [(_(side), command) for side, command in origin.commands],
         "r": rows,
     }

@@ -16,7 +16,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
 from fleetmark.reports.formats.breakdown import embedded, origins
-from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
+from fleetmark.reports.kit.charts import Chart, can_draw, to_svg, with_log_axes
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
@@ -100,9 +100,14 @@ def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart]
         missing = language(message("This chart needs vl-convert: pip install 'fleetmark[charts]'"))
         return lambda chart: chart.svg or f'<p class="note">{escape(missing)}</p>'
     with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
-        drawn = list(pool.map(to_svg, [c.spec() for c in charts if c.spec], range(len(charts))))
+        specs = [with_log_axes(c.spec(), partial(_log_title, language)) for c in charts if c.spec]
+        drawn = list(pool.map(to_svg, specs, range(len(charts))))
     by_id = {id(chart): svg for chart, svg in zip(charts, drawn, strict=True)}
     return lambda chart: chart.svg or by_id[id(chart)]
+
+
+def _log_title(_: Language, title: str) -> str:
+    return _(message("{title} (log)", title=title))
 
 
 class Content:

@@ -87,6 +87,18 @@ def _legal(part: Any) -> Any:
     return part
 
 
+def with_log_axes(spec: Any, titled: Callable[[str], str]) -> Any:
+    """Return the specification with ``titled`` around the title of each logarithmic axis."""
+    match spec:
+        case {"scale": {"type": "log"}, "title": str(title)}:
+            return {**spec, "title": titled(title)}
+        case dict():
+            return {key: with_log_axes(part, titled) for key, part in spec.items()}
+        case list():
+            return [with_log_axes(part, titled) for part in spec]
+    return spec
+
+
 def to_svg(spec: Spec, number: int) -> str:
     """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page.
 

@@ -57,7 +57,7 @@ function detail(number) {
   }));
 }
 function origin(number) {
-  origins ??= embeddedIn("origins");
+  origins ??= embeddedIn("per-benchmark");
   const about = origins[number];
   const places = about.d;
   const file = (place) => make("div", {}, typeof place === "string" ? make("code", { textContent: place }) : make("a", { href: place[1] }, make("code", { textContent: place[0] })));
