@@ -67,7 +67,12 @@ def _tables(face: Face) -> Iterator[Tabular]:
     columns = [
         Column("benchmark", message("benchmark"), "name", only=("html", "pdf", "markdown")),
         Column("short", message("benchmark"), "name", only=("terminal",)),
-        Column("plot", message("ratio with its interval, log scale"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+        Column(
+            "plot",
+            message("ratio with its interval, log scale"),
+            only=("html", "pdf"),
+            plot=forest.scale(face.axis),
+        ),
         Column("baseline", fmt.clean(face.comparison.baseline), "number"),
     ]
     for n, side in enumerate(face.candidates):

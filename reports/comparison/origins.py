@@ -78,9 +78,7 @@ class Origins:
         )
 
 
-def origins(
-    shown: View, parts: Sequence[Results], comparison: Comparison, scales: Mapping[str, fmt.Shown]
-) -> Origins:
+def origins(shown: View, parts: Sequence[Results], comparison: Comparison, scales: Mapping[str, fmt.Shown]) -> Origins:
     """Return the origins of the benchmarks in ``scales`` (title to how their figures are written)."""
     benchmarks = comparison.benchmarks[comparison.benchmarks.index.isin(list(scales))]
     rows, omitted = record.chosen(shown.of_hosts, benchmarks)

@@ -16,7 +16,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
 from fleetmark.reports.formats.breakdown import embedded, origins
-from fleetmark.reports.kit.charts import Chart, can_draw, to_svg, with_log_axes
+from fleetmark.reports.kit.axes import with_log_axes
+from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page

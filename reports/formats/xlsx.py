@@ -14,6 +14,7 @@ from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.prose import Prose
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
@@ -365,6 +366,9 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     native = chart.native
     assert native is not None
     sheet, table = places[native.table].sheet, places[native.table].table
+    if native.kind == "scatter":
+        sheet.place(_scatter(book, chart, native, places[native.table]), FIRST_ROW + len(table.rows) + 2, 0, 880, 480)
+        return
 
     def cells(key: str) -> str:
         column = column_of(table, key)
@@ -391,6 +395,24 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
         drawn.set_y_axis(axis)
     height = min(150 + 26 * native.rows, 1500) if native.kind == "bar" else 360
     sheet.place(drawn, FIRST_ROW + len(table.rows) + 2, 0, 880, height)
+
+
+def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
+    """Return a native chart of points on logarithmic axes. Each group of consecutive rows is a series."""
+    drawn = book.chart("scatter", chart.title)
+    x, y = (column_of(placed.table, key) for key in (native.category, *native.values))
+    row = FIRST_ROW
+    for name, rows, colour in native.groups:
+        cells = [f"={placed.sheet.span(row, column, row + rows - 1, column)}" for column in (x, y)]
+        marker = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"color": colour}}
+        drawn.add_series(
+            {"name": book.words(name).lstrip("="), "categories": cells[0], "values": cells[1], "marker": marker}
+        )
+        row += rows
+    title = message("{title} (log)", title=native.category_axis), message("{title} (log)", title=native.axis)
+    for set_axis, words in zip((drawn.set_x_axis, drawn.set_y_axis), title, strict=True):
+        set_axis({"name": book.words(words), "log_base": 10, "num_format": "General", "crossing": "min"} | GRID)
+    return drawn
 
 
 def _form(shown: Cell) -> str:

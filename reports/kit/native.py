@@ -14,9 +14,12 @@ class Native:
     the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
     ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
     number format of the value axis.
+
+    A ``scatter`` chart has two logarithmic axes: ``category`` (titled ``category_axis``) and the only value. Its
+    ``groups`` are series of consecutive rows: their names, numbers of rows and colours.
     """
 
-    kind: Literal["column", "bar"] = "column"
+    kind: Literal["column", "bar", "scatter"] = "column"
     table: str = ""
     category: str = ""
     values: tuple[str, ...] = ()
@@ -25,6 +28,8 @@ class Native:
     axis: str = ""
     series: tuple[Series, ...] = ()
     form: str = "0.0"
+    category_axis: str = ""
+    groups: tuple[tuple[str, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
