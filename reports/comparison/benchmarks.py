@@ -23,7 +23,7 @@ from fleetmark.reports.comparison.titles import basis_title, class_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
-from fleetmark.workloads.declared import in_bits, in_percent
+from fleetmark.workloads.declared import counted, in_bits, in_percent
 
 Cells = Mapping[str, RatioRow]  # a class or benchmark: candidate to its row
 _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_TELL: "unsure"}
@@ -237,6 +237,7 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
             units[title],
             bits=in_bits(*map(str, names[title])),
             percent=in_percent(*map(str, names[title])),
+            counted=counted(*map(str, names[title])),
         )
         for title, figures in values.items()
     }

@@ -31,8 +31,11 @@ _ROLES = {
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _REFERENCE = re.compile(r'"(?:[^"]|"")*"|\{(\w+)\}|\[([^\[\]!]+)\]!|\[(\w+)!(\w+)(?:!(-?\d+))?(?::(\w+)!(-?\d+))?\]')
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
 _LINES = 19  # rows for a chart in a tab of charts
 _TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # of records, results, inputs, and decisions of a solver
+
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
 
 
 def render(document: Document, language: Language) -> bytes:
@@ -378,7 +381,7 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     for number, key in enumerate(native.values):
         series: dict[str, Any] = {"categories": cells(native.category), "values": cells(key), "gap": 50}
         series["name"] = f"={sheet.at(HEAD_ROW, column_of(table, key))}"
-        series["fill"] = {"color": COLOURS[number % len(COLOURS)]}
+        series["fill"] = {"color": (native.colours or COLOURS)[number % len(native.colours or COLOURS)]}
         if native.ends:
             below, above = map(cells, native.ends)
             bars = {"type": "custom", "plus_values": above, "minus_values": below}
@@ -418,6 +421,7 @@ def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
 def _form(shown: Cell) -> str:
     """Return the number format with which the cell looks like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
-        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
+        said = _SAID.search(shown.text) if shown.unit == "1/s" else None
+        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"), counted=said[0] if said else "")
         return form if shown.value else f'0" {shown.unit.replace(chr(34), "")}"'
     return shown.text_form or GENERAL

@@ -122,7 +122,9 @@ def _colours(block: Block) -> dict[str, str]:
 
 def _name(block: Block, side: str, machine: str, machines: Mapping[str, object]) -> str:
     title = fmt.clean(block.title(side))
-    return title if len(machines) == 1 and title else fmt.clean(f"{title} {machine}".strip())
+    if len(machines) == 1 and title:
+        return title
+    return fmt.clean(machine if machine.startswith(title) else f"{title} {machine}".strip())
 
 
 def _curve(block: Block, _: Language) -> list[Chart]:

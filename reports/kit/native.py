@@ -11,7 +11,7 @@ class Native:
     """A chart that a workbook draws itself, below the table with the key ``table``.
 
     ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
-    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis. ``colours``: one for each of ``values``.
     ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
     number format of the value axis.
 
@@ -26,6 +26,7 @@ class Native:
     rows: int = 0
     ends: tuple[str, str] | None = None
     axis: str = ""
+    colours: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()
     form: str = "0.0"
     category_axis: str = ""

@@ -152,6 +152,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "count": count,
         "better": fmt.better,
         "say": _say,
+        "minus": fmt.with_minus,
         "titled": charts.titled,
         "unbroken": _unbroken,
         "doubtful": _doubtful,

@@ -40,7 +40,14 @@ def scatter(clouds: Sequence[Cloud], overall: Sequence[Spot], x_title: str, y_ti
     y = _axis("y", y_title, [spot.y for _, spot in spots]) | {"field": "y"}
     names = [cloud.name for cloud in clouds]
     scale = {"domain": names, "range": [cloud.colour for cloud in clouds]}
-    legend: Spec = {"orient": "top", "title": None, "columns": 3, "symbolOpacity": 1, "labelLimit": 260}
+    legend: Spec = {
+        "orient": "top",
+        "title": None,
+        "columns": 3,
+        "columnPadding": 30,
+        "symbolOpacity": 1,
+        "labelLimit": 260,
+    }
     colour = {"field": "s", "type": "nominal", "scale": scale, "legend": legend if len(names) > 1 else None}
     shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}
     hover = len(spots) <= MANY_HOVER
@@ -51,7 +58,7 @@ def scatter(clouds: Sequence[Cloud], overall: Sequence[Spot], x_title: str, y_ti
     ]
     opacity = {"condition": {"test": "datum.best", "value": 0.95}, "value": 0.35}
     order = {"field": "x", "type": "quantitative"}
-    line: Spec = {"type": "line", "strokeWidth": 1.6, "interpolate": "monotone"}
+    line: Spec = {"type": "line", "strokeWidth": 1.6}
     edge: Spec = {"type": "line", "strokeWidth": 5, "opacity": 0.16, "color": "currentColor"}
     joined = [p | {"d": f"{p['s']}:"} for p in points if p["best"]]
     layers: list[Spec] = [
