@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 
@@ -153,11 +154,7 @@ _MINUS = re.compile(r"(?<![\w.)-])-(?=[\d.])")
 
 def with_minus(text: str) -> str:
     """``text`` with the minus sign that people read, U+2212, before each negative number."""
-    return (
-        changed(text, lambda part: _MINUS.sub("\u2212", part) if isinstance(part, str) else part)
-        if "-" in text
-        else text
-    )
+    return changed(text, partial(_MINUS.sub, "\u2212")) if "-" in text else text
 
 
 # --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------

@@ -11,7 +11,8 @@ class Native:
     """A chart that a workbook draws itself, below the table with the key ``table``.
 
     ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
-    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis. ``colours``: one for each of ``values``.
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    ``colours``: one for each of ``values``.
     ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
     number format of the value axis.
 

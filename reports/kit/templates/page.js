@@ -206,11 +206,13 @@ function restore() {
 
 // --- The tools. They stay in view, so what a link leads to stops below them.
 byId("tools").hidden = false;
-new ResizeObserver(() => {
+function keepClear() {
   const bar = byId("tools");
   const covers = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
   document.documentElement.style.scrollPaddingTop = `${covers + 8}px`;
-}).observe(byId("tools"));
+}
+keepClear();
+new ResizeObserver(keepClear).observe(byId("tools"));
 all("header nav").forEach(rove);
 let later = 0;
 const termsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
