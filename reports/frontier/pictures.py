@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.planner.frontier import EqualService, Point, equivalence, line, speeds
 from fleetmark.reports.frontier.section import Block, cost_per_million, sides_of
@@ -90,20 +90,18 @@ def _height(point: Point, price: float | None) -> float:
     return point.work if price is None else cost_per_million(price, point.work)
 
 
-def _setting(block: Block, point: Point, price: float | None, currency: str) -> Message:
+def _setting(block: Block, point: Point, price: float | None, currency: str) -> str:
     """Return what a point shows on hover: its load, both of its figures, and the wait."""
     piece = block.family.frontier.piece
     wait = message("wait {time}", time=human(point.wait, "s")) if point.wait else None
-    cost = price and message(
-        "{cost} {currency} per million {piece}s",
-        cost=significant(_height(point, price), 3),
-        currency=fmt.clean(currency),
-        piece=piece,
-    )
+    cost = None
+    if price is not None:
+        amount = significant(cost_per_million(price, point.work), 3)
+        cost = message("{cost} {currency} per million {piece}s", cost=amount, currency=fmt.clean(currency), piece=piece)
     work = message("{work} {piece}s/s per {unit}", work=significant(point.work, 4), piece=piece, unit=block.unit)
     speed = message("{speed} {piece}s/s of one user", speed=significant(point.speed, 4), piece=piece)
     load = fmt.clean(point.name.removeprefix(f"{block.family.kind}-"))
-    return message("{what}", what=joined([load, speed, cost or None, work, wait], ", "))
+    return joined([load, speed, cost, work, wait])
 
 
 def _best(spots: Sequence[Spot], *, is_cost: bool) -> list[Spot]:
