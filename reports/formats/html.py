@@ -21,7 +21,6 @@ from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
-from fleetmark.reports.kit.page import Section as Heading
 from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
@@ -56,7 +55,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "origins": origins(document.origins, partial(_link, document.folder), language) if medium == "screen" else "",
         "document": document,
-        "sections": [Heading(section.key, section.title) for section in sections if section.title][:MOST_LINKS],
+        "sections": [section for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
         "content": [Content(section, kind) for section in sections],
         "faces": [

@@ -52,8 +52,8 @@ class Opened:
     def texts(self, selector: str) -> list[str]:
         return [" ".join(t.split()) for t in self.page.locator(selector).all_inner_texts()]
 
-    def unfold(self, which: str = "details") -> None:
-        self.page.locator(which).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
+    def unfold(self, selector: str = "details") -> None:
+        self.page.locator(selector).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
 
     def status(self) -> str:
         return str(self.page.locator("#status").inner_text())
@@ -145,230 +145,230 @@ def opened(browser: Any, file: Path, anchor: str = "", script: str = "", **optio
 @pytest.mark.parametrize("name", ["comparison", "campaign", "hostile", "many"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_loads_alone_and_fits(browser: Any, pages: dict[str, Path], name: str, width: int) -> None:
-    at = opened(browser, pages[name], viewport={"width": width, "height": 800})
-    at.unfold()
-    assert at.errors == []
-    assert [r for r in at.requests if not r.startswith(("file:", "data:"))] == []
-    assert at.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert "ran" not in at.page.title()
+    tab = opened(browser, pages[name], viewport={"width": width, "height": 800})
+    tab.unfold()
+    assert tab.errors == []
+    assert [r for r in tab.requests if not r.startswith(("file:", "data:"))] == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "ran" not in tab.page.title()
 
 
 def test_nor_do_the_answers_for_four(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["five"])
-    ends = at.page.locator("#classes table").bounding_box()
+    tab = opened(browser, pages["five"])
+    ends = tab.page.locator("#classes table").bounding_box()
     assert ends["y"] + ends["height"] <= 950
-    sides = at.page.locator("#baseline option").all_inner_texts()
+    sides = tab.page.locator("#baseline option").all_inner_texts()
     assert sides == ["rome", "sierra", "icelake", "genoa", "turin"]
-    at.page.select_option("#baseline", label="turin")
-    assert at.page.locator("#b4-classes thead tr:last-child th").count() == 10
+    tab.page.select_option("#baseline", label="turin")
+    assert tab.page.locator("#b4-classes thead tr:last-child th").count() == 10
 
 
 def test_the_answer_needs_no_scrolling(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    ends = at.page.locator("#classes").bounding_box()
+    tab = opened(browser, pages["comparison"])
+    ends = tab.page.locator("#classes").bounding_box()
     assert ends["y"] + ends["height"] <= 800
-    answer = " ".join(at.page.locator("#main").inner_text().split())
+    answer = " ".join(tab.page.locator("#main").inner_text().split())
     assert re.search(r"One genoa replaces 1\.2\d \(.*\) to 1\.\d\d \(.*\) icelake servers; one turin ", answer)
     assert "100 icelake become" in answer
     assert "1 benchmark not compared" in answer
 
 
 def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    head = at.page.locator("#ratios thead tr:last-child th.num").nth(2)
+    tab = opened(browser, pages["comparison"])
+    head = tab.page.locator("#ratios thead tr:last-child th.num").nth(2)
     ratios = "#class-disk-iops tr:not(.head) td:nth-of-type(4)"
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    up = [float(t.split()[0]) for t in at.texts(ratios)]
+    up = [float(t.split()[0]) for t in tab.texts(ratios)]
     assert up == sorted(up) and len(up) == 2
     head.get_by_role("button").click()
-    assert [float(t.split()[0]) for t in at.texts(ratios)] == up[::-1]
+    assert [float(t.split()[0]) for t in tab.texts(ratios)] == up[::-1]
     assert head.get_attribute("aria-sort") == "descending"
-    assert at.status() == "sorted by ratio, descending"
-    assert at.page.locator("#class-disk-iops tr").first.get_attribute("class") == "head"  # the class stays first
+    assert tab.status() == "sorted by ratio, descending"
+    assert tab.page.locator("#class-disk-iops tr").first.get_attribute("class") == "head"  # the class stays first
 
 
 def test_values_sort_by_size_whatever_their_unit(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["campaign"])
-    head = at.page.locator("#headlines table").first.locator("thead th", has_text="value")
+    tab = opened(browser, pages["campaign"])
+    head = tab.page.locator("#headlines table").first.locator("thead th", has_text="value")
     head.get_by_role("button").click()
-    cells = at.page.locator("#headlines table >> nth=0 >> tbody td:nth-child(3)")
+    cells = tab.page.locator("#headlines table >> nth=0 >> tbody td:nth-child(3)")
     values = [float(v) for v in cells.evaluate_all("cells => cells.map((c) => c.dataset.v)")]
     assert values == sorted(values) and len(set(values)) > 5
 
 
 def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    rows = at.page.locator("#ratios tbody tr:not(.head):visible")
+    tab = opened(browser, pages["comparison"])
+    rows = tab.page.locator("#ratios tbody tr:not(.head):visible")
     every = rows.count()
-    at.page.fill("#filter", "FIO qd16")
-    sync_api.expect(at.page.locator("#status")).not_to_be_empty()
+    tab.page.fill("#filter", "FIO qd16")
+    sync_api.expect(tab.page.locator("#status")).not_to_be_empty()
     assert rows.count() == 1 < every
-    assert not at.page.locator("#class-os").is_visible()
-    assert at.page.locator("#metrics details[open]").count() == 1
+    assert not tab.page.locator("#class-os").is_visible()
+    assert tab.page.locator("#metrics details[open]").count() == 1
     n = (
         rows.count()
-        + at.page.locator(".figures tbody tr:visible, .tabular tbody tr:not(.head):visible").count()
+        + tab.page.locator(".figures tbody tr:visible, .tabular tbody tr:not(.head):visible").count()
         - rows.count()
     )
-    assert at.status().startswith(f"{n} of ")
-    at.page.fill("#filter", "")
-    sync_api.expect(at.page.locator("#status")).to_be_empty()
+    assert tab.status().startswith(f"{n} of ")
+    tab.page.fill("#filter", "")
+    sync_api.expect(tab.page.locator("#status")).to_be_empty()
     assert rows.count() == every
-    assert at.page.locator("#metrics details[open]").count() == 0
+    assert tab.page.locator("#metrics details[open]").count() == 0
 
 
 def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    before = at.texts("#class-mem-bw .head td:nth-of-type(4)")
-    title = at.page.title()
-    at.page.select_option("#baseline", label="genoa")
-    assert at.page.locator("h1").inner_text().startswith("One icelake replaces")
-    assert at.page.title() != title and "genoa servers" in at.page.title()
-    assert at.status() == "The baseline is now genoa."
-    after = at.texts("#b1-class-mem-bw .head td:nth-of-type(4)")
+    tab = opened(browser, pages["comparison"])
+    before = tab.texts("#class-mem-bw .head td:nth-of-type(4)")
+    title = tab.page.title()
+    tab.page.select_option("#baseline", label="genoa")
+    assert tab.page.locator("h1").inner_text().startswith("One icelake replaces")
+    assert tab.page.title() != title and "genoa servers" in tab.page.title()
+    assert tab.status() == "The baseline is now genoa."
+    after = tab.texts("#b1-class-mem-bw .head td:nth-of-type(4)")
     forward, back = (float(t[0].split()[0]) for t in (before, after))
     assert abs(forward * back - 1) < 0.02  # the ratio and its inverse agree
-    assert at.page.locator("#b1-excluded").count() == 1 and at.page.locator("#excluded").count() == 0
-    for link in at.page.locator("nav a").all():
-        assert at.page.locator(link.get_attribute("href")).count() == 1
-    at.page.locator("#b1-ratios thead tr:last-child th.num").first.get_by_role(
+    assert tab.page.locator("#b1-excluded").count() == 1 and tab.page.locator("#excluded").count() == 0
+    for link in tab.page.locator("nav a").all():
+        assert tab.page.locator(link.get_attribute("href")).count() == 1
+    tab.page.locator("#b1-ratios thead tr:last-child th.num").first.get_by_role(
         "button"
     ).click()  # sorting works here, too
-    at.page.select_option("#baseline", "0")
-    assert at.texts("#class-mem-bw .head td:nth-of-type(4)") == before and at.page.title() == title
-    assert at.errors == []
+    tab.page.select_option("#baseline", "0")
+    assert tab.texts("#class-mem-bw .head td:nth-of-type(4)") == before and tab.page.title() == title
+    assert tab.errors == []
 
 
 def test_a_link_brings_its_baseline(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], "#b2-class-net-flow")
-    assert at.page.locator("#baseline").input_value() == "2"
-    assert at.page.locator("#b2-class-net-flow").bounding_box()["y"] < 800
-    at.page.evaluate("location.hash = '#class-net-flow'")
-    sync_api.expect(at.page.locator("#baseline")).to_have_value("0")
+    tab = opened(browser, pages["comparison"], "#b2-class-net-flow")
+    assert tab.page.locator("#baseline").input_value() == "2"
+    assert tab.page.locator("#b2-class-net-flow").bounding_box()["y"] < 800
+    tab.page.evaluate("location.hash = '#class-net-flow'")
+    sync_api.expect(tab.page.locator("#baseline")).to_have_value("0")
 
 
 def test_folding_a_class(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    row = at.page.locator("#class-cpu-int tr:not(.head)", has_text="gcc")
-    fold = at.page.locator("#class-cpu-int .fold")
+    tab = opened(browser, pages["comparison"])
+    row = tab.page.locator("#class-cpu-int tr:not(.head)", has_text="gcc")
+    fold = tab.page.locator("#class-cpu-int .fold")
     assert row.is_visible() and fold.get_attribute("aria-expanded") == "true"
     fold.click()
-    assert not row.is_visible() and at.page.locator("#class-cpu-int .head").is_visible()
-    at.page.locator("#filter").fill("gcc")
+    assert not row.is_visible() and tab.page.locator("#class-cpu-int .head").is_visible()
+    tab.page.locator("#filter").fill("gcc")
     sync_api.expect(row).to_be_visible()  # a search result unfolds
 
 
 def test_only_what_is_worse_or_in_doubt(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.select_option("#doubt", "doubt")
-    rows = at.page.locator("#ratios tbody tr:not(.head):visible")
-    assert 0 < rows.count() < at.page.locator("#ratios tbody tr:not(.head)").count()
+    tab = opened(browser, pages["comparison"])
+    tab.page.select_option("#doubt", "doubt")
+    rows = tab.page.locator("#ratios tbody tr:not(.head):visible")
+    assert 0 < rows.count() < tab.page.locator("#ratios tbody tr:not(.head)").count()
     assert all("worse" in t or "cannot tell" in t for t in rows.all_inner_texts())
-    at.page.select_option("#doubt", "")
-    assert at.page.locator("#ratios tbody tr:not(.head):visible").count() > 8
+    tab.page.select_option("#doubt", "")
+    assert tab.page.locator("#ratios tbody tr:not(.head):visible").count() > 8
 
 
 STOPS = "[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex]')].filter((e) => e.checkVisibility() && e.tabIndex >= 0)"
 
 
 def test_few_tab_stops(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    assert at.page.evaluate(f"{STOPS}.filter((e) => !e.closest('main')).length") < 20
-    assert at.page.evaluate(f"{STOPS}.length") < 40
+    tab = opened(browser, pages["comparison"])
+    assert tab.page.evaluate(f"{STOPS}.filter((e) => !e.closest('main')).length") < 20
+    assert tab.page.evaluate(f"{STOPS}.length") < 40
 
 
 def test_units(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    row = at.page.locator("#class-mem-bw tr:not(.head)").first
+    tab = opened(browser, pages["comparison"])
+    row = tab.page.locator("#class-mem-bw tr:not(.head)").first
     cells = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
     scaled, unit = cells[1].split()
     assert unit == "GB/s"
-    at.page.select_option("#units", "base")
+    tab.page.select_option("#units", "base")
     in_base = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
     value, unit = in_base[1].split()
     assert unit == "B/s" and float(value) == pytest.approx(float(scaled) * 1e9, rel=1e-9)
     assert in_base[3] == cells[3]  # a ratio has no unit
-    at.page.select_option("#baseline", "1")  # tables that are shown later use the same units
-    assert at.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=1").inner_text().endswith(" B/s")
-    at.page.select_option("#baseline", "0")
-    at.page.select_option("#units", "scaled")
+    tab.page.select_option("#baseline", "1")  # tables that are shown later use the same units
+    assert tab.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=1").inner_text().endswith(" B/s")
+    tab.page.select_option("#baseline", "0")
+    tab.page.select_option("#units", "scaled")
     assert [" ".join(t.split()) for t in row.locator("td").all_inner_texts()] == cells
 
 
 def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["many"])
-    at.unfold("#headlines-hosts details")
-    table = at.page.locator("#headlines-hosts table")
+    tab = opened(browser, pages["many"])
+    tab.unfold("#headlines-hosts details")
+    table = tab.page.locator("#headlines-hosts table")
     place = [t.split("\n")[-1] for t in table.locator("thead th").all_inner_texts()].index("GB/s")
     cell = table.locator("tbody tr").first.locator("th, td").nth(place)
     head = table.locator("thead th").nth(place).locator("small")
     before = cell.inner_text()
-    at.page.select_option("#units", "base")
+    tab.page.select_option("#units", "base")
     assert head.inner_text() == "B/s"
     first, base = (float(t.split()[0].replace(",", "")) for t in (before, cell.inner_text()))
     assert base == pytest.approx(first * 1e9)
-    at.page.select_option("#units", "scaled")
+    tab.page.select_option("#units", "scaled")
     assert cell.inner_text() == before
     # A comma within a number does not separate the ends of a range.
-    assert at.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
+    assert tab.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
 
 
 def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], script=CLIPBOARD)
-    at.page.locator("#classes .copy-table").click()
-    text = at.page.evaluate("window.copied")[0]
+    tab = opened(browser, pages["comparison"], script=CLIPBOARD)
+    tab.page.locator("#classes .copy-table").click()
+    text = tab.page.evaluate("window.copied")[0]
     assert "integer" in text
-    at.page.locator("#ratios .copy-table").first.click()
-    rows = [line.split("\t") for line in at.page.evaluate("window.copied")[1].strip("\n").split("\n")]
+    tab.page.locator("#ratios .copy-table").first.click()
+    rows = [line.split("\t") for line in tab.page.evaluate("window.copied")[1].strip("\n").split("\n")]
     heads = ["benchmark", "note", "icelake", "unit", "genoa: value", "unit", "genoa: ratio", "low", "high"]
     assert rows[0][: len(heads)] == heads
     assert len({len(row) for row in rows}) == 1
     gcc = next(row for row in rows if "502.gcc_r" in row[0])
     assert float(gcc[7]) < float(gcc[6]) < float(gcc[8])
-    at.page.locator("#ratios h2 .anchor").click()
-    assert at.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
-    assert at.page.url.endswith("#ratios")
+    tab.page.locator("#ratios h2 .anchor").click()
+    assert tab.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
+    assert tab.page.url.endswith("#ratios")
 
 
 def test_copying_where_a_page_may_not(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], script=NO_CLIPBOARD)
-    button = at.page.locator("#classes .copy-table").first
+    tab = opened(browser, pages["comparison"], script=NO_CLIPBOARD)
+    button = tab.page.locator("#classes .copy-table").first
     button.click()
     assert button.inner_text() in ("copied", "selected: press Ctrl-C")
-    assert at.errors == []
+    assert tab.errors == []
 
 
 def test_no_formula_is_copied(browser: Any, tmp_path: Path) -> None:
     names = {"=cmd|'/c calc'!A1": [10e9], "@sum": [11e9]}
     file = tmp_path / "page.html"
     file.write_text(of_campaign(sample.tiny(names)), "utf-8")
-    at = opened(browser, file, script=CLIPBOARD)
-    at.unfold()
-    at.page.locator("#metrics .copy-table").first.click()
-    cells = at.page.evaluate("window.copied")[0].replace("\n", "\t").split("\t")
+    tab = opened(browser, file, script=CLIPBOARD)
+    tab.unfold()
+    tab.page.locator("#metrics .copy-table").first.click()
+    cells = tab.page.evaluate("window.copied")[0].replace("\n", "\t").split("\t")
     assert "'=cmd|'/c calc'!A1" in cells and "'@sum" in cells
 
 
 def test_theme(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], color_scheme="dark")
+    tab = opened(browser, pages["comparison"], color_scheme="dark")
     colour = "getComputedStyle(document.body).backgroundColor"
-    dark = at.page.evaluate(colour)
-    button = at.page.locator("#theme")
+    dark = tab.page.evaluate(colour)
+    button = tab.page.locator("#theme")
     button.click()
-    assert button.inner_text() == "theme: light" and at.page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert button.inner_text() == "theme: light" and tab.page.evaluate(colour) == "rgb(255, 255, 255)"
     button.click()
-    assert button.inner_text() == "theme: dark" and at.page.evaluate(colour) == dark
+    assert button.inner_text() == "theme: dark" and tab.page.evaluate(colour) == dark
     button.click()
-    assert button.inner_text() == "theme: system" and at.page.evaluate(colour) == dark
+    assert button.inner_text() == "theme: system" and tab.page.evaluate(colour) == dark
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
 def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.emulate_media(media="print")
-    assert not at.page.locator("#tools").is_visible() and not at.page.locator("nav").is_visible()
-    at.page.pdf(path=tmp_path / "page.pdf", format="A4", prefer_css_page_size=True)
+    tab = opened(browser, pages["comparison"])
+    tab.page.emulate_media(media="print")
+    assert not tab.page.locator("#tools").is_visible() and not tab.page.locator("nav").is_visible()
+    tab.page.pdf(path=tmp_path / "page.pdf", format="A4", prefer_css_page_size=True)
     text = subprocess.run(["pdftotext", "-layout", tmp_path / "page.pdf", "-"], capture_output=True, text=True).stdout
     for words in ("spec_cpu2017 505.mcf_r", "Method", "Provenance", "not compared"):
         assert words in text
@@ -378,85 +378,85 @@ def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["comparison", "campaign", "many", "plan", "diagnosis", "history"])
 def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
-    at = opened(browser, pages[name], color_scheme=scheme)
-    at.unfold("details:not(#metrics details), #metrics details:first-of-type")
-    violations = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
+    tab = opened(browser, pages[name], color_scheme=scheme)
+    tab.unfold("details:not(#metrics details), #metrics details:first-of-type")
+    violations = axe.Axe().run(tab.page, context={"exclude": [["figure svg"]]}).response["violations"]
     assert [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in violations] == []
 
 
 @pytest.mark.parametrize("name", ["campaign", "plan", "diagnosis", "history"])
 def test_all_that_acts_is_reached_by_keyboard(browser: Any, pages: dict[str, Path], name: str) -> None:
     """Check that what is no tab stop is in a box that has one, whose arrow keys lead to it."""
-    at = opened(browser, pages[name])
+    tab = opened(browser, pages[name])
     acts = "[...document.querySelectorAll('a[href]:not(.anchor), button, summary, select, input')]"
     boxes = "nav, .tabled, .charts"
     shown = f"{acts}.filter((e) => e.checkVisibility())"
     is_reached = f"(e) => !e.disabled && (e.tabIndex === 0 || e.closest('{boxes}').querySelector('[tabindex=\"0\"]'))"
-    assert at.page.evaluate(f"{shown}.every({is_reached})")
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.className") == "skip"
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.tagName") == "A"
-    assert at.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert tab.page.evaluate(f"{shown}.every({is_reached})")
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.className") == "skip"
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.tagName") == "A"
+    assert tab.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
 def test_by_keyboard(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    tab = opened(browser, pages["comparison"])
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the content"
     outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert at.page.evaluate(outline) != "none"
-    at.page.keyboard.press("Enter")
-    at.page.locator("#ratios thead button").first.focus()
-    at.page.keyboard.press("Enter")
-    assert at.page.locator("#ratios thead tr:last-child th").first.get_attribute("aria-sort") == "ascending"
+    assert tab.page.evaluate(outline) != "none"
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("#ratios thead button").first.focus()
+    tab.page.keyboard.press("Enter")
+    assert tab.page.locator("#ratios thead tr:last-child th").first.get_attribute("aria-sort") == "ascending"
 
 
 def test_hosts_on_demand(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["many"])
-    at.unfold()
-    button = at.page.locator("#metrics .more").first
+    tab = opened(browser, pages["many"])
+    tab.unfold()
+    button = tab.page.locator("#metrics .more").first
     row = [" ".join(t.split()) for t in button.locator("xpath=ancestor::tr").locator("td").all_inner_texts()]
     button.click()
-    rows = at.page.locator("#detail tbody tr")
+    rows = tab.page.locator("#detail tbody tr")
     n = rows.count()
-    assert at.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
+    assert tab.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
     assert 25 < n <= 30
-    sides = at.texts("#detail tbody td:nth-child(2)")
+    sides = tab.texts("#detail tbody td:nth-child(2)")
     assert sides.count(row[1]) == int(row[5])
-    values = [float(t.replace(",", "")) for t in at.texts("#detail tbody td:nth-child(3)")]
+    values = [float(t.replace(",", "")) for t in tab.texts("#detail tbody td:nth-child(3)")]
     assert values == sorted(values, reverse=True)
-    assert at.page.evaluate("document.activeElement.id") == "detail-h"
-    at.page.locator("#detail thead th", has_text="host").get_by_role("button").click()
-    names = at.texts("#detail tbody th")
+    assert tab.page.evaluate("document.activeElement.id") == "detail-h"
+    tab.page.locator("#detail thead th", has_text="host").get_by_role("button").click()
+    names = tab.texts("#detail tbody th")
     assert names[:2] == ["n0000", "n0002"] or names[0] < names[1]
-    at.page.keyboard.press("Escape")
-    assert not at.page.locator("#detail").is_visible()
-    assert at.page.evaluate("document.activeElement.className") == "more"
-    assert at.errors == []
+    tab.page.keyboard.press("Escape")
+    assert not tab.page.locator("#detail").is_visible()
+    assert tab.page.evaluate("document.activeElement.className") == "more"
+    assert tab.errors == []
 
 
 def test_without_script(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], java_script_enabled=False)
-    assert at.page.locator("#class-mem-bw").is_visible()
-    assert not at.page.locator("#tools").is_visible()
-    assert at.page.get_by_role("heading", name="Provenance").is_visible()
+    tab = opened(browser, pages["comparison"], java_script_enabled=False)
+    assert tab.page.locator("#class-mem-bw").is_visible()
+    assert not tab.page.locator("#tools").is_visible()
+    assert tab.page.get_by_role("heading", name="Provenance").is_visible()
 
 
 # --- files, the address, and what is behind a ratio ------------------------------------------------------------------
 
 
-def downloaded(at: Opened, button: Any) -> tuple[str, str]:
+def downloaded(tab: Opened, button: Any) -> tuple[str, str]:
     """Return the name and the text of the file that a button saves."""
-    with at.page.expect_download() as saved:
+    with tab.page.expect_download() as saved:
         button.click()
     return saved.value.suggested_filename, Path(saved.value.path()).read_text("utf-8")
 
 
 def test_the_front_table_is_copied_in_columns(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], script=CLIPBOARD)
-    at.page.locator("#classes .copy-table").click()
-    text = at.page.evaluate("window.copied")[0]
+    tab = opened(browser, pages["comparison"], script=CLIPBOARD)
+    tab.page.locator("#classes .copy-table").click()
+    text = tab.page.evaluate("window.copied")[0]
     lines = [line.split("\t") for line in text.rstrip("\n").split("\n")]
     assert lines[0][:5] == ["class of work", "note", "genoa: times icelake", "low", "high"]
     assert {len(line) for line in lines} == {len(lines[0])}
@@ -466,44 +466,44 @@ def test_the_front_table_is_copied_in_columns(browser: Any, pages: dict[str, Pat
 
 
 def test_a_table_is_saved_as_csv(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    button = at.page.locator("#ratios .save-table").first
+    tab = opened(browser, pages["comparison"])
+    button = tab.page.locator("#ratios .save-table").first
     assert button.get_attribute("aria-label") == "save as CSV: Ratios of every benchmark, class by class"
-    name, text = downloaded(at, button)
+    name, text = downloaded(tab, button)
     assert name == "Ratios-of-every-benchmark-class-by-class.csv"
     rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
-    assert len({len(row) for row in rows}) == 1 and len(rows) == at.page.locator("#ratios tbody tr").count() + 1
+    assert len({len(row) for row in rows}) == 1 and len(rows) == tab.page.locator("#ratios tbody tr").count() + 1
     triad = dict(zip(rows[0], next(row for row in rows if row[0] == "stream all-cores triad"), strict=True))
     assert float(triad["genoa: ratio"]) == pytest.approx(float(triad["genoa: value"]) / float(triad["icelake"]), 0.01)
     assert triad["unit"] == "GB/s"
 
 
 def test_charts_are_saved_as_svg(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.locator("details.chart summary").first.click()
-    plots = at.page.locator("#ratios .save-chart").first, at.page.locator("figure .save-chart:visible").first
+    tab = opened(browser, pages["comparison"])
+    tab.page.locator("details.chart summary").first.click()
+    plots = tab.page.locator("#ratios .save-chart").first, tab.page.locator("figure .save-chart:visible").first
     for button in plots:
         assert str(button.get_attribute("aria-label")).startswith("save as SVG: ")
-        name, text = downloaded(at, button)
+        name, text = downloaded(tab, button)
         root = ElementTree.fromstring(text)
         assert name.endswith(".svg") and root.tag == "{http://www.w3.org/2000/svg}svg"
         assert root.findtext("{http://www.w3.org/2000/svg}title")
-    assert at.errors == []
+    assert tab.errors == []
 
 
 def test_the_address_keeps_what_the_reader_chose(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.fill("#filter", "fio")
-    sync_api.expect(at.page.locator("#status")).not_to_be_empty()
-    at.page.select_option("#baseline", label="turin")
-    at.page.locator("#b2-ratios thead th.num button").nth(1).click()
-    at.page.locator("#b2-ratios thead th.num button").nth(1).click()
-    rows = at.texts("#b2-ratios tbody tr:not(.head):visible th")
-    address = at.page.evaluate("location.hash")
+    tab = opened(browser, pages["comparison"])
+    tab.page.fill("#filter", "fio")
+    sync_api.expect(tab.page.locator("#status")).not_to_be_empty()
+    tab.page.select_option("#baseline", label="turin")
+    tab.page.locator("#b2-ratios thead th.num button").nth(1).click()
+    tab.page.locator("#b2-ratios thead th.num button").nth(1).click()
+    rows = tab.texts("#b2-ratios tbody tr:not(.head):visible th")
+    address = tab.page.evaluate("location.hash")
     assert "baseline=turin" in address and "filter=fio" in address
     again = opened(browser, pages["comparison"], address)
     assert again.page.locator("#filter").input_value() == "fio"
-    assert again.page.locator("h1").inner_text() == at.page.locator("h1").inner_text()
+    assert again.page.locator("h1").inner_text() == tab.page.locator("h1").inner_text()
     assert again.texts("#b2-ratios tbody tr:not(.head):visible th") == rows
     assert again.page.locator("#b2-ratios th[aria-sort='descending']").count() == 1
     wrong = opened(browser, pages["comparison"], "#?baseline=none&sort=no:99:up,classes-table:x&units=%E0&rows=1")
@@ -511,9 +511,9 @@ def test_the_address_keeps_what_the_reader_chose(browser: Any, pages: dict[str, 
 
 
 def test_a_ratio_opens_its_hosts_repeats_files_and_command(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.locator("#class-mem-bw .figure-link").first.click()
-    dialog = at.page.locator("#detail")
+    tab = opened(browser, pages["comparison"])
+    tab.page.locator("#class-mem-bw .figure-link").first.click()
+    dialog = tab.page.locator("#detail")
     assert dialog.locator("h2").inner_text() == "stream all-cores triad"
     rows = [
         [" ".join(t.split()) for t in row.locator("th, td").all_inner_texts()]
@@ -529,40 +529,40 @@ def test_a_ratio_opens_its_hosts_repeats_files_and_command(browser: Any, pages: 
     link = dialog.locator("tbody a").first.get_attribute("href")
     assert str(link).startswith("file:///") and str(link).endswith("/20261101T000000-icelake/raw/x")
     assert dialog.locator(".commands").inner_text().split("\n")[0] == "icelake: fleetmark run"
-    violations = axe.Axe().run(at.page, context="#detail").response["violations"]
+    violations = axe.Axe().run(tab.page, context="#detail").response["violations"]
     assert violations == []
-    at.page.keyboard.press("Escape")
-    assert at.page.evaluate("document.activeElement.className") == "figure-link"
-    at.page.select_option("#baseline", label="genoa")  # the same from every baseline
-    at.page.locator("#b1-class-mem-bw .figure-link").first.click()
-    assert dialog.locator("tbody tr").count() == 9 and at.errors == []
+    tab.page.keyboard.press("Escape")
+    assert tab.page.evaluate("document.activeElement.className") == "figure-link"
+    tab.page.select_option("#baseline", label="genoa")  # the same from every baseline
+    tab.page.locator("#b1-class-mem-bw .figure-link").first.click()
+    assert dialog.locator("tbody tr").count() == 9 and tab.errors == []
 
 
 def test_arrow_keys_move_within_a_table(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
+    tab = opened(browser, pages["comparison"])
     focused = "[document.activeElement.className, document.activeElement.textContent.trim()]"
-    at.page.locator("#ratios thead button").first.focus()
-    assert at.page.locator("#ratios .tabled [tabindex='0']").count() == 1
-    at.page.keyboard.press("ArrowDown")
-    assert at.page.evaluate(focused)[0] == "fold"
-    at.page.keyboard.press("End")
-    assert at.page.evaluate(focused)[0] == "figure-link"
-    at.page.keyboard.press("Home")
-    assert at.page.evaluate(focused) == ["copy-table", "copy table"]
-    at.page.keyboard.press("Tab")
-    assert not at.page.evaluate("document.querySelector('#ratios .tabled').contains(document.activeElement)")
+    tab.page.locator("#ratios thead button").first.focus()
+    assert tab.page.locator("#ratios .tabled [tabindex='0']").count() == 1
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.evaluate(focused)[0] == "fold"
+    tab.page.keyboard.press("End")
+    assert tab.page.evaluate(focused)[0] == "figure-link"
+    tab.page.keyboard.press("Home")
+    assert tab.page.evaluate(focused) == ["copy-table", "copy table"]
+    tab.page.keyboard.press("Tab")
+    assert not tab.page.evaluate("document.querySelector('#ratios .tabled').contains(document.activeElement)")
 
 
 def test_nothing_scrolls_within_the_page_and_links_stop_below_the_bar(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], "#class-os", viewport={"width": 700, "height": 500})
+    tab = opened(browser, pages["comparison"], "#class-os", viewport={"width": 700, "height": 500})
     boxes = "[...document.querySelectorAll('.scroll')].filter((e) => e.checkVisibility() && e.scrollHeight > e.clientHeight + 1)"
-    assert at.page.evaluate(f"{boxes}.filter((e) => getComputedStyle(e).overflowY !== 'hidden').length") == 0
-    bar = at.page.locator("#tools").bounding_box()
-    assert at.page.locator("#class-os").bounding_box()["y"] >= bar["y"] + bar["height"]
+    assert tab.page.evaluate(f"{boxes}.filter((e) => getComputedStyle(e).overflowY !== 'hidden').length") == 0
+    bar = tab.page.locator("#tools").bounding_box()
+    assert tab.page.locator("#class-os").bounding_box()["y"] >= bar["y"] + bar["height"]
 
 
 def test_every_logarithmic_axis_is_called_one(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    assert at.texts("#ratios thead .axis-title") == ["ratio with its interval, log scale"]
-    titles = at.page.locator("figure svg text").all_text_contents()
+    tab = opened(browser, pages["comparison"])
+    assert tab.texts("#ratios thead .axis-title") == ["ratio with its interval, log scale"]
+    titles = tab.page.locator("figure svg text").all_text_contents()
     assert "size (log)" in titles and "queue depth (log)" in titles

@@ -108,7 +108,7 @@ def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, eve
     names. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
-    which = figures.EVERYTHING if everything else figures.HEADLINES
+    scope = figures.EVERYTHING if everything else figures.HEADLINES
     files = {a.id: a.inside("measurements.parquet") for a in archives}
     names_of = {a.id: a.host_names() for a in archives}
     every = [host for a in archives for host in names_of[a.id]]
@@ -117,7 +117,7 @@ def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, eve
     chosen = set(limited(every, limit) if limit else every)
     machines = [(a.id, host) for a in archives for host in names_of[a.id] if host in chosen]
     places = [f"{campaign}/{host}" for campaign, host in machines]
-    table = Table(figures.read(files, numbered(machines), condition=which, spread=True), places)
+    table = Table(figures.read(files, numbered(machines), condition=scope, spread=True), places)
     moment = {a.id: str(a.campaign().get("created", "")) for a in archives}
     order = sorted(range(len(machines)), key=lambda i: (machines[i][1], moment[machines[i][0]], machines[i][0]))
     errors = table.errors(np.arange(len(machines)))
