@@ -18,7 +18,7 @@ from fleetmark.record.figures import PAIRS
 from fleetmark.record.figures.hosts import HostFigures
 from fleetmark.record.sides.titles import title_of
 from fleetmark.record.values import PASSED, Values
-from fleetmark.record.values.engine import quoted
+from fleetmark.record.values.engine import one_of, quoted
 
 MOST_RUNS = 20_000  # values that are listed
 _KEY = [*schema.KEY]
@@ -44,7 +44,7 @@ def chosen(figures: HostFigures, benchmarks: pd.DataFrame, most: int = MOST_RUNS
     """Return the rows of ``figures`` behind the titles of ``benchmarks``, and the titles that have no room.
 
     ``benchmarks``: as in ``planner.comparison.Comparison``. The rows have ``metric``, ``host``, ``value``, ``n`` and
-    ``title``. Titles are included in their order until their values are more than ``most``.
+    ``title``. Titles are included in their order until the values of their metrics are more than ``most``.
     """
     metrics = figures.metrics[_KEY].reset_index(drop=True)
     metrics = metrics[metrics.set_index(_TOLD).index.isin(benchmarks.set_index(_TOLD).index)]
@@ -60,15 +60,19 @@ def chosen(figures: HostFigures, benchmarks: pd.DataFrame, most: int = MOST_RUNS
         }
     )
     of_metric = named.iloc[kind.to_numpy()].set_index(metrics.index)
-    rows = figures.rows[["metric", "host", "value", "n"]].merge(of_metric, left_on="metric", right_index=True)
+    total = figures.rows.groupby("metric")["n"].sum()
+    of_metric = of_metric.assign(n=total.reindex(of_metric.index).fillna(0))
+    ends = of_metric.groupby("bare")["n"].sum().sort_index().cumsum()
+    fits = of_metric["bare"].isin(ends.index[ends <= most])
+    omitted = {*of_metric.loc[~fits, "full"], *of_metric.loc[~fits, "bare"]} & {*benchmarks.index}
+    of_metric = of_metric[fits].drop(columns="n")
+    counted = figures.rows.loc[figures.rows["metric"].isin(of_metric.index), ["metric", "host", "value", "n"]]
+    rows = counted.merge(of_metric, left_on="metric", right_index=True)
     line = rows.groupby(["host", "bare"])["size"]
     number, is_largest = line.transform("nunique"), rows["size"] == line.transform("max")
     by_name = (rows["size"] > 0) & ((number == 1) | (number >= CURVE)) & is_largest
     rows["title"] = rows["full"].where(~by_name, rows["bare"])
-    rows = rows[rows["title"].isin(benchmarks.index)]
-    ends = rows.groupby("title")["n"].sum().reindex(sorted(set(rows["title"]))).cumsum()
-    omitted = [str(title) for title in ends.index[ends > most]]
-    return rows[~rows["title"].isin(omitted)], omitted
+    return rows[rows["title"].isin(benchmarks.index)], sorted(map(str, omitted))
 
 
 def _size(labels: str) -> str:
@@ -79,10 +83,12 @@ def _size(labels: str) -> str:
 def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -> Iterator[tuple[str, list[HostRuns]]]:
     """Yield each title of ``rows`` (from ``chosen``) with the runs of its hosts. ``root``: the results folder."""
     wanted = figures.metrics[_KEY].iloc[sorted(set(rows["metric"]))].reset_index(names="metric_id")
+    names = (one_of(name, sorted(set(wanted[name]))) for name in ("workload", "metric"))
+    among = " and ".join([f"({PASSED})", *names])
     with values.opened() as database:
         database.register("wanted", wanted.astype(dict.fromkeys(_KEY, object)))
         found = database.execute(
-            f"select w.metric_id as metric, e.host, e.file, e.value, e.raw from (select * from every where {PASSED}) e "
+            f"select w.metric_id as metric, e.host, e.file, e.value, e.raw from (select * from every where {among}) e "
             f"join wanted w using ({quoted(_KEY)}) order by e.row"
         ).df()
     folders = [_folder(root, source.file) for source in values.sources]

@@ -48,7 +48,7 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
         return rounded or float(f"{scaled:.2g}")
 
     def place(file: str) -> str | tuple[str, str]:
-        text, address = fmt.clean(file), link(file)
+        text, address = fmt.clean(file), link(file) if "/raw/" in file else ""  # the rest are places in a table
         return (text, address) if address else text
 
     rows = [
