@@ -23,10 +23,11 @@ from fleetmark.reports.kit.tabular import Kind
 _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
 
 
-def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> Document:
+def document(compared: Compared, _: Language, *, has_appendix: bool = False, has_workbook: bool = True) -> Document:
     """Return the document. Without evidence it has only what a terminal, Markdown, JSON and CSV show.
 
     ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
+    ``has_workbook``: include the sheets of a workbook, which no other format shows.
     """
     shown = compared.shown
     main = _face(compared, compared.comparison)
@@ -44,7 +45,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         *excluded.sections(main),
         *(evidence.runs(shown, compared.parts) if shown else ()),
         Section("method", message("Method"), tuple(_method(main)), ("html", "pdf", "xlsx")),
-        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown else ()),
+        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown and has_workbook else ()),
         Section("rows", "", (data.table(main),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
