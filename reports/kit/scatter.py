@@ -11,7 +11,7 @@ from fleetmark.reports.kit.axes import Spec, round_ticks
 from fleetmark.reports.kit.charts import DESCRIBED, MANY_HOVER, WIDTH, on_hover
 
 _COLUMNS, _ROWS = 64, 14  # of a drawing of characters
-_SIGNS = "o^+*x#%&=~"
+_SIGNS = "o^+*x#%&=~"  # more series have no drawing of characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,17 @@ def _axis(name: str, title: str, values: Sequence[float]) -> Spec:
 
 
 def drawing(clouds: Sequence[Cloud], x_title: str, y_title: str) -> tuple[str, ...]:
-    """Return the points as lines of characters, for a terminal: a sign for each series, and a legend below."""
+    """Return the points as lines of characters, for a terminal: a sign for each series, and a legend below.
+
+    Return none for more series than there are signs.
+    """
+    if len(clouds) > len(_SIGNS):
+        return ()
     spots = [(n, spot) for n, cloud in enumerate(clouds) for spot in cloud.spots]
     xs, ys = [math.log(s.x) for _, s in spots], [math.log(s.y) for _, s in spots]
     grid = [[" "] * _COLUMNS for _ in range(_ROWS)]
     for (n, spot), x, y in sorted(zip(spots, xs, ys, strict=True), key=lambda item: item[0][1].is_best):
-        grid[_place(ys, y, _ROWS)][_place(xs, x, _COLUMNS)] = _SIGNS[n % len(_SIGNS)] if spot.is_best else "."
+        grid[_place(ys, y, _ROWS)][_place(xs, x, _COLUMNS)] = _SIGNS[n] if spot.is_best else "."
     ends = [fmt.figure(math.exp(end)) for end in (max(ys), min(ys))]
     room = max(map(len, ends))
     labels = [ends[0], *[""] * (_ROWS - 2), ends[1]]
@@ -106,7 +111,7 @@ def drawing(clouds: Sequence[Cloud], x_title: str, y_title: str) -> tuple[str, .
     left, right = (fmt.figure(math.exp(end)) for end in (min(xs), max(xs)))
     lines.append(f"{'':{room}} +{'-' * _COLUMNS}")
     lines.append(f"{'':{room}}  {left}{right:>{_COLUMNS - len(left)}}")
-    legend = [f"{_SIGNS[n % len(_SIGNS)]} {cloud.name}" for n, cloud in enumerate(clouds)]
+    legend = [f"{_SIGNS[n]} {cloud.name}" for n, cloud in enumerate(clouds)]
     return (y_title, *lines, f"{'':{room}}  {x_title}", *legend)
 
 

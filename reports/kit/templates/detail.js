@@ -67,7 +67,7 @@ function origin(number) {
     make("td", { className: "files" }, ...files.map(file)),
   ], about.f));
   const commands = about.c.map(([side, text]) => make("p", {}, make("bdi", { textContent: side }), ": ", make("code", { textContent: text })));
-  const before = commands.length ? [make("h3", { textContent: words.commands }), make("div", { className: "commands" }, ...commands)] : [];
+  const before = commands.length ? [make("h3", { textContent: words.commands }), make("div", { className: "commands", role: "group", tabIndex: 0, ariaLabel: words.commands }, ...commands)] : [];
   present(about, before, [[words.host], [words.side], [words.value, true], [words.repeats], [words.files]], rows);
 }
 byId("detail-close").addEventListener("click", () => byId("detail").close());

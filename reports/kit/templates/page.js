@@ -201,7 +201,7 @@ function restore() {
     const heading = byId(id)?.querySelector("thead tr:last-child")?.cells[Number(column)];
     if (heading?.ariaSort) sortRows(byId(id), heading, way === "descending");
   }
-  apply();
+  if (filtered || terms.length || byId("doubt")?.value) apply();
 }
 
 // --- The tools. They stay in view, so what a link leads to stops below them.
