@@ -23,7 +23,7 @@ from fleetmark.reports.comparison.titles import basis_title, class_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
-from fleetmark.workloads.declared import in_bits, in_percent
+from fleetmark.workloads.declared import counted, in_bits, in_percent
 
 Cells = Mapping[str, RatioRow]  # a class or benchmark: candidate to its row
 _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_TELL: "unsure"}
@@ -67,7 +67,12 @@ def _tables(face: Face) -> Iterator[Tabular]:
     columns = [
         Column("benchmark", message("benchmark"), "name", only=("html", "pdf", "markdown")),
         Column("short", message("benchmark"), "name", only=("terminal",)),
-        Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+        Column(
+            "plot",
+            message("ratio with its interval, log scale"),
+            only=("html", "pdf"),
+            plot=forest.scale(face.axis),
+        ),
         Column("baseline", fmt.clean(face.comparison.baseline), "number"),
     ]
     for n, side in enumerate(face.candidates):
@@ -159,14 +164,14 @@ def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool
     yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
         yield _value(row.candidate_value if row else None, shown, unit)
-        yield _ratio(row, has_verdict=face.has_verdicts)
+        yield _ratio(row, face.origins, has_verdict=face.has_verdicts)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
     return Cell() if value is None or shown is None else Cell(shown.quantity(value), value, unit if shown.unit else "")
 
 
-def _ratio(row: RatioRow | None, *, has_verdict: bool) -> Cell:
+def _ratio(row: RatioRow | None, origins: Mapping[str, int], *, has_verdict: bool) -> Cell:
     """Return the ratio of a class or benchmark with its interval and verdict; ``has_verdict``: any row has one."""
     if row is None or row.ratio is None:
         return Cell()
@@ -179,6 +184,7 @@ def _ratio(row: RatioRow | None, *, has_verdict: bool) -> Cell:
         ends=fmt.interval(row.lo, row.hi),
         tone=VERDICTS.get(row.verdict, "") if has_verdict else "",
         details=details,
+        origin=origins.get(row.benchmark),
     )
 
 
@@ -238,6 +244,7 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
             units[title],
             bits=in_bits(*map(str, names[title])),
             percent=in_percent(*map(str, names[title])),
+            counted=counted(*map(str, names[title])),
         )
         for title, figures in values.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
@@ -11,6 +12,7 @@ from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
 from fleetmark.reports.comparison.model import footnotes, rows
+from fleetmark.reports.comparison.origins import Origins, origins
 from fleetmark.reports.comparison.purchase.strip import strip
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
@@ -23,20 +25,24 @@ from fleetmark.reports.kit.tabular import Kind
 _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
 
 
-def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> Document:
+def document(compared: Compared, _: Language, *, has_appendix: bool = False, has_workbook: bool = True) -> Document:
     """Return the document. Without evidence it has only what a terminal, Markdown, JSON and CSV show.
 
     ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
+    ``has_workbook``: include the sheets of a workbook, which no other format shows.
     """
-    main = _face(compared, compared.comparison)
-    others = [_face(compared, comparison) for comparison in compared.turned.values()]
     shown = compared.shown
+    main = _face(compared, compared.comparison)
+    behind = _origins(compared, main)
+    main = replace(main, origins=behind.numbers if behind else {})
+    others = [replace(_face(compared, other), origins=main.origins) for other in compared.turned.values()]
     failed = evidence.failed(shown) if shown else ""
     covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
     sections = [
-        *((book.first(main, compared.sides),) if shown else ()),
+        *((book.first(main, compared.sides),) if shown and has_workbook else ()),
         *first.sections(main, _, failed, covered.gaps),
         benchmarks.section(main),
+        *([Section("origins", "", (Note(behind.note, quiet=True),), ("html",))] if behind and behind.note else ()),
         coverage.section(covered),
         *_frontiers(compared, _),
         peers.section(main.comparison, compared.sides),
@@ -44,7 +50,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         *excluded.sections(main),
         *(evidence.runs(shown, compared.parts) if shown else ()),
         Section("method", message("Method"), tuple(_method(main)), ("html", "pdf", "xlsx")),
-        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown else ()),
+        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown and has_workbook else ()),
         Section("rows", "", (data.table(main, covered),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
@@ -61,6 +67,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
         strip=_strip(compared),
+        origins=behind or (),
     )
 
 
@@ -74,6 +81,13 @@ def _strip(compared: Compared) -> Strip | None:
 
 def _face(compared: Compared, comparison: Comparison) -> Face:
     return face(comparison, rows(comparison), compared.around, compared.titles)
+
+
+def _origins(compared: Compared, main: Face) -> Origins | None:
+    if compared.shown is None:
+        return None
+    scales = benchmarks.scales_of(main.comparison, main.rows)
+    return origins(compared.shown, compared.parts, main.comparison, scales)
 
 
 def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> Document:

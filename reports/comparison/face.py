@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.estimate import Estimate
@@ -21,7 +21,8 @@ _GREY = "#8C8C8C"
 class Face:
     """A comparison with one of its sides as the baseline.
 
-    ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks.
+    ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks. ``origins``: the number of
+    each benchmark's origin in the document, by title.
     """
 
     comparison: Comparison
@@ -29,6 +30,7 @@ class Face:
     front: Front
     axis: Axis
     marks: Mapping[str, tuple[str, int]]
+    origins: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def candidates(self) -> Sequence[str]:

@@ -69,7 +69,12 @@ def _table(face: Face) -> Iterator[Exhibit]:
         return
     columns = [
         Column("class", message("class of work"), "name"),
-        Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+        Column(
+            "plot",
+            message("ratio with its interval, log scale"),
+            only=("html", "pdf"),
+            plot=forest.scale(face.axis),
+        ),
     ]
     for n, side in enumerate(face.candidates):
         columns.append(Column(f"ratio_{n}", first.times, "number", group=fmt.clean(side), plot=face.mark(side)))
@@ -148,7 +153,8 @@ def _drawing(face: Face, _: Language) -> Iterator[Chart]:
     rows += [
         f"{set_cell_size(name, width)}  {_marks(face, line)}" for name, line in zip(names, first.lines, strict=True)
     ]
-    yield Chart(message("Ratio of each class: {marks}", marks=legend), "", "", lines=tuple(map(str.rstrip, rows)))
+    title = message("Ratio of each class, log scale: {marks}", marks=legend)
+    yield Chart(title, "", "", lines=tuple(map(str.rstrip, rows)))
 
 
 def _place(face: Face, ratio: float) -> int:

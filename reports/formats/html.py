@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
 from fleetmark.reports.formats import strip
-from fleetmark.reports.formats.breakdown import embedded
+from fleetmark.reports.formats.breakdown import embedded, origins
+from fleetmark.reports.kit.axes import with_log_axes
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
@@ -54,6 +55,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "strip": strip.embedded(document.strip, language) if document.strip and medium == "screen" else "",
+        "origins": origins(document.origins, partial(_link, document.folder), language) if medium == "screen" else "",
         "document": document,
         "sections": [section for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
@@ -66,7 +68,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         else [],
         "varying": {s.key for d in seen[1:] for s in d.sections},
         "titles": [f"{language(d.answer or d.title)} · {d.title}" for d in seen],
-        "link": lambda path: _link(document.folder, path),
+        "link": partial(_link, document.folder),
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
 
@@ -100,9 +102,14 @@ def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart]
         missing = language(message("This chart needs vl-convert: pip install 'fleetmark[charts]'"))
         return lambda chart: chart.svg or f'<p class="note">{escape(missing)}</p>'
     with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
-        drawn = list(pool.map(to_svg, [c.spec() for c in charts if c.spec], range(len(charts))))
+        specs = [with_log_axes(c.spec(), partial(_log_title, language)) for c in charts if c.spec]
+        drawn = list(pool.map(to_svg, specs, range(len(charts))))
     by_id = {id(chart): svg for chart, svg in zip(charts, drawn, strict=True)}
     return lambda chart: chart.svg or by_id[id(chart)]
+
+
+def _log_title(_: Language, title: str) -> str:
+    return _(message("{title} (log)", title=title))
 
 
 class Content:

@@ -28,7 +28,8 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPTS = ("state.js", "page.js", "strip.js")  # in this order; nothing else may run in the page, by their hash
+# In this order. Nothing else may run in the page, by the hash of all.
+_SCRIPTS = ("state.js", "tables.js", "detail.js", "page.js", "strip.js")
 _SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
 
@@ -53,6 +54,7 @@ def page(
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
         "strip": "",
+        "origins": "",
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }
@@ -142,6 +144,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "count": count,
         "better": fmt.better,
         "say": _say,
+        "minus": fmt.with_minus,
         "titled": charts.titled,
         "unbroken": _unbroken,
         "doubtful": _doubtful,

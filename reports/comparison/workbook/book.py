@@ -30,7 +30,7 @@ from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import INTEGER, RATIO
-from fleetmark.workloads.declared import in_percent
+from fleetmark.workloads.declared import counted, in_percent
 
 _KEYS = (
     *("candidate", "class", "kind", "benchmark", "unit", "direction", "baseline", "other"),
@@ -157,8 +157,9 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
 def _mean(face: Face, place: Grid, title: str, side: str) -> Cell:
     """Return the geometric mean of a side, as a formula unless figures are divided by an amount."""
     facts = face.comparison.benchmarks.loc[title]
-    percent = in_percent(str(facts["workload"]), str(facts["metric"]))
-    shown = quantity(face.comparison.figures[side].get(title), str(facts["unit"]), percent=percent, digits=4)
+    names = str(facts["workload"]), str(facts["metric"])
+    value, unit = face.comparison.figures[side].get(title), str(facts["unit"])
+    shown = quantity(value, unit, percent=in_percent(*names), counted=counted(*names), digits=4)
     if shown.value is None or face.comparison.per != "server" or place.frames[side][title].isna().all():
         return shown
     minus = "-" if facts["better"] == Better.LOWER else ""
@@ -258,6 +259,7 @@ def _bars(face: Face, capacity: int) -> Iterator[Chart]:
             category="class",
             values=values,
             rows=capacity,
+            colours=tuple(face.marks[side][0] for side in face.candidates if side in face.marks),
             axis=message("× baseline"),
         )
         yield Chart(message("What one candidate is worth, in baselines"), "", "", native=native)

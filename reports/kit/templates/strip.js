@@ -173,6 +173,9 @@ const strip = (() => {
   return { turn(number) { view = data.views[number] ?? view; build(); } };
 })();
 
+// --- The page is complete: what the address says is applied to it.
 equip(document);
-follow();
+restore();
+byId(state.section)?.scrollIntoView();
+state.onchange(restore);
 addEventListener("hashchange", follow);
