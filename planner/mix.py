@@ -47,6 +47,24 @@ def shares_of(mix: Mapping[str, float], benchmarks: pd.DataFrame, shared: Contai
     return shares
 
 
+def ratio_of_class(
+    name: str, benchmarks: pd.DataFrame, shared: Container[str], ratios: Mapping[str, float]
+) -> float | None:
+    """Return the equal-work ratio of a mix of one class, from the ratio of each benchmark.
+
+    The ratio of any mix of classes is the harmonic mean of these, weighted by their shares, if every host has every
+    benchmark. None if the class has no capacity benchmark, or lacks a ratio. ``benchmarks``, ``shared``: as in
+    ``shares_of``.
+    """
+    try:
+        shares = shares_of({name: 1.0}, benchmarks, shared)
+    except FleetmarkError:
+        return None
+    if any(title not in ratios for title in shares):
+        return None
+    return 1 / sum(share / ratios[title] for title, share in shares.items())
+
+
 def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     """Return the capacity benchmarks that a name in a mix selects: a title, a pattern of titles or a class.
 

@@ -163,3 +163,18 @@ def test_a_plot_against_what_is_no_bandwidth_is_refused(tmp_path: Path, other: A
         FleetmarkError, match=f"w.yml: metrics: .*m is drawn against {other}, which is not one of its bandwidths"
     ):
         read_model(file, Manifest, name="w")
+
+
+@pytest.mark.parametrize(
+    ("workload", "metric", "unit"),
+    [
+        ("llm_serve", "interactivity", "tokens/s"),
+        ("llm_serve", "requests_per_second", "requests/s"),
+        ("fio", "read_iops", "IOPS"),
+        ("perftest", "message_rate", "messages/s"),
+        ("another", "images_per_second_device", "images/s"),
+        ("stream", "triad", ""),
+    ],
+)
+def test_the_unit_of_a_rate_is_what_its_metric_counts(workload: str, metric: str, unit: str) -> None:
+    assert declared.counted(workload, metric) == unit

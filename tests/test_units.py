@@ -3,7 +3,7 @@
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.units import human, parse_bytes, parse_seconds, significant
+from fleetmark.base.units import human, parse_bytes, parse_quantity, parse_seconds, significant
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,23 @@ def test_significant_digits(value: float, text: str) -> None:
 
 def test_a_value_just_below_one_is_written() -> None:
     assert significant(0.9999999999999999) == "1.000" and significant(0.0123) == "0.0123"
+
+
+@pytest.mark.parametrize(
+    ("value", "counted", "text"),
+    [
+        (432.1, "tokens/s", "432 tokens/s"),
+        (35_970, "IOPS", "35,970 IOPS"),
+        (2.5e7, "IOPS", "25.0 M IOPS"),
+        (9, "", "9.00 /s"),
+    ],
+)
+def test_a_rate_has_the_unit_that_people_say(value: float, counted: str, text: str) -> None:
+    assert human(value, "1/s", counted=counted) == text
+    number, unit = parse_quantity(text.replace(",", ""))
+    assert unit == "1/s" and number == pytest.approx(value, rel=2e-3)
+
+
+def test_bits_and_bytes_are_no_rates_of_things() -> None:
+    with pytest.raises(FleetmarkError, match="not an amount"):
+        parse_quantity("5 bits/s")

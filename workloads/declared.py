@@ -12,6 +12,7 @@ from fleetmark.base.measurement import Kind
 from fleetmark.workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
 from fleetmark.workloads.variant import plain_case
 
+_PER_SECOND = re.compile(r"(?:^|_)(?:([a-z]+s)_per_second|(message|packet|build|request)_rate)(?:_device)?$")
 _EITHER = re.compile(r"'([a-z][a-z0-9-]*)'")  # the classes that an expression can choose
 
 
@@ -57,6 +58,18 @@ def in_bits(workload: str, metric: str) -> bool:
     """Return whether people read the metric in bit/s."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].bits)
+
+
+def counted(workload: str, metric: str) -> str:
+    """Return the unit of a rate as people say it, such as ``tokens/s`` or ``IOPS``; empty if the metric names none."""
+    manifest = _manifest(workload)
+    frontier = manifest.frontier if manifest else None
+    if frontier and metric in (frontier.work, frontier.speed):
+        return f"{frontier.piece}s/s"
+    if metric.endswith("iops"):
+        return "IOPS"
+    match = _PER_SECOND.search(metric)
+    return f"{match[1] or match[2] + 's'}/s" if match else ""
 
 
 def peak(workload: str, case: str, metric: str) -> Peak | None:

@@ -67,6 +67,7 @@ class CampaignReport(TypedDict):
     odd: list[str]
     next: list[NextStep]
     notes: list[str]
+    sha256: dict[str, str]
     footnotes: list[str]
     headlines: list[PlainRow]
     causes: list[PlainRow]
@@ -99,6 +100,7 @@ class FirstScreen(TypedDict):
     basis: str
     bought: str
     totals: list[str]
+    costs: list[str]
     gets_worse: list[str]
     may_get_worse: str
     guardrails: str
@@ -109,10 +111,34 @@ class FirstScreen(TypedDict):
     legend: list[str]
 
 
+Covered = TypedDict(
+    "Covered",
+    {
+        "class": str,
+        "side": str,
+        "state": str,
+        "hosts": int,
+        "benchmarks": int,
+        "known_benchmarks": int,
+        "reason": str,
+    },
+)
+
+
+class Gap(TypedDict):
+    """Hold a workload that sides lack, and the command that runs it there; empty for imported tables."""
+
+    workload: str
+    classes: list[str]
+    sides: list[str]
+    command: str
+
+
 class ComparisonReport(TypedDict):
     """Answer how many baseline machines a candidate is worth: ``fleetmark compare --format json``.
 
     ``selectors``: what chose each side. ``confidence``: of all intervals. ``rows``: every class and benchmark.
+    ``costs``: a row for each side and class if prices are known. ``coverage``: what each side measured of each class.
     """
 
     answer: FirstScreen
@@ -125,6 +151,9 @@ class ComparisonReport(TypedDict):
     panel: list[str] | None
     intervals: dict[str, str]
     rows: list[RatioRow]
+    costs: list[PlainRow]
+    coverage: list[Covered]
+    gaps: list[Gap]
     outliers: list[Outlier]
     warnings: list[str]
     notes: list[str]

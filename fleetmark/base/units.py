@@ -21,11 +21,11 @@ class Scale:
     unit: str
 
 
-def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = False) -> Scale:
+def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = False, counted: str = "") -> Scale:
     """Return the scale that shows ``value`` (in base ``unit``) with one to three digits before the point.
 
-    ``bits`` shows a rate in bit/s, as is usual for networks, ``percent`` a share in %. A column of figures takes the
-    scale of its median.
+    ``bits`` shows a rate in bit/s, as is usual for networks, ``percent`` a share in %, ``counted`` a rate in the unit
+    that people say, such as tokens/s. A column of figures takes the scale of its median.
     """
     size = abs(value)
     if unit == "B/s" and bits:
@@ -33,7 +33,9 @@ def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = Fa
     if unit in ("B/s", "FLOP/s", "Hz", "1/s"):
         # "k/s" would be read as a unit of its own.
         steps = _SI if unit != "1/s" or size >= 1e7 else _SI[-1:]
-        return _pick(size, steps, unit.removeprefix("1"), 1.0)
+        picked = _pick(size, steps, unit.removeprefix("1"), 1.0)
+        said = f"{picked.unit.removesuffix('/s')} {counted}".strip()
+        return Scale(picked.factor, said) if counted and unit == "1/s" else picked
     if unit == "s":
         return _pick(size, _SMALL, "s", 1.0)
     if unit == "B":
@@ -51,9 +53,11 @@ def _pick(size: float, steps: list[tuple[float, str]], unit: str, factor: float)
     return Scale(factor / step, prefix + unit)
 
 
-def human(value: float, unit: str, *, bits: bool = False, percent: bool = False, digits: int = 3) -> str:
+def human(
+    value: float, unit: str, *, bits: bool = False, percent: bool = False, digits: int = 3, counted: str = ""
+) -> str:
     """``human(2.5e9, "B/s")`` is ``2.50 GB/s``: ``digits`` significant digits and the unit."""
-    scale = scale_for(value, unit, bits=bits, percent=percent)
+    scale = scale_for(value, unit, bits=bits, percent=percent, counted=counted)
     return with_unit(significant(value * scale.factor, digits), scale.unit)
 
 
@@ -112,6 +116,7 @@ def parse_seconds(text: str | int | float) -> float:
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "m": 1e-3}
 _PREFIXES |= {"u": 1e-6, "µ": 1e-6, "n": 1e-9}
 _BINARY_PREFIXES = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_COUNTED = re.compile(r" ?(?:IOPS|(?!bits|bytes)[a-z]{2,30}s/s)$")  # rates that people name: tokens/s
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
 _NAMES = {"bit/s": ("B/s", 1 / 8), "/s": ("1/s", 1.0), "1/s": ("1/s", 1.0), "": ("1", 1.0), "1": ("1", 1.0)}
 _NAMES |= {unit: (unit, 1.0) for unit in ("B/s", "FLOP/s", "Hz", "s", "B", "W", "J", "degC")} | {"%": ("1", 0.01)}
@@ -124,7 +129,7 @@ def parse_quantity(text: str | int | float) -> tuple[float, str]:
     """
     match = _QUANTITY.fullmatch(str(text))
     if match:
-        number, name = float(match[1]), match[2]
+        number, name = float(match[1]), _COUNTED.sub("/s", match[2])
         for unit, (base, factor) in sorted(_NAMES.items(), key=lambda item: -len(item[0])):
             prefix = name.removesuffix(unit) if name.endswith(unit) else None
             scale = _PREFIXES.get(prefix or "") if prefix is not None else None

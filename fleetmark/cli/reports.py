@@ -116,11 +116,23 @@ def compare(
     ] = None,
     price: Annotated[
         list[str] | None,
-        typer.Option("--price", help="The server price of a side: genoa=15500 EUR; h200=4.20 USD/hour; repeatable."),
+        typer.Option(
+            "--price", help="A side's server price: genoa=15500 EUR 2026-11-01; h200=4.20 USD/hour; repeatable."
+        ),
     ] = None,
     rate: Annotated[
         list[str] | None,
         typer.Option("--rate", help="A dated exchange rate: 'USD=0.92 EUR 2026-11-01'; repeatable."),
+    ] = None,
+    watts: Annotated[
+        list[str] | None, typer.Option("--watts", help="The power of a side's server in W: genoa=650; repeatable.")
+    ] = None,
+    replace: Annotated[int, typer.Option("--replace", help="How many baseline servers to replace, for costs.")] = 100,
+    term: Annotated[
+        str | None, typer.Option("--term", help="Years of service, for costs per year: 4y or 36 months.")
+    ] = None,
+    energy: Annotated[
+        str | None, typer.Option("--energy", help="The price of energy, with --term: '0.25 EUR/kWh'.")
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Use each side's best result per benchmark.")] = False,
     html: Html = None,
@@ -165,5 +177,9 @@ def compare(
                 names=tuple(name or ()),
                 prices=tuple(price or ()),
                 rates=tuple(rate or ()),
+                watts=tuple(watts or ()),
+                servers=replace,
+                term=term,
+                energy=energy,
             )
             reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

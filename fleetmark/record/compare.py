@@ -17,13 +17,15 @@ from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
 from fleetmark.planner.comparison import Comparison, Side, compare_sides
 from fleetmark.planner.contrast import Pairing
+from fleetmark.planner.cost import SERVERS, Terms
 from fleetmark.planner.peers import Outlier
 from fleetmark.planner.redundant import LEAST_MACHINES
-from fleetmark.record import imports, naming
+from fleetmark.record import imports, naming, store
 from fleetmark.record import references as reference
 from fleetmark.record.commands import command
 from fleetmark.record.machines import machines
-from fleetmark.record.prices import check_alike, exchanged, priced
+from fleetmark.record.prices import check_alike, check_energy, exchanged, priced, terms
+from fleetmark.record.prices import powered as powered_by
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
 from fleetmark.record.sides.matching import Again, Drop, Matching
@@ -45,8 +47,10 @@ class Question:
     results; ``only``: patterns for ``workload/case/metric``; ``paired``: both sides are the same hosts;
     ``host_label``: what counts as one host (default: a host, or a publisher in imported tables); ``best``: use only the
     best result of each side; ``names``: display names of the sides, in order; ``prices``: server prices by side,
-    ``NAME=4.20 USD/hour``; ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``; ``campaigns``: only these
-    campaigns and imported tables, if there are any.
+    ``NAME=4.20 USD/hour``; ``rates``: exchange rates, ``USD=0.92 EUR 2026-11-01``; ``watts``: the power of a server by
+    side, ``NAME=650``; ``servers``: how many baseline servers to replace; ``term``: years of service, ``4y``;
+    ``energy``: the price of energy, ``0.25 EUR/kWh``; ``campaigns``: only these campaigns and imported tables, if there
+    are any.
     """
 
     root: Path
@@ -64,6 +68,10 @@ class Question:
     prices: Sequence[str] = ()
     rates: Sequence[str] = ()
     campaigns: Collection[str] = ()
+    watts: Sequence[str] = ()
+    servers: int = SERVERS
+    term: str | None = None
+    energy: str | None = None
 
     def command(self) -> list[str]:
         """Return the command line that repeats the comparison."""
@@ -87,6 +95,11 @@ class Question:
             words += ["--price", price]
         for rate in self.rates:
             words += ["--rate", rate]
+        for power in self.watts:
+            words += ["--watts", power]
+        words += ["--replace", str(self.servers)] if self.servers != SERVERS else []
+        for name, value in (("--term", self.term), ("--energy", self.energy)):
+            words += [name, value] if value is not None else []
         return command(self.root, *words)
 
 
@@ -98,7 +111,9 @@ class Answer:
     reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
     from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
     with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
-    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines.
+    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
+    purchase; ``whole``: by baseline, the comparison of whole servers, if results are divided and there are prices;
+    ``root``: the record, as ``--results`` names it.
     """
 
     comparison: Comparison
@@ -113,6 +128,9 @@ class Answer:
     causes: Mapping[str, Drop] = field(default_factory=dict)
     effects: Mapping[str, float] = field(default_factory=dict)
     again: Callable[[str, Drop], Comparison | None] | None = None
+    terms: Terms = field(default_factory=Terms)
+    whole: Mapping[str, Comparison] = field(default_factory=dict)
+    root: str = ""
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -209,7 +227,20 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         causes={m.text: {m.side: m.rest} for m in mixed if m.rest},
         effects=matching.effects,
         again=None if off else Again(matching, of_side, against),
+        terms=terms(q.servers, q.term, q.energy),
+        whole=_whole(q, chosen, turn=turn),
+        root=store.name_of(q.root),
     )
+
+
+def _whole(q: Question, chosen: Mapping[str, Sequence[Machine]], *, turn: bool) -> Mapping[str, Comparison]:
+    """Return, by baseline, the comparison of whole servers, which costs are about, if ``q`` divides results."""
+    if q.per == "server" or not any(m.labels.get("price") for machines in chosen.values() for m in machines):
+        return {}
+    with contextlib.suppress(FleetmarkError):
+        answer = compare(replace(q, per="server"), turn=turn)
+        return {answer.comparison.baseline: answer.comparison, **answer.turned}
+    return {}
 
 
 def _chosen(
@@ -224,7 +255,8 @@ def _chosen(
             _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
     called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
     chosen = priced({called.short[selector]: group for selector, group in selected.items()}, q.prices, called.selectors)
-    chosen = exchanged(chosen, q.rates)
+    chosen = powered_by(exchanged(chosen, q.rates), q.watts, called.selectors)
+    check_energy(chosen, terms(q.servers, q.term, q.energy))
     if q.per == "money":
         check_alike(chosen)
     return chosen, called, names

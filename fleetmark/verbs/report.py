@@ -199,7 +199,12 @@ def comparison_document(question: Question, answer: Answer, documents: Documents
     from fleetmark.reports.comparison.document import document
 
     compared = _compared(question, answer, documents, has_evidence=has_evidence)
-    return document(compared, documents.language, has_appendix=documents.appendix)
+    return document(
+        compared,
+        documents.language,
+        has_appendix=documents.appendix,
+        has_workbook="xlsx" in documents.paths,
+    )
 
 
 def _compared(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Compared:

@@ -59,6 +59,7 @@ def record(
         "odd": list(odd),
         "next": [{"advice": advice, "command": command} for advice, command in steps],
         "notes": list(results.campaign.notes),
+        "sha256": dict(sorted(results.campaign.hashes.items())),
         "footnotes": footnotes(results.values.distinct("standing")["standing"]),
         **documents(parts),
         "headlines": Records(lambda: iter(rows_of(headlines.table(view, against, view.headlines).for_format("json")))),

@@ -217,7 +217,7 @@ _LEVELS: tuple[Tone, ...] = ("h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2"
 def percent(deviation: float) -> str:
     """Return a deviation in whole percent, such as ``−14``, ``+3`` or ``0``."""
     rounded = round(100 * deviation)
-    return "0" if rounded == 0 else f"{rounded:+,d}".replace("-", "−")
+    return "0" if rounded == 0 else fmt.with_minus(f"{rounded:+,d}")
 
 
 def title(metric: Metric) -> str:

@@ -148,7 +148,12 @@ def document(
         facts_tab(shown),
         status.failed_section(results, paper, fmt.clean(campaign.path / "journal.jsonl")),
         Section("not-passed", message("Not passed"), (status.causes_table(listed),), ("xlsx",)),
-        Section("provenance", message("Provenance"), tuple(_provenance(results)), (*_FILES, "xlsx")),
+        Section(
+            "provenance",
+            message("Provenance"),
+            tuple(_provenance(results, has_appendix=has_appendix)),
+            (*_FILES, "xlsx"),
+        ),
     ]
     took = message("took {time}", time=fmt.duration(campaign.wall_s))
     return Document(
@@ -247,7 +252,7 @@ def _conditions(shown: View, only: tuple[Kind, ...]) -> Section | None:
     return Section("conditions", table.title, (table,), ("html", "pdf")) if table else None
 
 
-def _provenance(results: Results) -> Iterator[Exhibit]:
-    yield from provenance.exhibits(results.campaign)
+def _provenance(results: Results, *, has_appendix: bool) -> Iterator[Exhibit]:
+    yield from provenance.exhibits(results.campaign, has_appendix=has_appendix)
     yield from provenance.mixed_versions(mixed(results.values))
     yield provenance.pair(message("Statuses"), provenance.STATUSES)

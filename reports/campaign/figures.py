@@ -268,13 +268,15 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
 _Against = tuple[Metric, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows per generation
 
 
-def _fit(values: pd.Series, unit: str, *, bits: bool = False, percent: bool = False) -> fmt.Shown:
-    return fmt.fit([(float(np.median(values)), math.nan, math.nan)], unit, bits=bits, percent=percent)
+def _fit(values: pd.Series, unit: str, *, bits: bool = False, percent: bool = False, counted: str = "") -> fmt.Shown:
+    return fmt.fit([(float(np.median(values)), math.nan, math.nan)], unit, bits=bits, percent=percent, counted=counted)
 
 
 def _fit_of(rows: pd.DataFrame, column: str, unit: str) -> fmt.Shown:
     """Return how a ``column`` of a metric's rows is written."""
-    return _fit(rows[column], unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
+    counted = declared.counted(str(rows["workload"].iloc[0]), str(rows["metric"].iloc[0]))
+    bits, percent = bool(rows["bits"].iloc[0]), bool(rows["percent"].iloc[0])
+    return _fit(rows[column], unit, bits=bits, percent=percent, counted=counted)
 
 
 def _curves(view: View, _: Language) -> Iterator[Chart]:

@@ -51,7 +51,11 @@ def of_hosts(view: View, _: Language) -> Iterator[Chart]:
         if len(seen) < 3:
             continue
         shown = fmt.fit(
-            ((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits), percent=bool(percent)
+            ((v, math.nan, math.nan) for _a, _b, v in triples),
+            unit,
+            bits=bool(bits),
+            percent=bool(percent),
+            counted=declared.counted(workload, metric),
         )
         away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
         values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]

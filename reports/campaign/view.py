@@ -18,6 +18,7 @@ from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.reports.campaign.problems import absences
 from fleetmark.reports.kit import format as fmt
+from fleetmark.workloads import declared
 
 MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
 
@@ -170,7 +171,9 @@ def title_of(metric: Metric) -> str:
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
     """Return how a metric's ``rows`` (value, lo, hi, bits, percent) are written. ``unit``: the base unit."""
     figures = zip(rows["value"], rows["lo"], rows["hi"], strict=True)
-    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
+    bits, percent = bool(rows["bits"].iloc[0]), bool(rows["percent"].iloc[0])
+    counted = declared.counted(str(rows["workload"].iloc[0]), str(rows["metric"].iloc[0]))
+    return fmt.fit(figures, unit, bits=bits, percent=percent, counted=counted)
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:

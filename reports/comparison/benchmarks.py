@@ -23,7 +23,7 @@ from fleetmark.reports.comparison.titles import basis_title, class_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
-from fleetmark.workloads.declared import in_bits, in_percent
+from fleetmark.workloads.declared import counted, in_bits, in_percent
 
 MOST_VALUES = 2  # candidates whose values a terminal shows; it then has room for the ratios of all
 
@@ -69,7 +69,12 @@ def _tables(face: Face) -> Iterator[Tabular]:
     columns = [
         Column("benchmark", message("benchmark"), "name", only=("html", "pdf", "markdown")),
         Column("short", message("benchmark"), "name", only=("terminal",)),
-        Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+        Column(
+            "plot",
+            message("ratio with its interval, log scale"),
+            only=("html", "pdf"),
+            plot=forest.scale(face.axis),
+        ),
         Column("baseline", fmt.clean(face.comparison.baseline), "number"),
     ]
     values: tuple[Kind, ...] = () if len(face.candidates) <= MOST_VALUES else ("html", "pdf", "markdown")
@@ -118,7 +123,7 @@ def _head(face: Face, name: str, members: Mapping[str, Cells], entries: int, usu
     facts = joined(
         [
             fmt.clean(name) if title != name else None,
-            count(entries, "benchmark") if entries else None,
+            _entries(max((row.benchmarks for row in cells.values()), default=0) or entries, entries),
             message("{n} not compared", n=left_out) if left_out else None,
             message("times as fast") if comparison.kind(name) == MetricKind.RESPONSIVENESS else None,
         ],
@@ -126,6 +131,13 @@ def _head(face: Face, name: str, members: Mapping[str, Cells], entries: int, usu
     )
     shown = Cell(title, details=(*([facts] if facts else []), *remarks), anchor=anchor_of(name))
     return (shown, Cell(title, details=remarks), *_figures(face, cells, None, is_head=True))
+
+
+def _entries(benchmarks: int, rows: int) -> Message | None:
+    """Return the number of benchmarks of a class; variants of one benchmark have several rows."""
+    if not rows or benchmarks == rows:
+        return count(rows, "benchmark") if rows else None
+    return message("{benchmarks} in {n} rows", benchmarks=count(benchmarks, "benchmark"), n=rows)
 
 
 def anchor_of(class_: str) -> str:
@@ -155,26 +167,27 @@ def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool
     yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
         yield _value(row.candidate_value if row else None, shown, unit)
-        yield _ratio(row)
+        yield _ratio(row, face.origins, has_verdict=face.has_verdicts)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
     return Cell() if value is None or shown is None else Cell(shown.quantity(value), value, unit if shown.unit else "")
 
 
-def _ratio(row: RatioRow | None) -> Cell:
-    """Return the ratio of a class or benchmark with its interval and verdict."""
+def _ratio(row: RatioRow | None, origins: Mapping[str, int], *, has_verdict: bool) -> Cell:
+    """Return the ratio of a class or benchmark with its interval and verdict; ``has_verdict``: any row has one."""
     if row is None or row.ratio is None:
         return Cell()
-    details = (word(row.verdict),) if row.verdict not in ("", Verdict.BETTER) else ()
+    details = (word(row.verdict),) if has_verdict and row.verdict not in ("", Verdict.BETTER) else ()
     return Cell(
         fmt.ratio(row.ratio),
         row.ratio,
         lo=row.lo,
         hi=row.hi,
         ends=fmt.interval(row.lo, row.hi),
-        tone=VERDICTS.get(row.verdict, ""),
+        tone=VERDICTS.get(row.verdict, "") if has_verdict else "",
         details=details,
+        origin=origins.get(row.benchmark),
     )
 
 
@@ -234,6 +247,7 @@ def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt
             units[title],
             bits=in_bits(*map(str, names[title])),
             percent=in_percent(*map(str, names[title])),
+            counted=counted(*map(str, names[title])),
         )
         for title, figures in values.items()
     }

@@ -8,7 +8,6 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.ratio import Verdict
 
-SERVERS = 100  # number of baseline servers to replace
 _BOUNDED = {
     "at least": message("at least {ratio}"),
     "at most": message("at most {ratio}"),
@@ -25,7 +24,8 @@ class Cell:
       the reason
     - ``workload``: the prediction interval for another workload; if unknown, ``workload_why`` gives the reason
     - ``spread``: the range of the benchmark ratios, if they disagree
-    - ``servers``, ``servers_range``: how many servers replace SERVERS of the baseline
+    - ``servers``, ``servers_range``, ``needed_servers``: how many servers replace those of the baseline, as text and as
+      a number
     - ``repeats``: True if the interval applies to these machines only
     - ``bound``: "at least", "at most" or "about"
     - ``remark``: a note on the figure, such as "2 of 4 hosts miss the target"
@@ -37,6 +37,7 @@ class Cell:
     spread: str = ""
     servers: str = ""
     servers_range: str = ""
+    needed_servers: int | None = None
     verdict: str = ""
     reason: str = ""
     repeats: bool = False

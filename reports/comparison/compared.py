@@ -22,7 +22,8 @@ class Compared:
 
     ``around``: the context of its figures. ``frontiers``: work against speed. ``turned``: the same machines with each
     other side as the baseline. ``sides``: the figures of each side. ``selectors``: what chose them. ``shown``: the
-    evidence of all sides, and ``parts`` that of each campaign, for documents that show it.
+    evidence of all sides, and ``parts`` that of each campaign, for documents that show it. ``root``: the
+    record, as ``--results`` names it.
     """
 
     comparison: Comparison
@@ -33,6 +34,7 @@ class Compared:
     selectors: Mapping[str, str]
     shown: View | None = None
     parts: Sequence[Results] = ()
+    root: str = ""
 
     @property
     def titles(self) -> list[str]:
@@ -80,6 +82,9 @@ def _compared(
             causes=answer.causes,
             effects=answer.effects,
             again=answer.again,
+            terms=answer.terms,
+            whole=answer.whole,
+            counted={title: len(side.means) for title, side in answer.sides.items()},
         ),
         frontiers=blocks(listed, titles, comparison.baseline),
         turned=answer.turned,
@@ -87,4 +92,5 @@ def _compared(
         selectors=answer.selectors,
         shown=shown,
         parts=parts,
+        root=answer.root,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,11 +10,19 @@ from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.planner.peers import Outlier
 from fleetmark.reports.comparison import headline
 from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.coverage import Coverage
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import Front
 from fleetmark.reports.comparison.model import RatioRow, footnotes
+from fleetmark.reports.comparison.purchase import bills
+from fleetmark.reports.comparison.purchase.costs import Bill
 from fleetmark.reports.comparison.titles import titled
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents
+from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents, records
+
+_COSTS = (
+    *("price", "servers_needed", "cost_total", "cost_yearly"),
+    *("break_even_price", "break_even_price_lo", "break_even_price_hi"),
+)
 
 
 def record(
@@ -22,6 +30,7 @@ def record(
 ) -> dict[str, Any]:
     """Return the JSON form. ``selectors``: what chose each side. ``parts``: the frontiers."""
     comparison = face.comparison
+    table_of_costs = bills.table(face.front.costs, comparison.baseline)
     return {
         "answer": _front(face.front),
         "baseline": comparison.baseline,
@@ -34,6 +43,7 @@ def record(
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{key.rstrip("_"): value for key, value in asdict(row).items()} for row in face.rows],
         **documents(parts),
+        "costs": [] if table_of_costs is None else records(table_of_costs),
         "outliers": [asdict(outlier) for outlier in outliers],
         "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
@@ -41,14 +51,41 @@ def record(
     }
 
 
-def table(face: Face) -> Tabular:
-    """Return every row with every field, for CSV."""
+def table(face: Face, covered: Coverage) -> Tabular:
+    """Return every row with every field, for CSV, with the coverage of its class and its costs if prices are known."""
     columns = tuple(
         Column(field.name.rstrip("_"), field.name, "number" if field.type in ("int", "float | None") else "text")
         for field in fields(RatioRow)
     )
-    rows = tuple(tuple(map(_cell, asdict(row).values())) for row in face.rows)
-    return Tabular("rows", headline.FLEET, columns, rows)
+    more = [
+        Column("coverage_baseline", "coverage_baseline"),
+        Column("coverage_candidate", "coverage_candidate"),
+    ]
+    bill_of = {(bill.side, bill.class_): bill for bill in face.front.costs.bills}
+    if bill_of:
+        more += [Column(key, key, "number", has_interval=False) for key in _COSTS]
+        more.append(Column("cost_unit", "cost_unit"))
+    rows = tuple((*map(_cell, asdict(row).values()), *_more(face, covered, row, bill_of)) for row in face.rows)
+    return Tabular("rows", headline.FLEET, (*columns, *more), rows)
+
+
+def _more(face: Face, covered: Coverage, row: RatioRow, bill_of: Mapping[tuple[str, str], Bill]) -> Iterator[Cell]:
+    states = covered.cells.get(row.class_, {})
+    for side in (face.comparison.baseline, row.candidate):
+        yield Cell(states[side].state.value if side in states else "")
+    if not bill_of:
+        return
+    bill = None if row.benchmark else bill_of.get((row.candidate, row.class_))
+    if bill is None:
+        yield from (Cell() for _ in (*_COSTS, "cost_unit"))
+        return
+    even = bill.break_even
+    figures = (
+        *(bill.offer.price, bill.cost.servers, bill.cost.total, bill.cost.yearly),
+        *((even.value, even.lo, even.hi) if even else (None, None, None)),
+    )
+    yield from map(_cell, figures)
+    yield Cell(bill.unit)
 
 
 def _cell(value: float | str | None) -> Cell:
@@ -63,7 +100,8 @@ def _front(first: Front) -> dict[str, Any]:
         "sides": first.sides,
         "basis": first.basis,
         "bought": first.bought,
-        "totals": list(first.totals),
+        "totals": list(first.costs.totals),
+        "costs": list(first.costs.more),
         "gets_worse": list(first.worse),
         "may_get_worse": first.unsure,
         "guardrails": first.guardrails,

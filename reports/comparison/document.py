@@ -3,45 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
-from fleetmark.reports.comparison import benchmarks, data, evidence, excluded, first, peers
+from fleetmark.reports.comparison import benchmarks, coverage, data, evidence, excluded, first, peers
 from fleetmark.reports.comparison.brief import brief
 from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face, face
 from fleetmark.reports.comparison.method import method
 from fleetmark.reports.comparison.model import footnotes, rows
+from fleetmark.reports.comparison.origins import Origins, origins
+from fleetmark.reports.comparison.purchase.strip import strip
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
 from fleetmark.reports.frontier.pictures import pictures
 from fleetmark.reports.kit.document import Document, Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.strip import Strip
 from fleetmark.reports.kit.tabular import Kind
 
 _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
 
 
-def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> Document:
+def document(compared: Compared, _: Language, *, has_appendix: bool = False, has_workbook: bool = True) -> Document:
     """Return the document. Without evidence it has only what a terminal, Markdown, JSON and CSV show.
 
     ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
+    ``has_workbook``: include the sheets of a workbook, which no other format shows.
     """
-    main = _face(compared, compared.comparison)
-    others = [_face(compared, comparison) for comparison in compared.turned.values()]
     shown = compared.shown
+    main = _face(compared, compared.comparison)
+    behind = _origins(compared, main)
+    main = replace(main, origins=behind.numbers if behind else {})
+    others = [replace(_face(compared, other), origins=main.origins) for other in compared.turned.values()]
     failed = evidence.failed(shown) if shown else ""
+    covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
     sections = [
-        *first.sections(main, _, failed),
+        *((book.first(main, compared.sides),) if shown and has_workbook else ()),
+        *first.sections(main, _, failed, covered.gaps),
         benchmarks.section(main),
+        *([Section("origins", "", (Note(behind.note, quiet=True),), ("html",))] if behind and behind.note else ()),
+        coverage.section(covered),
         *_frontiers(compared, _),
         peers.section(main.comparison, compared.sides),
         *(evidence.sections(shown, _, has_appendix=has_appendix) if shown else ()),
         *excluded.sections(main),
         *(evidence.runs(shown, compared.parts) if shown else ()),
         Section("method", message("Method"), tuple(_method(main)), ("html", "pdf", "xlsx")),
-        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown else ()),
-        Section("rows", "", (data.table(main),), ("csv",)),
+        *(book.sections(main, compared.sides, str(shown.results.campaign.path), _) if shown and has_workbook else ()),
+        Section("rows", "", (data.table(main, covered),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
     parts = tuple(block.part for block in compared.frontiers)
@@ -52,16 +63,33 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         sections=tuple(sections),
         folder=shown.results.campaign.path if shown else None,
         created=shown.results.campaign.created if shown else "",
-        data=data.record(main, compared.selectors, compared.around.outliers, parts),
+        data=data.record(main, compared.selectors, compared.around.outliers, parts) | coverage.record(covered),
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
         brief=brief(main, shown.results.campaign.command if shown else ()),
+        strip=_strip(compared),
+        origins=behind or (),
     )
+
+
+def _strip(compared: Compared) -> Strip | None:
+    if compared.shown is None:
+        return None
+    around = compared.around
+    views = [around.whole.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
+    return strip(views, around.hosts, around.terms, compared.shown.results.campaign.command)
 
 
 def _face(compared: Compared, comparison: Comparison) -> Face:
     return face(comparison, rows(comparison), compared.around, compared.titles)
+
+
+def _origins(compared: Compared, main: Face) -> Origins | None:
+    if compared.shown is None:
+        return None
+    scales = benchmarks.scales_of(main.comparison, main.rows)
+    return origins(compared.shown, compared.parts, main.comparison, scales)
 
 
 def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> Document:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.forest import Axis
 from fleetmark.reports.comparison.front import MOST_SIDES, Around, Front, front
@@ -20,7 +21,8 @@ _GREY = "#8C8C8C"
 class Face:
     """A comparison with one of its sides as the baseline.
 
-    ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks.
+    ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks. ``origins``: the number of
+    each benchmark's origin in the document, by title.
     """
 
     comparison: Comparison
@@ -28,11 +30,17 @@ class Face:
     front: Front
     axis: Axis
     marks: Mapping[str, tuple[str, int]]
+    origins: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def candidates(self) -> Sequence[str]:
         """Return the titles of the candidates."""
         return self.front.candidates
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Return whether any ratio has a verdict; data of single runs have none, which is said once."""
+        return any(row.ratio is not None and row.verdict not in ("", Verdict.CANNOT_TELL) for row in self.rows)
 
     def plot(self, estimates: Sequence[Estimate | None], *, is_headline: bool) -> str:
         """Return a plot with the estimates of all candidates. Few candidates have one line each."""

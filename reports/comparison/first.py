@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -11,9 +11,12 @@ from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
-from fleetmark.reports.comparison.cell import SERVERS, Line
 from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.cell import Line
+from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.front import MOST_SIDES
+from fleetmark.reports.comparison.purchase import bills
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
@@ -26,11 +29,14 @@ _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
 
 
-def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
-    """Yield the first screen. ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass."""
-    table = classes(face)
-    shown: tuple[Exhibit, ...] = (*_sentences(face), *((table,) if table else ()))
-    yield Section("classes", "", shown, ("html", "pdf", "terminal", "markdown"))
+def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()) -> Iterator[Section]:
+    """Yield the first screen.
+
+    ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
+    """
+    tables = (classes(face), bills.table(face.front.costs, fmt.clean(face.comparison.baseline)))
+    exhibits = (*_sentences(face), *commands(gaps[:1]), *(table for table in tables if table))
+    yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
@@ -41,11 +47,14 @@ def sections(face: Face, _: Language, failed: str = "") -> Iterator[Section]:
 
 def _sentences(face: Face) -> Iterator[Note]:
     first = face.front
-    yield from (Note(line) for line in (*first.totals, first.bought) if line)
+    yield from (Note(line) for line in (*first.costs.totals, *first.costs.more, first.bought) if line)
     yield from (Note(message("Gets worse: {what}", what=sentence), "bad") for sentence in first.worse)
     if first.unsure:
         yield Note(message("May get worse: {what}", what=first.unsure), "unsure")
-    if not first.worse and not first.unsure and first.lines:
+    if not face.has_verdicts and first.lines:
+        text = message("No interval, so no verdict: a difference may be chance. Measure each side on several hosts.")
+        yield Note(text, "unsure")
+    elif not first.worse and not first.unsure and first.lines:
         yield Note(message("Nothing that was measured gets worse."), quiet=True)
     if first.guardrails:
         yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
@@ -60,7 +69,12 @@ def classes(face: Face) -> Tabular | None:
         return None
     columns = [
         Column("class", message("class of work"), "name"),
-        Column("plot", message("ratio with its interval"), only=("html", "pdf"), plot=forest.scale(face.axis)),
+        Column(
+            "plot",
+            message("ratio with its interval, log scale"),
+            only=("html", "pdf"),
+            plot=forest.scale(face.axis),
+        ),
     ]
     for n, side in enumerate(face.candidates):
         columns.append(Column(f"ratio_{n}", first.times, "number", group=fmt.clean(side), plot=face.mark(side)))
@@ -92,17 +106,17 @@ def _row(face: Face, line: Line) -> Row:
     plot = face.plot([result.estimate for result in line.cells], is_headline=True)
     cells = [Cell(line.title, details=(line.remark,) if line.remark else ()), Cell(plot=plot)]
     for result in line.cells:
-        cells.append(_ratio(result))
+        cells.append(_ratio(result, has_verdict=face.has_verdicts))
         if face.front.becomes:
             cells.append(_needed(result))
     return tuple(cells)
 
 
-def _ratio(result: Result) -> Cell:
+def _ratio(result: Result, *, has_verdict: bool) -> Cell:
     if not result.ratio or result.estimate is None:
         return Cell(hint=result.reason)
     details = (
-        word(result.verdict) if result.verdict not in ("", Verdict.BETTER) else "",
+        word(result.verdict) if has_verdict and result.verdict not in ("", Verdict.BETTER) else "",
         result.remark,
         message("benchmarks {range}", range=result.spread) if result.spread else "",
         message("similar program {interval}", interval=result.workload) if result.workload else "",
@@ -114,7 +128,7 @@ def _ratio(result: Result) -> Cell:
         lo=lo,
         hi=hi,
         ends=result.interval,
-        tone=VERDICTS.get(result.verdict, ""),
+        tone=VERDICTS.get(result.verdict, "") if has_verdict else "",
         details=tuple(filter(None, details)),
     )
 
@@ -122,8 +136,7 @@ def _ratio(result: Result) -> Cell:
 def _needed(result: Result) -> Cell:
     if not result.servers or result.estimate is None:
         return Cell()
-    value = math.ceil(SERVERS / result.estimate.value - fmt.ROUNDING)
-    return Cell(result.servers, value, ends=result.servers_range)
+    return Cell(result.servers, result.needed_servers, ends=result.servers_range)
 
 
 # --- a plot of characters --------------------------------------------------------------------------------------------
@@ -141,7 +154,8 @@ def _drawing(face: Face, _: Language) -> Iterator[Chart]:
     rows += [
         f"{set_cell_size(name, width)}  {_marks(face, line)}" for name, line in zip(names, first.lines, strict=True)
     ]
-    yield Chart(message("Ratio of each class: {marks}", marks=legend), "", "", lines=tuple(map(str.rstrip, rows)))
+    title = message("Ratio of each class, log scale: {marks}", marks=legend)
+    yield Chart(title, "", "", lines=tuple(map(str.rstrip, rows)))
 
 
 def _place(face: Face, ratio: float) -> int:

@@ -26,9 +26,7 @@ def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
     for reason, titles in _by_reason(lines, "interval_why").items():
         yield message("No interval for {classes}: {why}.", classes=some(titles), why=reason)
     if any(cell.workload for cell in cells):
-        yield message(
-            "Similar program: the 95% prediction range for a program of this kind that was not benchmarked here."
-        )
+        yield message("Similar program: 95% prediction range for a program of this kind that is not benchmarked here.")
     for reason, titles in _by_reason(lines, "workload_why").items():
         yield message(
             "No estimate for other programs in {classes}: {why}. Run your program on both sides.",

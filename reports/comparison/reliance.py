@@ -89,21 +89,21 @@ def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
     if len(outliers) > MOST_HOSTS:
         named = message("{hosts} and {n} more", hosts=named, n=len(outliers) - MOST_HOSTS)
     if not without:
-        return message("Unlike their peers: {hosts}", hosts=named)
+        return named
     if len(outliers) == 1:
-        return message("Unlike its peers: {hosts}; excluding it: {answer}", hosts=named, answer=without)
-    return message("Unlike their peers: {hosts}; excluding them: {answer}", hosts=named, answer=without)
+        return message("{hosts}; excluding it: {answer}", hosts=named, answer=without)
+    return message("{hosts}; excluding them: {answer}", hosts=named, answer=without)
 
 
 def _outlier(o: Outlier) -> str:
     values = {"host": fmt.clean(o.host), "part": fmt.share(abs(o.deviation), 0), "class_": class_title(o.class_)}
     if o.deviation < 0:
-        slow = message("{host} is {part} slower", **values)
-        return message("{host} is {part} slower in {class_}", **values) if o.class_ else slow
+        slow = message("{host} is {part} slower than its peers", **values)
+        return message("{host} is {part} slower than its peers in {class_}", **values) if o.class_ else slow
     return (
-        message("{host} is {part} faster in {class_}", **values)
+        message("{host} is {part} faster than its peers in {class_}", **values)
         if o.class_
-        else message("{host} is {part} faster", **values)
+        else message("{host} is {part} faster than its peers", **values)
     )
 
 

@@ -10,9 +10,10 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import human
 from fleetmark.planner.comparison import Comparison
+from fleetmark.planner.cost import SERVERS, needed
 from fleetmark.planner.frontier import Bound, EqualService, equivalence
 from fleetmark.planner.ratio import Ratio
-from fleetmark.reports.comparison.cell import SERVERS, Cell, Line
+from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.frontier.section import cannot, unit_of
 from fleetmark.reports.kit import format as fmt
@@ -30,10 +31,11 @@ class Service:
     line: Line
 
 
-def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Service, ...]:
+def services(comparison: Comparison, families: Sequence[Family], number: int = SERVERS) -> tuple[Service, ...]:
     """Return each family at the speed for which most candidates have a figure.
 
     Among equally good speeds, the one nearest the middle is chosen. Families without any figure are left out.
+    ``number``: how many units of the baseline to replace.
     """
     if comparison.per not in _PER:
         return ()
@@ -55,7 +57,7 @@ def services(comparison: Comparison, families: Sequence[Family]) -> tuple[Servic
         if best:
             listed.append((family, ranked_speeds[-place], results[-place]))
     return tuple(
-        Service(f, speed, equivalences, _line(comparison, f, speed, equivalences, several=len(listed) > 1))
+        Service(f, speed, equivalences, _line(comparison, f, speed, equivalences, number, several=len(listed) > 1))
         for f, speed, equivalences in listed
     )
 
@@ -118,7 +120,13 @@ def _told(e: EqualService) -> int:
 
 
 def _line(
-    comparison: Comparison, family: Family, speed: float, results: Mapping[str, EqualService], *, several: bool
+    comparison: Comparison,
+    family: Family,
+    speed: float,
+    results: Mapping[str, EqualService],
+    number: int,
+    *,
+    several: bool,
 ) -> Line:
     piece = family.frontier.piece
     title: str = message("serving at {speed} {piece}s/s per user", speed=f"{speed:g}", piece=piece)
@@ -127,21 +135,21 @@ def _line(
     wait = (
         message("wait at most {wait}", wait=human(family.frontier.max_wait, "s")) if family.frontier.max_wait else None
     )
-    cells = tuple(_cell(comparison, results.get(c.title)) for c in comparison.candidates)
+    cells = tuple(_cell(comparison, results.get(c.title), number) for c in comparison.candidates)
     remark = joined([wait, message("per {unit}", unit=unit_of(family)) if family.per_device else None])
     class_ = f"service {family.workload} {family.name} {speed:g}"
     return Line(class_=class_, title=title, kind=Kind.CAPACITY, benchmarks=1, remark=remark, cells=cells, service=True)
 
 
-def _cell(comparison: Comparison, e: EqualService | None) -> Cell:
+def _cell(comparison: Comparison, e: EqualService | None, number: int) -> Cell:
     if e is None or e.ratio is None:
         return Cell(reason=e.reason if e else "")
     r = e.ratio
     servers, ends = "", tuple[str, ...]()
     if comparison.per != "money":
-        servers = fmt.servers(SERVERS / r.value)
+        servers = fmt.servers(number / r.value)
         if r.lo and r.hi:
-            ends = (fmt.servers(SERVERS / r.hi), fmt.servers(SERVERS / r.lo))
+            ends = (fmt.servers(number / r.hi), fmt.servers(number / r.lo))
         if e.bound is Bound.LEAST:
             servers = message("at most {amount}", amount=servers)
         elif e.bound is Bound.MOST:
@@ -151,6 +159,7 @@ def _cell(comparison: Comparison, e: EqualService | None) -> Cell:
         interval=fmt.interval(r.lo, r.hi),
         servers=servers,
         servers_range="–".join(ends) if len(set(ends)) > 1 else "",
+        needed_servers=needed(number, r.value) if servers else None,
         verdict=str(r.verdict),
         estimate=r,
         bound=e.bound.value or ("about" if any(e.missed) else ""),

@@ -184,8 +184,10 @@ def _table(diagnosis: Diagnosis) -> Iterator[Tabular]:
 def _row(finding: Found) -> tuple[Cell, ...]:
     keys = finding.benchmark
     bits, percent = (is_shown(keys["workload"], keys["metric"]) for is_shown in (declared.in_bits, declared.in_percent))
+    counted = declared.counted(keys["workload"], keys["metric"])
     value, expected = (
-        quantity(amount, keys["unit"], bits=bits, percent=percent) for amount in (finding.value, finding.expected)
+        quantity(amount, keys["unit"], bits=bits, percent=percent, counted=counted)
+        for amount in (finding.value, finding.expected)
     )
     return (
         Cell(owner(finding) or ", ".join(finding.members)),

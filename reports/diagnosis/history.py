@@ -76,7 +76,8 @@ def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
     """Return how ``values`` are written: as percent or bit/s if the manifest says so."""
     names = (series.benchmark["workload"], series.benchmark["metric"])
     bits, percent = declared.in_bits(*names), declared.in_percent(*names)
-    return fmt.fit([(v, v, v) for v in values], series.benchmark["unit"], bits=bits, percent=percent)
+    counted = declared.counted(*names)
+    return fmt.fit([(v, v, v) for v in values], series.benchmark["unit"], bits=bits, percent=percent, counted=counted)
 
 
 def headline(history: History) -> Message:

@@ -26,7 +26,8 @@ def amounts(finding: Finding) -> tuple[str, str]:
     low, high = sorted((finding.value, finding.expected))
     b = finding.benchmark
     bits, percent = (is_shown(b["workload"], b["metric"]) for is_shown in (declared.in_bits, declared.in_percent))
-    shown = fmt.fit([(finding.value, low, high)], b["unit"], bits=bits, percent=percent)
+    counted = declared.counted(b["workload"], b["metric"])
+    shown = fmt.fit([(finding.value, low, high)], b["unit"], bits=bits, percent=percent, counted=counted)
     return shown.quantity(finding.value), shown.quantity(finding.expected)
 
 

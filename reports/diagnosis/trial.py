@@ -49,7 +49,7 @@ class Preview:
 def sentence(change: TrialChange) -> Message:
     """Return a change with its interval, in one line."""
     ratio, lo, hi = change.ratio.value, change.ratio.lo or 0.0, change.ratio.hi or 0.0
-    share, low, high = (f"{abs(r - 1):.1%}" if r is ratio else f"{r - 1:+.1%}" for r in (ratio, lo, hi))
+    share, low, high = (f"{abs(r - 1):.1%}" if r is ratio else fmt.with_minus(f"{r - 1:+.1%}") for r in (ratio, lo, hi))
     values = {"benchmark": change.title, "low": low, "high": high, "pairs": count(change.pairs, "pair")}
     if change.gain is Gain.FASTER:
         return message("{benchmark}: {share} better ({low} to {high}, {pairs})", share=share, **values)

@@ -1,13 +1,15 @@
-"""A breakdown as compact JSON within a page."""
+"""What is behind the figures of a page, as compact JSON within it."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.breakdown import Breakdown, Entry, Figures
+from fleetmark.reports.kit.breakdown import Breakdown, Entry, Figures, Origin
 from fleetmark.reports.kit.language import Language
 
 
@@ -22,7 +24,50 @@ def embedded(breakdown: Breakdown, _: Language) -> str:
         "titles": [_(title) for title in breakdown.groups],
     }
     entries = ",".join(_entry(entry, breakdown.has_spread, _) for entry in breakdown.entries)
-    text = f'{_compact(head)[:-1]},"metrics":[{entries}]}}'
+    return _inert(f'{_compact(head)[:-1]},"metrics":[{entries}]}}')
+
+
+def origins(listed: Iterable[Origin], link: Callable[[str], str], _: Language) -> str:
+    """Return the origins: title, unit as in a breakdown, commands by side, and a row per member. Empty if none.
+
+    A row has the member, its side, its figure, its repeats and their files. ``link``: returns the address of a file, or
+    an empty text; a file with an address is a pair.
+    """
+    texts = [_compact(_origin(origin, link, _)) for origin in listed]
+    return _inert(f"[{','.join(texts)}]") if texts else ""
+
+
+def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str, object]:
+    shown = origin.shown
+
+    def number(value: float) -> float | None:
+        scaled = value * shown.factor
+        if not math.isfinite(scaled):
+            return None
+        rounded = round(scaled, shown.decimals + 1)  # one digit more than the figures of tables
+        return rounded or float(f"{scaled:.2g}")
+
+    def place(file: str) -> str | tuple[str, str]:
+        text, address = fmt.clean(file), link(file) if "/raw/" in file else ""  # the rest are places in a table
+        return (text, address) if address else text
+
+    rows = [
+        (m.name, _(m.side), number(m.value), list(map(number, m.repeats)), list(map(place, dict.fromkeys(m.files))))
+        for m in origin.members
+    ]
+    return {
+        "t": origin.title,
+        "u": shown.unit,
+        "f": 1 / shown.factor,
+        "b": origin.unit,
+        "d": shown.decimals + 1,
+        "c": [(_(side), command) for side, command in origin.commands],
+        "r": rows,
+    }
+
+
+def _inert(text: str) -> str:
+    """Return JSON that cannot end the script element around it."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,9 @@ from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import parse_quantity
-from fleetmark.reports.formats.breakdown import embedded
+from fleetmark.reports.formats import strip
+from fleetmark.reports.formats.breakdown import embedded, origins
+from fleetmark.reports.kit.axes import with_log_axes
 from fleetmark.reports.kit.charts import Chart, can_draw, to_svg
 from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
@@ -47,6 +49,7 @@ def render(
     kind: Kind = "html" if medium == "screen" else "pdf"
     sections = document.sections_for(kind)
     seen = (document, *(document.alternatives if medium == "screen" else ()))
+    link = site.file if site else partial(_link, document.folder)
     context: dict[str, Any] = {
         "title": document.answer or document.title,
         "report": {"language": language},
@@ -63,6 +66,8 @@ def render(
         "svg": drawing([section for shown in seen for section in shown.sections_for(kind)], language),
         "embedded": embedded(document.breakdown, language) if document.breakdown and medium == "screen" else "",
         "manifest": written(document.manifest) if document.manifest and medium == "screen" else "",
+        "strip": strip.embedded(document.strip, language) if document.strip and medium == "screen" else "",
+        "origins": origins(document.origins, link, language) if medium == "screen" else "",
         "document": document,
         "sections": [section for section in sections if section.title][:MOST_LINKS],
         "kind": kind,
@@ -75,7 +80,7 @@ def render(
         else [],
         "varying": {s.key for d in seen[1:] for s in d.sections},
         "titles": [f"{language(d.answer or d.title)} · {d.title}" for d in seen],
-        "link": site.file if site else lambda path: _link(document.folder, path),
+        "link": link,
         "site": site,
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
@@ -110,9 +115,14 @@ def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart]
         missing = language(message("This chart needs vl-convert: pip install 'fleetmark[charts]'"))
         return lambda chart: chart.svg or f'<p class="note">{escape(missing)}</p>'
     with ThreadPoolExecutor(4) as pool:  # the engine releases the GIL
-        drawn = list(pool.map(to_svg, [c.spec() for c in charts if c.spec], range(len(charts))))
+        specs = [with_log_axes(c.spec(), partial(_log_title, language)) for c in charts if c.spec]
+        drawn = list(pool.map(to_svg, specs, range(len(charts))))
     by_id = {id(chart): svg for chart, svg in zip(charts, drawn, strict=True)}
     return lambda chart: chart.svg or by_id[id(chart)]
+
+
+def _log_title(_: Language, title: str) -> str:
+    return _(message("{title} (log)", title=title))
 
 
 class Content:

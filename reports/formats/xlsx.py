@@ -15,6 +15,7 @@ from fleetmark.reports.kit.document import Command, Document, Exhibit, Finding, 
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW, End, column_of, sheet_columns, title_of
 from fleetmark.reports.kit.manifest import parts
+from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.prose import Prose
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import COLOURS, GENERAL, GRID, Book, Head, Sheet, cell, form_for
@@ -31,8 +32,11 @@ _ROLES = {
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _REFERENCE = re.compile(r'"(?:[^"]|"")*"|\{(\w+)\}|\[([^\[\]!]+)\]!|\[(\w+)!(\w+)(?:!(-?\d+))?(?::(\w+)!(-?\d+))?\]')
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
 _LINES = 19  # rows for a chart in a tab of charts
 _TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # of records, results, inputs, and decisions of a solver
+
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
 
 
 def render(document: Document, language: Language) -> bytes:
@@ -368,6 +372,9 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     native = chart.native
     assert native is not None
     sheet, table = places[native.table].sheet, places[native.table].table
+    if native.kind == "scatter":
+        sheet.place(_scatter(book, chart, native, places[native.table]), FIRST_ROW + len(table.rows) + 2, 0, 880, 480)
+        return
 
     def cells(key: str) -> str:
         column = column_of(table, key)
@@ -377,7 +384,7 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     for number, key in enumerate(native.values):
         series: dict[str, Any] = {"categories": cells(native.category), "values": cells(key), "gap": 50}
         series["name"] = f"={sheet.address(HEAD_ROW, column_of(table, key))}"
-        series["fill"] = {"color": COLOURS[number % len(COLOURS)]}
+        series["fill"] = {"color": (native.colours or COLOURS)[number % len(native.colours or COLOURS)]}
         if native.ends:
             below, above = map(cells, native.ends)
             bars = {"type": "custom", "plus_values": above, "minus_values": below}
@@ -396,9 +403,28 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     sheet.place(drawn, FIRST_ROW + len(table.rows) + 2, 0, 880, height)
 
 
+def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
+    """Return a native chart of points on logarithmic axes. Each group of consecutive rows is a series."""
+    drawn = book.chart("scatter", chart.title)
+    x, y = (column_of(placed.table, key) for key in (native.category, *native.values))
+    row = FIRST_ROW
+    for name, rows, colour in native.groups:
+        cells = [f"={placed.sheet.span(row, column, row + rows - 1, column)}" for column in (x, y)]
+        marker = {"type": "circle", "size": 6, "fill": {"color": colour}, "border": {"color": colour}}
+        drawn.add_series(
+            {"name": book.words(name).lstrip("="), "categories": cells[0], "values": cells[1], "marker": marker}
+        )
+        row += rows
+    title = message("{title} (log)", title=native.category_axis), message("{title} (log)", title=native.axis)
+    for set_axis, words in zip((drawn.set_x_axis, drawn.set_y_axis), title, strict=True):
+        set_axis({"name": book.words(words), "log_base": 10, "num_format": "General", "crossing": "min"} | GRID)
+    return drawn
+
+
 def _form(shown: Cell) -> str:
     """Return the number format with which the cell looks like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
-        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"))
+        said = _SAID.search(shown.text) if shown.unit == "1/s" else None
+        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"), counted=said[0] if said else "")
         return form if shown.value else f'0" {shown.unit.replace(chr(34), "")}"'
     return shown.text_form or GENERAL

@@ -157,13 +157,23 @@ def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
     )
     rows = [
         _load_row(family, titles.get(side, side), machine, point, bad, family.prices.get(side), len(currencies) == 1)
-        for side, machines in sorted(family.sides.items(), key=lambda item: item[0] != baseline)
+        for side, machines in sides_of(family, baseline)
         for machine, points in machines.items()
         for point, bad in sorted(
             zip(points, dominated(points), strict=True), key=lambda both: (both[0].speed, both[0].name)
         )
     ]
     return compact(Tabular("loads", message("Loads"), columns, tuple(rows)))
+
+
+def sides_of(family: Family, baseline: str | None) -> list[tuple[str, Mapping[str, tuple[Point, ...]]]]:
+    """Return the points of each machine by side, the baseline first."""
+    return sorted(family.sides.items(), key=lambda item: item[0] != baseline)
+
+
+def cost_per_million(price: float, work: float) -> float:
+    """Return the cost of a million pieces of work. ``price``: per hour; ``work``: in 1/s, both of the same unit."""
+    return price / (work * _HOUR) * _MILLION
 
 
 def _load_row(
@@ -175,7 +185,7 @@ def _load_row(
     price: tuple[float, str] | None,
     one_currency: bool,
 ) -> tuple[Cell, ...]:
-    cost = figure(price[0] / (point.work * _HOUR) * _MILLION if price else None)
+    cost = figure(cost_per_million(price[0], point.work) if price else None)
     if price and not one_currency:
         cost = Cell(f"{cost.text} {fmt.clean(price[1])}")
     watts = family.provisioned.get(machine)

@@ -1,4 +1,4 @@
-"""The figures of single hosts behind the figures of a document, which a page shows when the reader asks for them."""
+"""What is behind the figures of a document: hosts, repeats, files and commands, which a page shows on demand."""
 
 from __future__ import annotations
 
@@ -28,6 +28,35 @@ class Entry:
     lo: Figures
     hi: Figures
     n: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The repeats behind the figure of one member.
+
+    ``name``: the member. ``side``: its group. ``value``: its figure. ``repeats``: the values behind it. ``files``:
+    where each was read from: a path below the document's folder, or another place.
+    """
+
+    name: str
+    side: str
+    value: float
+    repeats: tuple[float, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a figure rests on: the repeats of all members, and for each side the ``commands`` that measured them.
+
+    ``shown``: how the figures are written, in base ``unit``.
+    """
+
+    title: str
+    shown: Shown
+    unit: str
+    members: tuple[Measured, ...]
+    commands: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.axes import Spec, round_ticks
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Tabular
 
@@ -25,12 +26,10 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
 MANY_DOTS = 200  # hosts above which a strip's dots become boxes
 MANY_LINES = 12  # above this, lines show generations instead of hosts
-_ROUND = 8  # maximum number of labels on an axis of rates
 MANY_HOVER = 600  # above this number of marks, none shows its value on hover
 MANY_CELLS = 40  # above this number of hosts, no matrix of pairs is drawn
 WIDTH = 400
 
-Spec = dict[str, Any]
 Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 
@@ -41,7 +40,7 @@ class Chart:
     ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
     ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``:
     the drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the
-    chart of a workbook.
+    chart of a workbook. ``series``: names of which the reader of a page may choose one; marks begin with theirs.
     """
 
     title: str
@@ -53,6 +52,7 @@ class Chart:
     spec: Callable[[], Spec] | None = None
     is_folded: bool = False
     native: Native | None = None
+    series: tuple[str, ...] = ()
 
 
 def folded(title: str, note: str, spec: Callable[[], Spec]) -> Chart:
@@ -362,7 +362,7 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
         return {"scale": {"zero": True}, "axis": {"tickCount": 6, "format": ".6~g", "grid": False}}
     if across is Across.SPEED:
         low, high = xs[0] / 1.1, xs[-1] * 1.1
-        axis = {"values": _round(low, high), "format": ".6~g", "grid": False}
+        axis = {"values": round_ticks(low, high), "format": ".6~g", "grid": False}
         return {"scale": {"type": "log", "domain": [low, high], "nice": False}, "axis": axis}
     if across is Across.SECONDS:
         return {"scale": {"domain": [0, xs[-1]], "nice": False}, "axis": {"tickCount": 6, "grid": False}}
@@ -374,16 +374,6 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
         axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
     scale = {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}
     return {"scale": scale, "axis": {**axis, "grid": False}}
-
-
-def _round(low: float, high: float) -> list[float]:
-    """Return round numbers between ``low`` and ``high`` for a log scale, as many as fit."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1,)):
-        numbers = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
-        if len(numbers) <= _ROUND:
-            return numbers
-    return numbers
 
 
 def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]) -> Iterator[Spec]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any
 
 from fleetmark.base.text import Message, message
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.breakdown import Breakdown
+from fleetmark.reports.kit.breakdown import Breakdown, Origin
 from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.strip import Strip
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact
 
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
@@ -140,8 +141,10 @@ class Document:
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
     same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
     its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
-    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``manifest``: the record,
-    question and code behind the figures, which files contain and do not show. ``brief``: its short form.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``origins``: what single
+    figures rest on, to which ``Cell.origin`` refers by number; they may be computed when they are read. ``strip``: the
+    inputs that a reader may change on a page. ``manifest``: the record, question and code behind the figures, which
+    files contain and do not show. ``brief``: its short form.
     """
 
     title: str
@@ -157,6 +160,8 @@ class Document:
     breakdown: Breakdown | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict)
     brief: Brief | None = None
+    strip: Strip | None = None
+    origins: Iterable[Origin] = ()
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import changed
 from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.base.visible import visible
+from fleetmark.planner.cost import ROUNDING
 
 _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
@@ -68,9 +70,14 @@ class Shown:
 
 
 def fit(
-    figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False, percent: bool = False
+    figures: Iterable[tuple[float, float, float]],
+    unit: str,
+    *,
+    bits: bool = False,
+    percent: bool = False,
+    counted: str = "",
 ) -> Shown:
-    """A common scale and precision for these (median, lo, hi), all in base ``unit``.
+    """A common scale and precision for these (median, lo, hi), all in base ``unit``; options as of ``scale_for``.
 
     Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
     of them at most half of the half spread.
@@ -78,7 +85,7 @@ def fit(
     array = np.array([f for f in figures if math.isfinite(f[0])], dtype=float).reshape(-1, 3)
     sizes = np.sort(np.abs(array[:, 0][array[:, 0] != 0]))
     small = float(sizes[len(sizes) // 4]) if len(sizes) else 0.0
-    scale = scale_for(small, unit, bits=bits, percent=percent)
+    scale = scale_for(small, unit, bits=bits, percent=percent, counted=counted)
     finite = array[np.isfinite(array)]
     if not len(sizes) or (scale.unit == "" and bool((finite == np.round(finite)).all())):
         return Shown(scale.factor, scale.unit, 0)
@@ -145,10 +152,17 @@ def moment(iso: str) -> str:
     )
 
 
+_MINUS = re.compile(r"(?<![\w.)-])-(?=[\d.])")
+
+
+def with_minus(text: str) -> str:
+    """``text`` with the minus sign that people read, U+2212, before each negative number."""
+    return changed(text, partial(_MINUS.sub, "\u2212")) if "-" in text else text
+
+
 # --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------
 
 FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
-ROUNDING = 1e-6  # what is this much above a whole number counts as that number
 
 
 def money(value: float) -> str:
@@ -158,7 +172,7 @@ def money(value: float) -> str:
 
 def change_of_money(value: float) -> str:
     """A change of cost with its sign: ``+2,346,242``."""
-    return f"{value:+,.0f}"
+    return with_minus(f"{value:+,.0f}")
 
 
 def figure(value: float) -> str:
@@ -195,7 +209,7 @@ def share(part: float | None, decimals: int = 1) -> str:
 
 def change(part: float) -> str:
     """A relative change with its sign: ``+2.4%``."""
-    return f"{100 * part:+.1f}%"
+    return with_minus(f"{100 * part:+.1f}%")
 
 
 def factor(value: float) -> str:

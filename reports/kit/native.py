@@ -12,19 +12,26 @@ class Native:
 
     ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
     the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
+    ``colours``: one for each of ``values``.
     ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
     number format of the value axis.
+
+    A ``scatter`` chart has two logarithmic axes: ``category`` (titled ``category_axis``) and the only value. Its
+    ``groups`` are series of consecutive rows: their names, numbers of rows and colours.
     """
 
-    kind: Literal["column", "bar"] = "column"
+    kind: Literal["column", "bar", "scatter"] = "column"
     table: str = ""
     category: str = ""
     values: tuple[str, ...] = ()
     rows: int = 0
     ends: tuple[str, str] | None = None
     axis: str = ""
+    colours: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()
     form: str = "0.0"
+    category_axis: str = ""
+    groups: tuple[tuple[str, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-_SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
+# In this order. Nothing else may run in the page, by the hash of all.
+_SCRIPTS = ("state.js", "tables.js", "detail.js", "page.js", "strip.js")
+_SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
 
 def page(
@@ -52,6 +54,8 @@ def page(
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
         "site": None,
+        "strip": "",
+        "origins": "",
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }
@@ -141,6 +145,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "count": count,
         "better": fmt.better,
         "say": _say,
+        "minus": fmt.with_minus,
         "titled": charts.titled,
         "unbroken": _unbroken,
         "doubtful": _doubtful,

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from typing import Any, Literal, overload
 
 from fleetmark.base.text import joined
-from fleetmark.base.units import human, scale_for, significant
+from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.reports.kit import format as fmt
 
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
@@ -70,13 +70,14 @@ class Cell:
     """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
-    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
-    an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
-    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
-    ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is then its
-    prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown entry that a
-    page opens from this cell. ``details``: further lines below the text. ``anchor``: the id of the row on a page.
-    ``name``: the name of the cell in a workbook. ``form``: as ``Column.form``, for this cell only.
+    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages.
+    ``hint``: an explanation that a page shows on hover. ``link``: the id of a section or table of the same page.
+    ``formula``: as ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the
+    cell, between ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is
+    then its prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown
+    entry that a page opens from this cell; ``origin``: that of the document's origin. ``details``: further lines
+    below the text. ``anchor``: the id of the row on a page. ``name``: the name of the cell in a workbook. ``form``:
+    as ``Column.form``, for this cell only.
     """
 
     text: str = ""
@@ -96,6 +97,7 @@ class Cell:
     choices: tuple[str, ...] | str = ()
     is_decided: bool = False
     entry: int | None = None
+    origin: int | None = None
     details: tuple[str, ...] = ()
     anchor: str = ""
     name: str = ""
@@ -103,8 +105,9 @@ class Cell:
 
     @property
     def shown(self) -> str:
-        """Return the text followed by the interval."""
-        return joined([self.text, f"({self.ends})" if self.ends else None], " ")
+        """Return the text followed by the interval, with the minus sign that people read."""
+        text = joined([self.text, f"({self.ends})" if self.ends else None], " ")
+        return text if self.value is None else fmt.with_minus(text)
 
     @property
     def full(self) -> str:
@@ -245,13 +248,17 @@ def quantity(
     bits: bool = False,
     percent: bool = False,
     digits: int = 3,
+    counted: str = "",
 ) -> Cell:
-    """Return a cell with a value in a base unit, to ``digits`` digits, and its interval; an empty cell for None."""
+    """Return a cell with a value in a base unit, to ``digits`` digits, and its interval; an empty cell for None.
+
+    The other options are those of ``base.units.scale_for``.
+    """
     if value is None:
         return Cell()
-    scale = scale_for(value, unit, bits=bits, percent=percent)
+    scale = scale_for(value, unit, bits=bits, percent=percent, counted=counted)
     ends = "" if lo is None or hi is None else "–".join(significant(v * scale.factor, digits) for v in (lo, hi))
-    return Cell(human(value, unit, bits=bits, percent=percent, digits=digits), value, unit, lo=lo, hi=hi, ends=ends)
+    return Cell(with_unit(significant(value * scale.factor, digits), scale.unit), value, unit, lo=lo, hi=hi, ends=ends)
 
 
 def times(value: float | None, lo: float | None = None, hi: float | None = None) -> Cell:

@@ -413,17 +413,20 @@ def t_two_sided(t: str, df: str) -> str:
     return f"IF({square}<1,{near},BETADIST(({df})/(({df})+{square}),({df})/2,0.5))"
 
 
-def form_for(values: Sequence[float], unit: str, width: float = math.inf, *, percent: bool = False) -> str:
+def form_for(
+    values: Sequence[float], unit: str, width: float = math.inf, *, percent: bool = False, counted: str = ""
+) -> str:
     """A number format in which figures in a base unit read well: ``210.00 GB/s`` for 2.1e11 B/s.
 
     The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``. Where an interval of
-    ``width`` would be lost in three digits there is a fourth. ``percent``: a share of unit 1 reads in %.
+    ``width`` would be lost in three digits there is a fourth. ``percent``: a share of unit 1 reads in %. ``counted``:
+    the unit of a rate as people say it.
     """
     sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
     if not sizes:
         return GENERAL
     size = sizes[len(sizes) // 4]
-    scale = scale_for(size, unit, percent=percent)
+    scale = scale_for(size, unit, percent=percent, counted=counted)
     # The sign of % in a format multiplies by 100 itself.
     power = round(-math.log10(scale.factor)) if unit != "B" and scale.unit != "%" else 0
     shown_unit = scale.unit if unit != "B" else "B"

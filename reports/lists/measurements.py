@@ -10,6 +10,7 @@ from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import message
 from fleetmark.reports.kit.document import Document, listing
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity
+from fleetmark.workloads.declared import counted
 
 
 def document(tool: str, outputs: Sequence[Parsed], data: Any) -> Document:
@@ -34,12 +35,16 @@ def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
     percent = metric is not None and metric.percent
     # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared ones.
     bits = metric.bits if metric else any(other.bits and other.unit == m.unit for other in metrics.values())
+    said = counted(tool, m.metric)
     is_count = m.unit == "1" and not percent and float(m.value).is_integer()
+    value = (
+        number(m.value) if is_count else quantity(m.value, m.unit, bits=bits, percent=percent, counted=said, digits=4)
+    )
     return (
         Cell(m.case),
         Cell(m.subject),
         Cell(m.metric),
         Cell(", ".join(f"{name}={value}" for name, value in m.labels.items())),
-        number(m.value) if is_count else quantity(m.value, m.unit, bits=bits, percent=percent, digits=4),
+        value,
         Cell(output.standing or ""),
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
 import shutil
+import statistics
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -272,10 +277,13 @@ def test_only_what_is_worse_or_in_doubt(browser: Any, pages: dict[str, Path]) ->
     assert tab.page.locator("#ratios tbody tr:not(.head):visible").count() > 8
 
 
+STOPS = "[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex]')].filter((e) => e.checkVisibility() && e.tabIndex >= 0)"
+
+
 def test_few_tab_stops(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
-    stops = "#answer a, #answer button, #answer [tabindex='0'], #ratios a, #ratios button, #ratios [tabindex='0']"
-    assert tab.page.locator(stops).count() < 35
+    assert tab.page.evaluate(f"{STOPS}.filter((e) => !e.closest('main')).length") < 20
+    assert tab.page.evaluate(f"{STOPS}.length") < 40
 
 
 def test_units(browser: Any, pages: dict[str, Path]) -> None:
@@ -321,10 +329,11 @@ def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
     assert "integer" in text
     tab.page.locator("#ratios .copy-table").first.click()
     rows = [line.split("\t") for line in tab.page.evaluate("window.copied")[1].strip("\n").split("\n")]
-    assert rows[0][:6] == ["benchmark", "icelake", "genoa: value", "genoa: ratio", "low", "high"]
+    heads = ["benchmark", "note", "icelake", "unit", "genoa: value", "unit", "genoa: ratio", "low", "high"]
+    assert rows[0][: len(heads)] == heads
     assert len({len(row) for row in rows}) == 1
     gcc = next(row for row in rows if "502.gcc_r" in row[0])
-    assert float(gcc[4]) < float(gcc[3]) < float(gcc[5])
+    assert float(gcc[7]) < float(gcc[6]) < float(gcc[8])
     tab.page.locator("#ratios h2 .anchor").click()
     assert tab.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
     assert tab.page.url.endswith("#ratios")
@@ -384,11 +393,14 @@ def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str
 
 
 @pytest.mark.parametrize("name", ["campaign", "plan", "diagnosis", "history"])
-def test_all_that_acts_is_reached_by_tab(browser: Any, pages: dict[str, Path], name: str) -> None:
+def test_all_that_acts_is_reached_by_keyboard(browser: Any, pages: dict[str, Path], name: str) -> None:
+    """Check that what is no tab stop is in a box that has one, whose arrow keys lead to it."""
     tab = opened(browser, pages[name])
-    acts = "document.querySelectorAll('a[href], button, summary, select, input')"
-    shown = f"[...{acts}].filter((e) => e.checkVisibility())"
-    assert tab.page.evaluate(f"{shown}.every((e) => e.tabIndex === 0 && !e.disabled)")
+    acts = "[...document.querySelectorAll('a[href]:not(.anchor), button, summary, select, input')]"
+    boxes = "nav, .tabled, .charts"
+    shown = f"{acts}.filter((e) => e.checkVisibility())"
+    is_reached = f"(e) => !e.disabled && (e.tabIndex === 0 || e.closest('{boxes}').querySelector('[tabindex=\"0\"]'))"
+    assert tab.page.evaluate(f"{shown}.every({is_reached})")
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.className") == "skip"
     tab.page.keyboard.press("Tab")
@@ -437,3 +449,128 @@ def test_without_script(browser: Any, pages: dict[str, Path]) -> None:
     assert tab.page.locator("#class-mem-bw").is_visible()
     assert not tab.page.locator("#tools").is_visible()
     assert tab.page.get_by_role("heading", name="Provenance").is_visible()
+
+
+# --- files, the address, and what is behind a ratio ------------------------------------------------------------------
+
+
+def downloaded(tab: Opened, button: Any) -> tuple[str, str]:
+    """Return the name and the text of the file that a button saves."""
+    with tab.page.expect_download() as saved:
+        button.click()
+    return saved.value.suggested_filename, Path(saved.value.path()).read_text("utf-8")
+
+
+def test_the_front_table_is_copied_in_columns(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"], script=CLIPBOARD)
+    tab.page.locator("#classes .copy-table").click()
+    text = tab.page.evaluate("window.copied")[0]
+    lines = [line.split("\t") for line in text.rstrip("\n").split("\n")]
+    assert lines[0][:5] == ["class of work", "note", "genoa: times icelake", "low", "high"]
+    assert {len(line) for line in lines} == {len(lines[0])}
+    bandwidth = next(line for line in lines if line[0] == "memory bandwidth")
+    ratio, low, high = map(float, bandwidth[2:5])
+    assert low < ratio < high and bandwidth[5] == str(math.ceil(100 / ratio))
+
+
+def test_a_table_is_saved_as_csv(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    button = tab.page.locator("#ratios .save-table").first
+    assert button.get_attribute("aria-label") == "save as CSV: Ratios of every benchmark, class by class"
+    name, text = downloaded(tab, button)
+    assert name == "Ratios-of-every-benchmark-class-by-class.csv"
+    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
+    assert len({len(row) for row in rows}) == 1 and len(rows) == tab.page.locator("#ratios tbody tr").count() + 1
+    triad = dict(zip(rows[0], next(row for row in rows if row[0] == "stream all-cores triad"), strict=True))
+    assert float(triad["genoa: ratio"]) == pytest.approx(float(triad["genoa: value"]) / float(triad["icelake"]), 0.01)
+    assert triad["unit"] == "GB/s"
+
+
+def test_charts_are_saved_as_svg(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    tab.page.locator("details.chart summary").first.click()
+    plots = tab.page.locator("#ratios .save-chart").first, tab.page.locator("figure .save-chart:visible").first
+    for button in plots:
+        assert str(button.get_attribute("aria-label")).startswith("save as SVG: ")
+        name, text = downloaded(tab, button)
+        root = ElementTree.fromstring(text)
+        assert name.endswith(".svg") and root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert root.findtext("{http://www.w3.org/2000/svg}title")
+    assert tab.errors == []
+
+
+def test_the_address_keeps_what_the_reader_chose(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    tab.page.fill("#filter", "fio")
+    sync_api.expect(tab.page.locator("#status")).not_to_be_empty()
+    tab.page.select_option("#baseline", label="turin")
+    tab.page.locator("#b2-ratios thead th.num button").nth(1).click()
+    tab.page.locator("#b2-ratios thead th.num button").nth(1).click()
+    rows = tab.texts("#b2-ratios tbody tr:not(.head):visible th")
+    address = tab.page.evaluate("location.hash")
+    assert "baseline=turin" in address and "filter=fio" in address
+    again = opened(browser, pages["comparison"], address)
+    assert again.page.locator("#filter").input_value() == "fio"
+    assert again.page.locator("h1").inner_text() == tab.page.locator("h1").inner_text()
+    assert again.texts("#b2-ratios tbody tr:not(.head):visible th") == rows
+    assert again.page.locator("#b2-ratios th[aria-sort='descending']").count() == 1
+    wrong = opened(browser, pages["comparison"], "#?baseline=none&sort=no:99:up,classes-table:x&units=%E0&rows=1")
+    assert wrong.errors == [] and wrong.page.locator("#baseline").input_value() == "0"
+
+
+def test_a_ratio_opens_its_hosts_repeats_files_and_command(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    tab.page.locator("#class-mem-bw .figure-link").first.click()
+    dialog = tab.page.locator("#detail")
+    assert dialog.locator("h2").inner_text() == "stream all-cores triad"
+    rows = [
+        [" ".join(t.split()) for t in row.locator("th, td").all_inner_texts()]
+        for row in dialog.locator("tbody tr").all()
+    ]
+    assert [row[0] for row in rows] == ["i1", "i2", "i3", "g1", "g2", "g3", "t1", "t2", "t3"]
+    for row in rows:
+        repeats = [float(x) for x in row[3].split("; ")]
+        assert len(repeats) == 4 and math.exp(statistics.fmean(map(math.log, repeats))) == pytest.approx(
+            float(row[2]), 1e-4
+        )
+    assert rows[0][4] == "20261101T000000-icelake/raw/x"
+    link = dialog.locator("tbody a").first.get_attribute("href")
+    assert str(link).startswith("file:///") and str(link).endswith("/20261101T000000-icelake/raw/x")
+    assert dialog.locator(".commands").inner_text().split("\n")[0] == "icelake: fleetmark run"
+    violations = axe.Axe().run(tab.page, context="#detail").response["violations"]
+    assert violations == []
+    tab.page.keyboard.press("Escape")
+    assert tab.page.evaluate("document.activeElement.className") == "figure-link"
+    tab.page.select_option("#baseline", label="genoa")  # the same from every baseline
+    tab.page.locator("#b1-class-mem-bw .figure-link").first.click()
+    assert dialog.locator("tbody tr").count() == 9 and tab.errors == []
+
+
+def test_arrow_keys_move_within_a_table(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    focused = "[document.activeElement.className, document.activeElement.textContent.trim()]"
+    tab.page.locator("#ratios thead button").first.focus()
+    assert tab.page.locator("#ratios .tabled [tabindex='0']").count() == 1
+    tab.page.keyboard.press("ArrowDown")
+    assert tab.page.evaluate(focused)[0] == "fold"
+    tab.page.keyboard.press("End")
+    assert tab.page.evaluate(focused)[0] == "figure-link"
+    tab.page.keyboard.press("Home")
+    assert tab.page.evaluate(focused) == ["copy-table", "copy table"]
+    tab.page.keyboard.press("Tab")
+    assert not tab.page.evaluate("document.querySelector('#ratios .tabled').contains(document.activeElement)")
+
+
+def test_nothing_scrolls_within_the_page_and_links_stop_below_the_bar(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"], "#class-os", viewport={"width": 700, "height": 500})
+    boxes = "[...document.querySelectorAll('.scroll')].filter((e) => e.checkVisibility() && e.scrollHeight > e.clientHeight + 1)"
+    assert tab.page.evaluate(f"{boxes}.filter((e) => getComputedStyle(e).overflowY !== 'hidden').length") == 0
+    bar = tab.page.locator("#tools").bounding_box()
+    assert tab.page.locator("#class-os").bounding_box()["y"] >= bar["y"] + bar["height"]
+
+
+def test_every_logarithmic_axis_is_called_one(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    assert tab.texts("#ratios thead .axis-title") == ["ratio with its interval, log scale"]
+    titles = tab.page.locator("figure svg text").all_text_contents()
+    assert "size (log)" in titles and "queue depth (log)" in titles

@@ -25,6 +25,7 @@ from fleetmark.reports.comparison.compared import Compared, with_evidence
 from fleetmark.reports.formats import html as page_format
 from fleetmark.reports.formats import markdown as marks_format
 from fleetmark.reports.frontier import amounts
+from fleetmark.reports.frontier.pictures import pictures
 from fleetmark.reports.frontier.points import families
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit.language import Language
@@ -289,3 +290,51 @@ def test_a_side_has_a_price_where_every_host_has_one_in_one_currency() -> None:
     assert amounts.price([bought, host("c", price="nan", currency="EUR", term="h")], {}) is None
     assert amounts.price([bought, host("c")], {}) is None and amounts.price([], {}) is None
     assert amounts.provisioned([host("a", provisioned_w="8000"), host("b")], {"a": 8.0}) == {"a": 1000.0}
+
+
+def priced(root: Path) -> Compared:
+    """Return a comparison of three old and three new hosts, all with prices in one currency."""
+    old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
+    record(root, "c-old", {h: {"gen": "old", **PRICE} for h in old}, measured(old, 1.0))
+    record(root, "c-new", {h: {"gen": "new", **PRICE, "price": "9"} for h in new}, measured(new, 3.0))
+    return compared(root, "gen=old", ["gen=new"])
+
+
+def spots(spec: Any, layer: int) -> list[dict[str, Any]]:
+    """Return the points of a layer of a scatter chart: the band of the best, the lines, or all points."""
+    values: list[dict[str, Any]] = spec["layer"][layer]["data"]["values"]
+    return values
+
+
+def test_prices_turn_work_into_cost(tmp_path: Path) -> None:
+    """A new host costs 9 USD an hour for two accelerators: 4.5 USD for 3 x 432 tokens/s at 60 tokens/s of one user."""
+    (block,) = priced(tmp_path).frontiers
+    (chart, _) = pictures([block], ENGLISH)[0]
+    assert str(chart.title) == "Cost against speed: p512-o128 model=m" and chart.spec and chart.native
+    spec = chart.spec()
+    cost = 4.5 / (3 * 432 * 3600) * 1e6
+    (point,) = [p for p in spots(spec, 2) if p["s"] == "new n1" and p["x"] == 60.0]
+    assert point["y"] == pytest.approx(cost) and point["best"]
+    assert point["d"] == f"new n1: c16, 60.00 tokens/s of one user, {cost:.3f} USD per million tokens, 1,296 tokens/s per accelerator, wait 200 ms"  # fmt: skip
+    assert [p["x"] for p in spots(spec, 2) if p["s"] == "new n1" and not p["best"]] == [24.0]  # the overloaded one
+    best = spots(spec, 0)
+    assert [p["y"] for p in best] == sorted(p["y"] for p in best) and len({p["y"] for p in best}) == len(best)
+    assert chart.series == ("old o1", "old o2", "old o3", "new n1", "new n2", "new n3")
+    assert chart.native.values == ("cost",) and [rows for _, rows, _ in chart.native.groups] == [4] * 6
+
+
+def test_without_a_price_of_every_side_it_is_work(tmp_path: Path) -> None:
+    (block,) = two(tmp_path).frontiers  # only the old hosts have a price
+    (chart, _) = pictures([block], ENGLISH)[0]
+    assert str(chart.title).startswith("Work against speed") and chart.native and chart.native.values == ("work",)
+
+
+def test_every_format_draws_it(tmp_path: Path) -> None:
+    report = document(priced(tmp_path))
+    text = rendered.shown(report)
+    assert "Cost against speed" in text and "USD per million tokens (log)" in text and "o old o1" in text
+    book = rendered.in_workbook(report)
+    assert any("Loads" in sheet.title and sheet._charts for sheet in book)
+    page = page_format.render(report, ENGLISH)
+    assert "tokens/s of one user (log)" in page and "data-series=" in page
+    assert "old o1: c16, 60.00 tokens/s of one user" in page

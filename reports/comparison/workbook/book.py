@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import CLASH, Candidate, Side
+from fleetmark.planner.cost import ROUNDING, needed
 from fleetmark.planner.equivalence import DISAGREE, Basis
 from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.planner.ratio import SAME, Ratio
@@ -19,7 +19,7 @@ from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.headline import FLEET, WORKLOAD
 from fleetmark.reports.comparison.method import DEGREES
 from fleetmark.reports.comparison.model import lone, question
-from fleetmark.reports.comparison.workbook import classes, hosts, ratios
+from fleetmark.reports.comparison.workbook import answer, classes, hosts, ratios
 from fleetmark.reports.comparison.workbook.classes import ClassRow
 from fleetmark.reports.comparison.workbook.grid import Grid, Say, figure, grid, quoted
 from fleetmark.reports.comparison.workbook.hosts import LOGS
@@ -27,13 +27,11 @@ from fleetmark.reports.comparison.workbook.sources import sources
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
-from fleetmark.reports.kit.format import ROUNDING
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import INTEGER, RATIO
-from fleetmark.workloads.declared import in_percent
+from fleetmark.workloads.declared import counted, in_percent
 
-_SERVERS = "servers_replaced"  # the name of an input
 _KEYS = (
     *("candidate", "class", "kind", "benchmark", "unit", "direction", "baseline", "other"),
     *(*ratios.KEYS, "p_adjusted", "standing", "note", *ratios.WORKINGS),
@@ -70,14 +68,17 @@ def sections(face: Face, sides: Mapping[str, Side], folder: str, say: Say) -> It
     yield from (Section(f"tab-{key}", title, exhibits, ("xlsx",)) for key, title, exhibits in tabs)
 
 
+def first(face: Face, sides: Mapping[str, Side]) -> Section:
+    """Return the tab with the numeric answer, whose ratios are those of the tab Classes."""
+    return answer.section(face, classes.lines(grid(face.comparison, sides)))
+
+
 def _inputs(face: Face) -> Tabular:
     """Return the inputs that all tabs share."""
     inputs: list[tuple[Message, float, str, str, float, float]] = [
         (message("confidence of intervals"), CONFIDENCE, f"{CONFIDENCE:.1%}", ratios.CONFIDENCE_NAME, 0.5, 0.999),
         (message("no difference worth having: within"), SAME, f"{SAME:.1%}", ratios.SAME_NAME, 0, 0.5),
     ]
-    if face.comparison.per == "server":
-        inputs.append((message("baseline servers to replace"), 100.0, "100", _SERVERS, 0, 1e9))
     rows = tuple(
         (
             Cell(title),
@@ -156,8 +157,9 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
 def _mean(face: Face, place: Grid, title: str, side: str) -> Cell:
     """Return the geometric mean of a side, as a formula unless figures are divided by an amount."""
     facts = face.comparison.benchmarks.loc[title]
-    percent = in_percent(str(facts["workload"]), str(facts["metric"]))
-    shown = quantity(face.comparison.figures[side].get(title), str(facts["unit"]), percent=percent, digits=4)
+    names = str(facts["workload"]), str(facts["metric"])
+    value, unit = face.comparison.figures[side].get(title), str(facts["unit"])
+    shown = quantity(value, unit, percent=in_percent(*names), counted=counted(*names), digits=4)
     if shown.value is None or face.comparison.per != "server" or place.frames[side][title].isna().all():
         return shown
     minus = "-" if facts["better"] == Better.LOWER else ""
@@ -193,7 +195,7 @@ def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular
     for name, kind in names.items():
         cells = [Cell(name), Cell(word(kind))]
         for k, side in enumerate(face.candidates):
-            cells += _converted(k, places.get((side, name)), is_replaced=is_replaced)
+            cells += _converted(k, places.get((side, name)), face.front.costs.terms.servers, is_replaced=is_replaced)
         table.append(tuple(cells))
     note = message("All values here are computed from the other tabs and the yellow cells.")
     title = message("Baseline servers that one candidate replaces")
@@ -225,7 +227,7 @@ def _conversion_columns(k: int, side: str, say: Say, *, is_replaced: bool) -> It
         yield Column(f"{key}_{k}", title, role, unit=unit, group=side, form=form, rules=rules)  # type: ignore[arg-type]
 
 
-def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell]:
+def _converted(k: int, line: ClassRow | None, servers: int, *, is_replaced: bool) -> list[Cell]:
     """Return the cells of one candidate: live copies of the tab Classes, and the servers needed."""
     if line is None:
         return [Cell()] * (9 if is_replaced else 6)
@@ -240,9 +242,9 @@ def _converted(k: int, line: ClassRow | None, *, is_replaced: bool) -> list[Cell
     row = [*shown, replace(verdict, formula=copied("verdict"))]
     if is_replaced and kind == Kind.CAPACITY:
         for key, end in zip(("ratio", "hi", "lo"), (values[0], values[2], values[1]), strict=True):
-            needed = None if end is None else math.ceil(100 / end - ROUNDING)
+            count = None if end is None else needed(servers, end)
             reference = f"{{{key}_{k}}}"
-            row.append(figure(needed, f'=IF({reference}="","",ROUNDUP({_SERVERS}/{reference}-{ROUNDING:.6f},0))'))
+            row.append(figure(count, f'=IF({reference}="","",ROUNDUP({answer.SERVERS}/{reference}-{ROUNDING:.6f},0))'))
     elif is_replaced:
         row += [Cell()] * 3
     return [*row, *(figure(value, copied(key)) for key, value in classes.yours(line))]
@@ -257,6 +259,7 @@ def _bars(face: Face, capacity: int) -> Iterator[Chart]:
             category="class",
             values=values,
             rows=capacity,
+            colours=tuple(face.marks[side][0] for side in face.candidates if side in face.marks),
             axis=message("× baseline"),
         )
         yield Chart(message("Baseline servers that one candidate replaces"), "", "", native=native)

@@ -14,7 +14,7 @@ from fleetmark.reports.comparison.workbook.sources import LIVE, Middle, Sources
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import LOG, MOST_FORMULA
-from fleetmark.workloads.declared import in_percent
+from fleetmark.workloads.declared import counted, in_percent
 
 MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
 MOST_PARTS = 200  # means in one formula; Excel takes 255
@@ -122,9 +122,10 @@ def figures(grid: Grid) -> Tabular:
         for row, benchmark in enumerate(grid.titles):
             sign = -1.0 if benchmark in lower else 1.0
             facts = grid.comparison.benchmarks.loc[benchmark]
-            percent = in_percent(str(facts["workload"]), str(facts["metric"]))
+            names, unit = (str(facts["workload"]), str(facts["metric"])), str(facts["unit"])
+            percent, said = in_percent(*names), counted(*names)
             values = [None if log is None else math.exp(sign * log) for *_, log in grid.values(benchmark)]
-            shown = (quantity(value, str(facts["unit"]), percent=percent, digits=4) for value in values)
+            shown = (quantity(value, unit, percent=percent, counted=said, digits=4) for value in values)
             minus = "-" if sign < 0 else ""
             yield (
                 *grid.names(benchmark),

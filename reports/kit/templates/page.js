@@ -1,98 +1,5 @@
-"use strict";
-// The page reads without any of this; it adds sorting, filtering, folding, another baseline, units, copying, links,
-// hosts on demand, a theme switch and what printing needs.
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-const byId = (id) => document.getElementById(id);
-const words = JSON.parse(byId("words").textContent);
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (match, name) => values[name] ?? match);
-const tell = (text) => { byId("status").textContent = text; };
-function make(tag, properties = {}, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
-
-// --- Sorting: a button in each heading of a sortable table, within its classes where it has any.
-const natural = new Intl.Collator("en", { numeric: true });
-const visible = (node) => {
-  const copy = node.cloneNode(true);
-  all(".copy, .hide, .more, .anchor, small, .sr, svg", copy).forEach((n) => n.remove());
-  return copy.textContent.replace(/\s+/g, " ").trim();
-};
-function valueOf(row, column) {
-  const cell = row.cells[column];
-  if (!cell.classList.contains("num")) return visible(cell);
-  const number = parseFloat((cell.dataset.v ?? visible(cell)).replace(/[,±<]/g, ""));
-  return Number.isNaN(number) ? null : number;
-}
-function sort(table, heading) {
-  const column = heading.cellIndex;
-  const down = heading.ariaSort === "ascending";
-  all("th[aria-sort]", table).forEach((th) => (th.ariaSort = "none"));
-  heading.ariaSort = down ? "descending" : "ascending";
-  table.classList.add("sorted");
-  for (const body of table.tBodies) {
-    const rows = [...body.rows].filter((row) => !row.classList.contains("head")).map((row) => [valueOf(row, column), row]);
-    rows.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null); // what is absent stays at the end
-      const order = typeof a === "number" && typeof b === "number" ? a - b : natural.compare(a, b);
-      return down ? -order : order;
-    });
-    body.append(...rows.map(([, row]) => row));
-  }
-  tell(fill(words.sorted, { name: visible(heading.querySelector("button span") ?? heading), way: down ? words.down : words.up }));
-}
-function sortable(table) {
-  for (const heading of all("thead tr:last-child > th", table)) {
-    if (heading.dataset.sort === "no" || heading.ariaSort) continue;
-    const button = make("button", { type: "button" });
-    button.append(make("span", {}, ...heading.childNodes));
-    heading.append(button);
-    heading.ariaSort = "none";
-    button.addEventListener("click", () => sort(table, heading));
-  }
-}
-
-// --- Copying: text to the clipboard; where a page from a file may not, what was to be copied is left selected.
-async function copy(text, button, label, node) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = words.copied;
-    tell(words.copied);
-  } catch {
-    const area = make("textarea", { value: text, readOnly: true, ariaHidden: "true" });
-    (button.closest("dialog") ?? document.body).append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    button.focus();
-    if (!done && node) getSelection().selectAllChildren(node);
-    button.textContent = done ? words.copied : words.select;
-    tell(button.textContent);
-  }
-  setTimeout(() => (button.textContent = label), 2500);
-}
-// An interval becomes two further columns, and a heading over several columns stands before theirs.
-function spread(table) {
-  const body = [...table.tBodies].flatMap((b) => [...b.rows]);
-  const ranged = [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])].map((_, i) => body.some((row) => row.cells[i]?.querySelector(".ci")));
-  return (cell) => {
-    if (!ranged[cell.cellIndex]) return null;
-    if (cell.tagName === "TH") return [visible(cell), words.lowest, words.highest];
-    const ends = cell.querySelector(".ci")?.textContent.replace(/[()]/g, "").split("–") ?? ["", ""];
-    return [cell.querySelector("b")?.textContent ?? "", ...ends];
-  };
-}
-function tsv(table) {
-  const parts = table.classList.contains("tabular") ? spread(table) : () => null;
-  const line = (row) =>
-    [...row.cells].filter((c) => !c.classList.contains("plot"))
-      .flatMap((c) => { const several = parts(c); if (several) return [`${c.dataset.group ? `${c.dataset.group}: ` : ""}${several[0]}`, ...several.slice(1)]; if (c.dataset.group) return `${c.dataset.group}: ${visible(c)}`; if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
-      .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
-  return [...table.rows].filter((row) => !row.hidden && !row.classList.contains("groups")).map(line).join("\n") + "\n";
-}
-const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
-
+// The page reads without any of this; it adds filtering, folding, another baseline, units, links, hosts on demand, a theme
+// switch and what printing needs. What the reader chooses is kept in the address (state.js).
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
@@ -192,15 +99,9 @@ function foldable(body) {
 function equip(root) {
   for (const body of all("tbody.class", root)) foldable(body);
   for (const table of all("table.sortable", root)) sortable(table);
-  for (const region of all(".scroll", root)) {
-    const table = region.querySelector("table");
-    if (!table || region.parentElement.classList.contains("tabled")) continue;
-    const button = make("button", { type: "button", className: "copy-table", textContent: words.copyTable });
-    button.addEventListener("click", () => copy(tsv(table), button, words.copyTable, table));
-    const box = make("div", { className: "tabled" });
-    region.replaceWith(box);
-    box.append(button, region);
-  }
+  for (const region of all(".scroll", root)) tools(region);
+  for (const figure of all("figure", root)) chartTools(figure);
+  for (const charts of all(".charts", root)) rove(charts);
   for (const button of all(".copy", root)) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button.previousElementSibling.textContent, button, words.copy, button.previousElementSibling));
@@ -212,15 +113,18 @@ function equip(root) {
     if (!own) continue;
     const link = make("a", { className: "anchor", href: `#${own}`, textContent: "#" });
     link.ariaLabel = `${words.link}: ${visible(heading)}`;
+    link.tabIndex = -1; // the links at the top of the page lead to the same addresses
     heading.append(link);
   }
   if (base) units(root);
 }
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.(".anchor");
-  if (link) navigator.clipboard?.writeText(link.href).then(() => tell(words.linked), () => {});
+  if (link) navigator.clipboard?.writeText(state.address(decodeURIComponent(link.hash.slice(1)))).then(() => tell(words.linked), () => {});
   const more = event.target.closest?.(".more");
   if (more) detail(Number(more.dataset.m));
+  const figure = event.target.closest?.(".figure-link");
+  if (figure) origin(Number(figure.dataset.o));
 });
 
 // --- Another baseline: the parts that depend on it are exchanged for those of that baseline.
@@ -244,89 +148,92 @@ function turn(number) {
     if (!byId(id) && byId(after + plain)) link.href = `#${after}${plain}`;
   }
   face = number;
+  strip?.turn(number);
   document.title = words.titles?.[number] ?? document.title;
   for (const part of Object.values(parts[face])) units(part);
   apply();
-  byId("baseline").value = String(number);
+  baseline.value = String(number);
 }
 const baseline = byId("baseline");
+const nameOf = (number) => baseline.options[number].textContent;
+function keepBaseline() {
+  state.set({ baseline: face || /^b\d+-/.test(state.section) ? nameOf(face) : "" });
+}
 baseline?.addEventListener("change", () => {
   turn(Number(baseline.value));
-  tell(fill(words.baseline, { name: baseline.selectedOptions[0].textContent }));
+  keepBaseline();
+  tell(fill(words.baseline, { name: nameOf(face) }));
 });
+// A link to a section brings the baseline that the section is of.
 function follow() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  if (!id || !baseline) return;
-  const number = /^b(\d+)-/.exec(id);
-  if (number) turn(Number(number[1]));
-  else if (face && !byId(id)) turn(0);
-  byId(id)?.scrollIntoView();
-}
-
-// --- The hosts behind one row, from the figures that came with the page.
-let figures = null;
-function detail(number) {
-  figures ??= JSON.parse(byId("per-host").textContent);
-  const metric = figures.metrics[number];
-  const ranged = metric.l !== undefined;
-  const sides = figures.titles.length > 1;
-  const number_ = (value, className = "num q") => {
-    const cell = make("td", { className, textContent: value === null || value === undefined ? "" : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: 12 }) });
-    if (value !== null && value !== undefined) cell.dataset.v = value;
-    return cell;
-  };
-  const places = Math.max(0, ...metric.v.map((v) => (v === null ? 0 : (String(v).split(".")[1] ?? "").length)));
-  // The ends of a spread come as so many of the last digit from the value.
-  const end = (steps, i) => (steps[i] === null ? null : Number((metric.v[i] + steps[i] / 10 ** metric.d).toFixed(metric.d)) || metric.v[i]);
-  const head = make("tr");
-  const columns = [words.host, ...(sides ? [words.side] : []), words.value, ...(ranged ? [words.lowest, words.highest] : []), words.n];
-  for (const [i, name] of columns.entries()) {
-    const th = make("th", { textContent: name, className: i > (sides ? 1 : 0) ? "num" : "" });
-    th.scope = "col";
-    head.append(th);
+  const id = state.section;
+  if (id && baseline) {
+    const number = /^b(\d+)-/.exec(id);
+    if (number) turn(Number(number[1]));
+    else if (face && !byId(id)) turn(0);
+    keepBaseline();
   }
-  const order = metric.v.map((v, i) => i).filter((i) => metric.v[i] !== null).sort((a, b) => metric.v[b] - metric.v[a]);
-  const rows = order.map((i) => {
-    const name = make("th", {}, make("bdi", { textContent: figures.hosts[i], className: figures.hosts[i].length > 26 ? "host long" : "host", title: figures.hosts[i].length > 26 ? figures.hosts[i] : "" }));
-    name.scope = "row";
-    const row = make("tr", {}, name);
-    if (sides) row.append(make("td", {}, make("bdi", { textContent: figures.titles[figures.sides[i]] })));
-    row.append(number_(metric.v[i]));
-    if (ranged) row.append(number_(end(metric.l, i)), number_(end(metric.h, i)));
-    const n = Array.isArray(metric.n) ? metric.n[i] : metric.n;
-    row.append(make("td", { className: "num", textContent: n ?? "" }));
-    row.dataset.f = metric.f;
-    return row;
-  });
-  const unit = make("span", { className: "u", textContent: metric.u });
-  const caption = make("caption", {}, fill(words.hosts, { n: order.length.toLocaleString("en") }), " ", unit);
-  caption.dataset.u = metric.b;
-  const table = make("table", { className: "sortable" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
-  const scroll = make("div", { className: "scroll", tabIndex: 0 }, table);
-  scroll.role = "region";
-  scroll.ariaLabel = metric.t;
-  byId("detail-h").textContent = metric.t;
-  byId("detail-body").replaceChildren(scroll);
-  equip(byId("detail-body"));
-  byId("detail").showModal();
-  byId("detail-h").focus();
+  if (id) byId(id)?.scrollIntoView();
 }
-byId("detail-close").addEventListener("click", () => byId("detail").close());
 
-// --- The tools.
+// --- The address: the page shows what it says, also after "back". Values that fit nothing on the page change nothing.
+const MOST_SORTED = 8; // tables whose order an address keeps
+const sorted = () => state.get("sort").split(",").filter(Boolean).slice(-MOST_SORTED).map((text) => text.split(":"));
+function keepSort(table, heading) {
+  const others = sorted().filter(([id]) => id !== table.id).map((parts) => parts.join(":"));
+  if (table.id) state.set({ sort: [...others, `${table.id}:${heading.cellIndex}:${heading.ariaSort}`].slice(-MOST_SORTED).join(",") });
+}
+function choose(select, value) {
+  if (select) select.value = [...select.options].some((option) => option.value === value) ? value : select.options[0].value;
+}
+function restore() {
+  byId("filter").value = state.get("filter");
+  terms = termsOf(state.get("filter"));
+  choose(byId("doubt"), state.get("rows"));
+  choose(byId("units"), state.get("units"));
+  const name = state.get("baseline");
+  const number = baseline && name ? [...baseline.options].findIndex((option) => option.textContent === name) : -1;
+  if (baseline) turn(number >= 0 ? number : Number(/^b(\d+)-/.exec(state.section)?.[1] ?? 0));
+  if (byId("units") && (byId("units").value === "base") !== base) {
+    base = !base;
+    units(document);
+  }
+  for (const [id, column, way] of sorted()) {
+    const heading = byId(id)?.querySelector("thead tr:last-child")?.cells[Number(column)];
+    if (heading?.ariaSort) sortRows(byId(id), heading, way === "descending");
+  }
+  if (filtered || terms.length || byId("doubt")?.value) apply();
+}
+
+// --- The tools. They stay in view, so what a link leads to stops below them.
 byId("tools").hidden = false;
+function keepClear() {
+  const bar = byId("tools");
+  const covers = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+  document.documentElement.style.scrollPaddingTop = `${covers + 8}px`;
+}
+keepClear();
+new ResizeObserver(keepClear).observe(byId("tools"));
+all("header nav").forEach(rove);
 let later = 0;
+const termsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 byId("filter").addEventListener("input", (event) => {
   clearTimeout(later);
   later = setTimeout(() => {
-    terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    terms = termsOf(event.target.value);
+    state.set({ filter: event.target.value.trim() });
     if (!terms.length) tell("");
     apply();
   }, 120);
 });
-byId("doubt")?.addEventListener("change", () => { tell(""); apply(); });
+byId("doubt")?.addEventListener("change", (event) => {
+  state.set({ rows: event.target.value });
+  tell("");
+  apply();
+});
 byId("units")?.addEventListener("change", (event) => {
   base = event.target.value === "base";
+  state.set({ units: base ? "base" : "" });
   units(document);
   tell(base ? words.base : words.scaled);
 });
@@ -346,7 +253,3 @@ addEventListener("beforeprint", () => {
   opened.forEach((fold) => (fold.open = true));
 });
 addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));
-
-equip(document);
-follow();
-addEventListener("hashchange", follow);

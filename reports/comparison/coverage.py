@@ -1,0 +1,269 @@
+"""The coverage of a comparison: classes by sides, each cell measured, estimated, excluded or missing, and how to close
+the gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fleetmark.base.kinds import PEAK
+from fleetmark.base.measurement import Kind, Standing
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.words import word
+from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison, Side
+from fleetmark.record.commands import command_for
+from fleetmark.record.results import HostInfo
+from fleetmark.reports.comparison.areas import expected
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
+
+MOST_GAPS = 6  # maximum number of commands
+_MOST_HOSTS = 40  # maximum number of hosts named in a command
+
+
+class State(StrEnum):
+    """Tell what is known of a class on a side."""
+
+    MEASURED = "measured"
+    ESTIMATED = "estimated"
+    EXCLUDED = "excluded"
+    MISSING = "missing"
+
+
+_TITLE = message("Coverage by side")
+_SHAPES: Mapping[State, str] = {
+    State.MEASURED: "●",
+    State.ESTIMATED: "◇",
+    State.EXCLUDED: "✕",
+    State.MISSING: "○",
+}
+_WORDS: Mapping[State, Message] = {
+    State.MEASURED: message("measured"),
+    State.ESTIMATED: message("estimated"),
+    State.EXCLUDED: message("excluded"),
+    State.MISSING: message("missing"),
+}
+_TONES: Mapping[State, Tone] = {State.MISSING: "bad", State.EXCLUDED: "unsure", State.ESTIMATED: "unsure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What is known of a class on a side.
+
+    ``present``: its benchmarks there, of ``known`` on all sides. ``label``: what counts as one host, if no host does.
+    """
+
+    state: State
+    hosts: int = 0
+    present: int = 0
+    known: int = 0
+    reason: str = ""
+    label: str = ""
+
+    @property
+    def details(self) -> str:
+        """Return the number of hosts and benchmarks, or the reason for an exclusion."""
+        hosts: str | None = count(self.hosts, "host") if self.hosts else None
+        if self.hosts and self.label:
+            hosts = message("{n} × {label}", n=self.hosts, label=word(self.label))
+        some = message("{n} of {all} benchmarks", n=self.present, all=self.known) if self.present < self.known else None
+        return joined([hosts, some if self.present else None, self.reason])
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A workload that ``sides`` lack, for ``classes``. ``command``: runs it; empty if no host of a side can run it.
+    ``is_partial``: the sides measured other benchmarks of these classes.
+    """
+
+    workload: str
+    classes: tuple[str, ...]
+    sides: tuple[str, ...]
+    command: str
+    is_partial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The ``cells`` by class and side, and the ``gaps``, those that other sides measured first."""
+
+    sides: tuple[str, ...]
+    cells: Mapping[str, Mapping[str, Covered]]
+    gaps: tuple[Gap, ...]
+
+
+def coverage(comparison: Comparison, sides: Mapping[str, Side], hosts: Sequence[HostInfo], results: str) -> Coverage:
+    """Return the coverage of all classes that a side measured or that the suite has. ``results``: the record's name."""
+    titles = (comparison.baseline, *(c.title for c in comparison.candidates))
+    scored = comparison.benchmarks[comparison.benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])]
+    by_class = {str(name): [str(t) for t in group.index] for name, group in scored.groupby("class")}
+    suite = expected(comparison)
+    names = [*by_class, *(name for name in suite if not {name, f"{name}{PEAK}"} & by_class.keys())]
+    cells = {
+        name: {side: _covered(comparison, sides.get(side), side, name, by_class.get(name, [])) for side in titles}
+        for name in names
+    }
+    return Coverage(titles, cells, tuple(_gaps(comparison, cells, suite, hosts, results)))
+
+
+def _covered(comparison: Comparison, side: Side | None, title: str, name: str, known: Sequence[str]) -> Covered:
+    present = [t for t in known if t in comparison.figures[title]]
+    if not present:
+        reason = _failure(comparison, side, known)
+        return Covered(State.EXCLUDED if reason else State.MISSING, known=len(known), reason=reason)
+    hosts, standings = 0, set[str]()
+    if side is not None:
+        measured = [t for t in present if t in side.means]
+        hosts = int(side.means[measured].notna().any(axis=1).sum())
+        standings = {str(side.benchmarks.at[t, "standing"]) for t in measured if t in side.benchmarks.index}
+    label = comparison.grouped.get(title, "")
+    counts = (hosts, len(present), len(known))
+    for candidate in comparison.candidates:
+        if candidate.title == title and (reason := _exclusion(comparison, candidate, name, present)):
+            return Covered(State.EXCLUDED, *counts, reason, label)
+    if standings and all(Standing.ESTIMATE in text.split(", ") for text in standings):
+        return Covered(State.ESTIMATED, *counts, label=label)
+    return Covered(State.MEASURED, *counts, label=label)
+
+
+def _failure(comparison: Comparison, side: Side | None, known: Sequence[str]) -> str:
+    """Return how the runs of a class failed on a side, or nothing if there was none."""
+    for title in known if side is not None else ():
+        run = " ".join(str(comparison.benchmarks.at[title, key]) for key in ("workload", "case"))
+        if side is not None and run in side.failed:
+            return message("every run was {how}", how=word(side.failed[run]))
+    return ""
+
+
+def _exclusion(comparison: Comparison, candidate: Candidate, name: str, present: Sequence[str]) -> str:
+    """Return why a candidate's figures of a class are not compared although the baseline has the same benchmarks."""
+    shared = [t for t in present if t in comparison.figures[comparison.baseline]]
+    e = candidate.classes.get(name)
+    if not shared or (e is not None and e.each):
+        return ""
+    reasons = (candidate.excluded.get(t) or (e.left_out.get(t, "") if e else "") for t in shared)
+    return next(filter(None, reasons), "")
+
+
+# --- gaps ------------------------------------------------------------------------------------------------------------
+
+
+def _gaps(
+    comparison: Comparison,
+    cells: Mapping[str, Mapping[str, Covered]],
+    suite: Mapping[str, str],
+    hosts: Sequence[HostInfo],
+    results: str,
+) -> Iterator[Gap]:
+    """Yield a gap for each workload and the sides that lack it; ``suite``: the workload that measures a class."""
+    lacking: dict[tuple[bool, str, tuple[str, ...], bool], list[str]] = {}
+    for name, by_side in cells.items():
+        alone = all(c.state is State.MISSING for c in by_side.values())
+        sides = tuple(s for s, c in by_side.items() if c.state is State.MISSING or c.present < c.known)
+        if sides and (workload := _workload(comparison, name, by_side, sides, suite)):
+            some = all(by_side[s].present for s in sides)
+            lacking.setdefault((alone, workload, sides, some), []).append(name)
+    for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
+        own = [h for h in hosts if h.generation in sides and h.facts is not None]
+        known = {h.generation for h in own}
+        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own[:_MOST_HOSTS]]
+        words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
+        line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
+        yield Gap(workload, tuple(names), sides, line, some)
+
+
+def _workload(
+    comparison: Comparison,
+    name: str,
+    by_side: Mapping[str, Covered],
+    sides: Collection[str],
+    suite: Mapping[str, str],
+) -> str:
+    """Return the workload that closes a gap: one that another side ran, or that of the suite."""
+    benchmarks = comparison.benchmarks
+    of_class = benchmarks[benchmarks["class"] == name]
+    lacked = [t for t in of_class.index if any(t not in comparison.figures[side] for side in sides)]
+    if lacked:
+        return str(of_class.at[lacked[0], "workload"])
+    return suite.get(name, "")
+
+
+# --- exhibits --------------------------------------------------------------------------------------------------------
+
+
+def section(found: Coverage) -> Section:
+    """Return the matrix with the commands that close its gaps."""
+    exhibits = (matrix(found), *commands(found.gaps[:MOST_GAPS]), *_published(found.gaps))
+    return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
+
+
+def matrix(found: Coverage) -> Tabular:
+    """Return classes by sides, each cell with its state in words and as a shape."""
+    columns = [Column("class", message("class of work"), "name")]
+    columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(found.sides)]
+    rows = tuple(
+        (Cell(class_title(name)), *_cells([by_side[side] for side in found.sides]))
+        for name, by_side in found.cells.items()
+        if name != WORK_MIX
+    )
+    shapes = joined([message("{shape} {state}", shape=_SHAPES[s], state=_WORDS[s]) for s in State], "; ")
+    return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(message("{what}.", what=shapes),))
+
+
+def _cells(row: Sequence[Covered]) -> Iterator[Cell]:
+    """Yield the cells of a class; what no side measured has no tone, because it is no difference between them."""
+    is_nowhere = all(covered.state is State.MISSING for covered in row)
+    for covered in row:
+        text = message("{shape} {state}", shape=_SHAPES[covered.state], state=_WORDS[covered.state])
+        yield Cell(joined([text, covered.details]), tone="" if is_nowhere else _TONES.get(covered.state, ""))
+
+
+def commands(gaps: Sequence[Gap]) -> Iterator[Exhibit]:
+    """Yield the command for each gap that a run can close."""
+    for gap in gaps:
+        if gap.command:
+            classes = joined([class_title(name) for name in gap.classes])
+            sides = joined([fmt.clean(side) for side in gap.sides])
+            values = {"classes": classes, "sides": sides}
+            text = message("Not measured on {sides}: {classes}. To close the gap", **values)
+            if gap.is_partial:
+                text = message("Measured in part on {sides}: {classes}. To close the gap", **values)
+            yield Command(text, gap.command)
+
+
+def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
+    """Yield how to close gaps of imported tables, which no run here can close."""
+    names = dict.fromkeys(class_title(name) for gap in gaps if not gap.command for name in gap.classes)
+    if names:
+        text = message(
+            "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines.",
+            classes=joined(list(names)[:MOST_GAPS]),
+        )
+        yield Note(text, quiet=True)
+
+
+def record(found: Coverage) -> dict[str, Any]:
+    """Return the matrix and the gaps for programs."""
+    cells = [
+        {
+            "class": name,
+            "side": side,
+            "state": covered.state.value,
+            "hosts": covered.hosts,
+            "benchmarks": covered.present,
+            "known_benchmarks": covered.known,
+            "reason": covered.reason,
+        }
+        for name, by_side in found.cells.items()
+        for side, covered in by_side.items()
+    ]
+    gaps = [
+        {"workload": gap.workload, "classes": list(gap.classes), "sides": list(gap.sides), "command": gap.command}
+        for gap in found.gaps
+    ]
+    return {"coverage": cells, "gaps": gaps}

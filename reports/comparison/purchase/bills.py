@@ -1,0 +1,76 @@
+"""The table of costs: what each side costs that does the work of the baseline's servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetmark.base.text import message
+from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, priced, span
+from fleetmark.reports.comparison.titles import spaced
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, compact, figure, number
+
+MOST_BILLS = 24  # maximum number of rows in a terminal and on paper
+
+
+def table(found: Costs, baseline: str) -> Tabular | None:
+    """Return the bills as a table, the baseline first; None without prices."""
+    if not found.bills:
+        return None
+    unit = next((bill.unit for bill in found.bills if bill.unit), "")
+    currency = currency_of(unit)
+    columns = (
+        Column("side", message("server"), "side"),
+        Column("work", message("for")),
+        Column("price", message("price of a server"), "number", unit=unit),
+        Column("servers", message("servers"), "number"),
+        Column("total", message("total"), "number", unit=unit),
+        Column("yearly", message("per year"), "number", unit=currency),
+        Column("lifetime", message("over the term"), "number", unit=currency),
+        Column("change", message("change"), "number", has_interval=False),
+        Column("power", message("power"), "number", unit="kW"),
+        Column("rack_units", message("rack units"), "number"),
+        Column("break_even", message("break-even price"), "number", unit=unit),
+    )
+    works = {bill.class_ for bill in found.bills if bill.class_}
+    rows = tuple(_row(bill, several=len(works) > 1) for bill in found.bills)
+    title = message("Cost of the work of {n} {baseline}", n=f"{found.terms.servers:,}", baseline=baseline)
+    limits = {"terminal": MOST_BILLS, "pdf": MOST_BILLS}
+    table = Tabular("costs", title, columns, rows, notes=tuple(_notes(found)), limits=limits)  # type: ignore[arg-type]
+    return compact(table)
+
+
+def _row(bill: Bill, *, several: bool) -> Row:
+    cost, even = bill.cost, bill.break_even
+    ends = "" if bill.fewest is None or bill.most is None else span(f"{n:,}" for n in (bill.fewest, bill.most))
+    return (
+        Cell(bill.side),
+        Cell(bill.work if several or bill.piece else ""),
+        Cell() if bill.offer.price is None else Cell(priced(bill.offer.price), bill.offer.price),
+        Cell(f"{cost.servers:,}", cost.servers, lo=bill.fewest, hi=bill.most, ends=ends if "–" in ends else ""),
+        _money(cost.total),
+        _money(cost.yearly),
+        _money(cost.lifetime),
+        Cell() if bill.change is None else Cell(f"{bill.change:+.0%}", bill.change),
+        Cell() if cost.power is None else figure(cost.power / 1000),
+        number(cost.rack_units),
+        Cell() if even is None else Cell(priced(even.value), even.value, lo=even.lo, hi=even.hi, ends=interval(even)),
+    )
+
+
+def _money(value: float | None) -> Cell:
+    return Cell() if value is None else Cell(fmt.money(value), value)
+
+
+def _notes(found: Costs) -> Iterator[str]:
+    if any(bill.break_even for bill in found.bills):
+        yield message("Break-even price: the same work then costs the same on both sides.")
+    if any(bill.most is not None for bill in found.bills):
+        yield message("Brackets: 95% confidence intervals of the ratio, as servers or prices.")
+    if found.terms.years:
+        values = {"years": f"{found.terms.years:g}"}
+        if found.terms.energy is not None:
+            energy = spaced(f"{found.terms.energy:g}", found.terms.currency)
+            yield message("Term: {years} years; energy at {energy} per kWh.", energy=energy, **values)
+        else:
+            yield message("Term: {years} years; energy is not included.", **values)

@@ -1,0 +1,80 @@
+"""The amounts by which each side's figures are divided: prices with their date, cores, sockets, GPUs or watts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fleetmark.base.text import Message, joined, message
+from fleetmark.planner.comparison import Comparison
+from fleetmark.record.results import HostInfo
+from fleetmark.reports.comparison.titles import spaced
+from fleetmark.reports.frontier.amounts import positive
+from fleetmark.reports.kit import format as fmt
+
+MOST = 6  # maximum number of sides named
+_OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
+    "money": ("price", lambda _: None),
+    "watt": ("watts", lambda _: None),
+    "socket": ("chips", lambda h: h.facts.cpu.sockets if h.facts else None),
+    "core": ("cores", lambda h: h.facts.cpu.cores if h.facts else None),
+    "thread": ("threads", lambda h: h.facts.cpu.threads if h.facts else None),
+    "gpu": ("gpus", lambda h: len(h.facts.gpus) or None if h.facts else None),
+}
+_LISTED: Mapping[str, Message] = {
+    "watt": message("Watts of a server: {amounts}"),
+    "socket": message("Sockets of a server: {amounts}"),
+    "core": message("Cores of a server: {amounts}"),
+    "thread": message("Threads of a server: {amounts}"),
+    "gpu": message("GPUs of a server: {amounts}"),
+}
+
+
+def currency(hosts: Sequence[HostInfo]) -> str:
+    """Return the currency of the prices; several currencies are separated by slashes."""
+    return "/".join(sorted({fmt.clean(h.labels["currency"]) for h in hosts if h.labels.get("currency")}))
+
+
+def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
+    """Return the amounts that figures are divided by, and the prices of all sides that have one.
+
+    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
+    """
+    prices = _shared(comparison, hosts, "money")
+    if comparison.per in ("server", "money"):
+        return prices
+    return joined([_shared(comparison, hosts, comparison.per), prices], "; ")
+
+
+def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+    amounts = [(t, _range([h for h in hosts if h.generation == t], per)) for t in titles]
+    units = {
+        t: sorted({unit_of_price(h) for h in hosts if h.generation == t} - {""}) if per == "money" else []
+        for t in titles
+    }
+    known = [spaced(fmt.clean(t), a, joined(units[t], "/")) for t, a in amounts[:MOST] if a]
+    if len(titles) > MOST:
+        known.append(message("and {n} more", n=len(titles) - MOST))
+    listed = joined(known)
+    if not listed:
+        return message("Power as measured during the runs") if per == "watt" else ""
+    if per != "money":
+        return Message(_LISTED[per].template, {"amounts": listed})
+    labels = ("price_date", "exchange_rate")
+    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in labels if h.labels.get(k)})
+    if not dates:
+        return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
+    return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
+
+
+def unit_of_price(host: HostInfo) -> str:
+    """Return ``USD per hour``, only the currency for a one-time price, or nothing without a currency."""
+    unit, term = (fmt.clean(host.labels.get(key, "")) for key in ("currency", "term"))
+    return message("{unit} per {term}", unit=unit, term=term) if unit and term else unit
+
+
+def _range(hosts: Sequence[HostInfo], per: str) -> str:
+    """Return the amounts of one side's hosts: a single number, or the smallest and the largest."""
+    label, amount = _OF[per]
+    numbers = sorted({n for h in hosts if (n := amount(h) or positive(h.labels.get(label)))})
+    return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))

@@ -1,0 +1,119 @@
+"""Make the figures of a comparison's decision strip: ratios of whole servers by class, prices, power and rack units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetmark.base.measurement import Kind
+from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison
+from fleetmark.planner.cost import Offer, Terms
+from fleetmark.planner.equivalence import Basis
+from fleetmark.planner.mix import ratio_of_class
+from fleetmark.record.results import HostInfo
+from fleetmark.reports.comparison.purchase.costs import offers
+from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.strip import Strip, StripSide, StripView
+
+_NOTHING = Offer(price=None)
+
+
+def strip(
+    comparisons: Sequence[Comparison], hosts: Sequence[HostInfo], terms: Terms, command: Sequence[str]
+) -> Strip | None:
+    """Return the strip; None if there is no capacity to replace.
+
+    ``comparisons``: of whole servers, from each viewpoint. ``command``: repeats the comparison.
+    """
+    titles = [comparisons[0].baseline, *(c.title for c in comparisons[0].candidates)]
+    found = offers(titles, hosts)
+    views = [_view(comparison, found.by_side) for comparison in comparisons]
+    if not views[0].classes:
+        return None
+    return Strip(
+        views=views,
+        servers=terms.servers,
+        years=terms.years,
+        energy=terms.energy,
+        unit=found.unit or terms.currency,
+        hours=found.hours,
+        command=fmt.typed(_without_mix(command)),
+    )
+
+
+def _view(comparison: Comparison, by_side: Mapping[str, Offer]) -> StripView:
+    benchmarks = comparison.benchmarks
+    names = sorted(map(str, benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"].unique()))
+    sides = [set(figures) for figures in comparison.figures.values()]
+    shared = set.intersection(*sides) if sides else set()
+    ratios = {c.title: {name: _ratio(comparison, c, name, shared) for name in names} for c in comparison.candidates}
+    present = [name for name in names if any(r[name] for r in ratios.values())]
+    classes = {name: comparison.called.get(name) or class_title(name) for name in present}
+    mix, is_given = _mix(comparison, list(classes))
+    heads = [c.classes[name] for c in comparison.candidates for name in (*classes, WORK_MIX) if name in c.classes]
+    return StripView(
+        sides=[
+            _side(comparison.baseline, by_side, {}, None),
+            *(
+                _side(c.title, by_side, {n: ratios[c.title][n] for n in classes}, _given(c, mix, is_given))
+                for c in comparison.candidates
+            ),
+        ],
+        classes=classes,
+        mix=mix,
+        is_given=is_given,
+        is_exact=not any(e.gaps or e.basis is not Basis.MEAN for e in heads),
+    )
+
+
+def _ratio(comparison: Comparison, candidate: Candidate, name: str, shared: set[str]) -> float | None:
+    e = candidate.classes.get(name)
+    each = {} if e is None else {title: ratio.value for title, ratio in e.each.items()}
+    return ratio_of_class(name, comparison.benchmarks, shared, each)
+
+
+def _mix(comparison: Comparison, names: Sequence[str]) -> tuple[dict[str, float], bool]:
+    """Return the share of each class in the user's mix, or equal shares; and whether the user gave a mix."""
+    weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
+    shares = dict.fromkeys(names, 0.0)
+    for title, share in weights.items():
+        name = str(comparison.benchmarks.at[title, "class"])
+        shares[name] = shares.get(name, 0.0) + share
+    if not weights:
+        plain = [name for name in names if not name.endswith("-peak")] or list(names)
+        shares |= dict.fromkeys(plain, 1 / len(plain))
+    return {name: round(share, 12) for name, share in shares.items() if name in names}, bool(weights)
+
+
+def _given(
+    candidate: Candidate, mix: Mapping[str, float], is_given: bool
+) -> tuple[float, float | None, float | None] | None:
+    """Return the ratio of the initial mix with its interval, if Python has computed one."""
+    e = candidate.classes.get(WORK_MIX) if is_given else None
+    head = None if e is None else e.headline
+    return None if head is None else (head.value, head.lo, head.hi)
+
+
+def _side(
+    title: str,
+    by_side: Mapping[str, Offer],
+    ratios: Mapping[str, float | None],
+    given: tuple[float, float | None, float | None] | None,
+) -> StripSide:
+    offer = by_side.get(title, _NOTHING)
+    return StripSide(
+        title=fmt.clean(title),
+        price=offer.price,
+        watts=offer.watts,
+        rack_units=offer.rack_units,
+        ratios=ratios,
+        given=given,
+    )
+
+
+def _without_mix(command: Sequence[str]) -> list[str]:
+    words = list(command)
+    while "--mix" in words:
+        place = words.index("--mix")
+        del words[place : place + 2]
+    return words

@@ -1,0 +1,157 @@
+"""Test that a price becomes a cost in every format, and what a comparison says it did not measure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.planner.cost import Offer, Terms, break_even, needed
+from fleetmark.record.compare import Question
+from fleetmark.reports.comparison.coverage import State, coverage
+from fleetmark.reports.comparison.purchase.costs import priced
+from fleetmark.reports.formats import csv as csv_format
+from fleetmark.reports.formats import html, markdown, pdf, xlsx
+from fleetmark.reports.formats import json as json_format
+from fleetmark.reports.kit import format as fmt
+from tests.reports import compared as sample
+from tests.reports import rendered
+from tests.reports.compared import ENGLISH, compared, document, front_of
+from tests.reports.pages import Page, on_paper
+from tests.sheets import edited, recalculated
+
+PRICES = ("icelake=9000 EUR 2026-11-01", "genoa=15500 EUR 2026-11-01", "turin=19900 EUR 2026-11-01")
+ASKED: dict[str, Any] = {"prices": PRICES, "servers": 250, "term": "4y", "energy": "0.25 EUR/kWh"}
+MIX = "cpu-int=0.5,mem-bw=0.5"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    sample.archives(folder)
+    return folder
+
+
+def test_costs_are_those_of_the_ratio(root: Path) -> None:
+    seen = compared(root, mix=MIX, **ASKED)
+    first = front_of(seen)
+    base, *bills = first.costs.bills
+    terms = Terms(servers=250, years=4, energy=0.25)
+    assert base.cost.total == 250 * 9000 and len(bills) == 2
+    for bill, price, watts in zip(bills, (15_500, 19_900), (550, 700), strict=True):
+        head = next(c for c in seen.comparison.candidates if c.title == bill.side).classes["work mix"].headline
+        assert head is not None and bill.ratio is not None and bill.ratio.value == head.value
+        assert bill.cost.servers == needed(250, head.value)
+        yearly = price / 4 + watts / 1000 * 8766 * 0.25
+        assert bill.cost.yearly == pytest.approx(bill.cost.servers * yearly)
+        even = break_even(head, Offer(price=9000, watts=400), Offer(price=price, watts=watts), terms)
+        assert bill.break_even == even and even is not None and even.lo is not None and even.lo < even.value
+
+
+@pytest.mark.parametrize("per", ["server", "money", "core"])
+def test_every_format_has_the_costs(root: Path, tmp_path: Path, per: str) -> None:
+    seen = compared(root, values=True, mix=MIX, per=per, **ASKED)
+    first, report = front_of(seen), document(seen)
+    whole = front_of(compared(root, mix=MIX, **ASKED))
+    assert [b.cost for b in first.costs.bills] == pytest.approx([b.cost for b in whole.costs.bills])
+    page = " ".join(Page(html.render(report, ENGLISH)).words.split())
+    paper = " ".join(on_paper(pdf.render(report, ENGLISH), tmp_path).split())
+    md = " ".join(markdown.render(report, ENGLISH).replace("\\", "").split())
+    text = " ".join(rendered.shown(report).split())
+    for where in (page, md, text):
+        assert "250 icelake cost 2,250,000 EUR" in where and "2026-11-01" in where
+    for bill in first.costs.bills:
+        for where in (page, paper, md, text):
+            assert fmt.money(bill.cost.total or 0) in where and fmt.money(bill.cost.yearly or 0) in where
+            assert bill.break_even is None or priced(bill.break_even.value) in where
+    if per in ("server", "money"):
+        assert "250 icelake become" in page and first.lines[0].cells[0].servers
+    doc = json.loads(json_format.render(report))
+    assert [row["total"] for row in doc["costs"]] == [b.cost.total for b in first.costs.bills]
+    assert doc["costs"][1]["break_even_lo"] == first.costs.bills[1].break_even.lo  # type: ignore[union-attr]
+    rows = list(csv.DictReader(io.StringIO(csv_format.render(report))))
+    (head,) = [r for r in rows if r["candidate"] == "genoa" and r["class"] == "work mix" and not r["benchmark"]]
+    assert float(head["cost_total"]) == first.costs.bills[1].cost.total and head["cost_unit"] == "EUR"
+
+
+def test_a_candidate_without_a_price_has_a_break_even_price(root: Path) -> None:
+    first = front_of(compared(root, mix=MIX, prices=PRICES[:1]))
+    assert any("Break-even price of a server, in EUR: genoa 1" in sentence for sentence in first.costs.more)
+    assert [b.cost.total for b in first.costs.bills] == [900_000, None, None]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"servers": 0}, "--replace 0: not a number of servers"),
+        ({"term": "soon"}, "--term soon: not a time of service"),
+        ({"energy": "0.25 EUR/kWh"}, "add the time of service"),
+        ({"energy": "cheap", "term": "4y"}, "--energy cheap: not a price"),
+        ({"energy": "0.25 USD/kWh", "term": "4y", "prices": PRICES}, "the prices of icelake are in EUR"),
+        ({"watts": ("genoa=lots",)}, "--watts genoa=lots: not a power"),
+        ({"watts": ("milan=500",)}, "no side is called milan"),
+    ],
+)
+def test_wrong_terms_are_refused(root: Path, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(FleetmarkError, match=problem):
+        compared(root, **options)
+
+
+def test_the_command_of_a_report_repeats_the_costs(root: Path) -> None:
+    words = Question(root=root, baseline="a", candidates=["b"], watts=("b=1",), **ASKED).command()
+    for option, value in (("--replace", "250"), ("--term", "4y"), ("--energy", "0.25 EUR/kWh"), ("--watts", "b=1")):
+        assert words[words.index(option) + 1] == value
+
+
+def test_the_title_ranks_and_has_at_most_two_figures(root: Path) -> None:
+    assert front_of(compared(root)).answer == (
+        "One turin replaces 1.40 (disk IOPS) to 2.53 (integer) icelake servers; then genoa, in every class"
+    )
+
+
+# --- coverage --------------------------------------------------------------------------------------------------------
+
+
+def test_the_coverage_is_what_is_on_record(root: Path) -> None:
+    seen = compared(root)
+    found = coverage(seen.comparison, seen.sides, seen.around.hosts, seen.root)
+    assert found.cells["mem-bw"]["turin"].state is State.MEASURED and found.cells["mem-bw"]["turin"].hosts == 3
+    assert found.cells["cpu-int"]["genoa"].state is State.ESTIMATED
+    assert {c.state for c in found.cells["cpu-fp"].values()} == {State.MISSING}
+    partial = found.cells["mem-latency"]["turin"]
+    assert (partial.present, partial.known) == (1, 2)
+    first = found.gaps[0]
+    assert (first.workload, first.sides, first.is_partial) == ("mlc", ("turin",), True)
+    assert first.command == f"fleetmark run --inventory t1,t2,t3, --suite mlc --results {root}"
+
+
+def test_the_first_screen_names_the_gap_and_its_command(root: Path) -> None:
+    report = document(compared(root))
+    for text in (" ".join(rendered.shown(report).split()), markdown.render(report, ENGLISH).replace("\\", "")):
+        gap = text.index("Measured in part on turin: memory latency")
+        assert gap < text.index("Coverage by side") and "--suite mlc" in text
+
+
+# --- the workbook ----------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_of_a_workbook_follows_its_inputs(root: Path) -> None:
+    book = xlsx.render(document(compared(root, values=True, mix=MIX, **ASKED)), ENGLISH)
+    changes = {"B7": 40, "B8": 5, "B9": 0.5, "C15": 12_000}
+    before, after = recalculated([book, edited(book, {("Answer", cell): value for cell, value in changes.items()})])
+    bills = front_of(compared(root, mix=MIX, **ASKED)).costs.bills
+    for line, bill in enumerate(bills, 14):
+        assert before["Answer"][f"J{line}"] == pytest.approx(bill.cost.total)
+        assert before["Answer"][f"K{line}"] == pytest.approx(bill.cost.yearly)
+        if bill.break_even:
+            assert before["Answer"][f"M{line}"] == pytest.approx(bill.break_even.value)
+    ratio = after["Answer"]["D15"]
+    terms = Terms(servers=40, years=5, energy=0.5)
+    even = break_even(bills[1].ratio, Offer(price=9000, watts=400), Offer(price=None, watts=550), terms)  # type: ignore[arg-type]
+    assert after["Answer"]["G15"] == needed(40, ratio) and after["Answer"]["J15"] == needed(40, ratio) * 12_000
+    assert even is not None and after["Answer"]["M15"] == pytest.approx(even.value)
