@@ -54,6 +54,7 @@ def page(
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
         "origins": "",
+        "site": None,
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }
