@@ -25,7 +25,8 @@ from fleetmark.reports.campaign.maps import of_devices, of_hosts
 from fleetmark.reports.campaign.view import View, by_metric, headlines, title_of
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.charts import Across, Box, Chart, Line, Spec, folded
+from fleetmark.reports.kit.axes import Spec
+from fleetmark.reports.kit.charts import Across, Box, Chart, Line, folded
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Kind

@@ -431,6 +431,7 @@ def matrix(
     width, height = step * len(columns), step * len(rows)
     # The colour scale covers at least 5%, so that noise is not coloured.
     limit = max([5.0, *(abs(c[2]) for c in cells)])
+    y_axis = {"ticks": False, "domain": False, "titlePadding": 14}  # fonts of pages are wider than the engine's
     ends: Spec = {
         "x": {
             "field": "b",
@@ -438,16 +439,17 @@ def matrix(
             "title": axis_titles[1],
             "axis": {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False, "labelLimit": 90},
         },
-        "y": {"field": "a", **_ordinal(rows), "title": axis_titles[0], "axis": {"ticks": False, "domain": False}},
+        "y": {"field": "a", **_ordinal(rows), "title": axis_titles[0], "axis": y_axis},
     }
     colour: Spec = {
         "field": "v",
         "type": "quantitative",
-        "legend": {"title": legend, "titleLimit": 0, "gradientLength": min(max(height, 60), 160)},
+        "legend": {"title": legend, "titleLimit": 0, "orient": "bottom", "gradientLength": min(max(width, 60), 200)},
         "scale": {"domain": [-limit, 0, limit], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
     data = [
-        {"a": a, "b": b, "v": v, "t": t} | on_hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({v:+.1f}%)")
+        {"a": a, "b": b, "v": v, "t": t}
+        | on_hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({fmt.change(v / 100)})")
         for a, b, v, t in cells
     ]
     hover = len(cells) <= MANY_HOVER

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleetmark.reports.kit.charts import COLOURS, DESCRIBED, MANY_HOVER, WIDTH, Spec, on_hover
+from fleetmark.reports.kit.axes import Spec
+from fleetmark.reports.kit.charts import COLOURS, DESCRIBED, MANY_HOVER, WIDTH, on_hover
 
 _LONG = 300.0  # an axis whose ends are this far apart has powers of ten alone
 

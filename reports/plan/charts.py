@@ -16,7 +16,8 @@ from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.charts import COLOURS, Chart, Spec, colour_of
+from fleetmark.reports.kit.axes import Spec
+from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.model import PlanView, kind
 
