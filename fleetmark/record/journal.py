@@ -38,8 +38,9 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events but those of files, oldest
-    first, and the time of the last event (ISO 8601; empty if there is none). Names, status and reason are categories.
+    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events but those of files,
+    oldest first, and the time of the last event (ISO 8601; empty if there is none). Names, status and reason are
+    categories.
 
     Raise FleetmarkError if the journal is damaged.
     """

@@ -27,7 +27,7 @@ def brief(face: Face, command: Sequence[str] = ()) -> Brief:
     return Brief(
         question=_question(comparison, first.candidates),
         table=_table(face),
-        cost=tuple(filter(None, (*first.totals, first.bought))) or (_unpriced(comparison),),
+        cost=tuple(filter(None, (*first.costs.totals, *first.costs.more, first.bought))) or (_unpriced(comparison),),
         worse=tuple(worse),
         missing=(first.not_measured,)
         if first.not_measured
@@ -92,7 +92,7 @@ def _steps(face: Face, command: Sequence[str]) -> Iterator[Command | Note]:
             message("Measure what is missing on all sides, then compare again."),
             "fleetmark run -i HOSTS --suite server",
         )
-    if command and not (first.totals or first.bought) and face.comparison.per == "server":
+    if command and not (first.costs.bills or first.bought) and face.comparison.per == "server":
         priced = fmt.typed([*command, "--price", f"{face.comparison.baseline}=AMOUNT EUR"])
         yield Command(message("Add prices to see costs."), priced)
     if command:

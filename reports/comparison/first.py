@@ -15,11 +15,10 @@ from fleetmark.reports.comparison.cell import Cell as Result
 from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
-from fleetmark.reports.comparison.front import MOST_SIDES
 from fleetmark.reports.comparison.purchase import bills
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.document import Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 

@@ -38,9 +38,7 @@ def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
     return first_that_fits([page], manifest=manifest)
 
 
-def first_that_fits(
-    pages: Iterable[str], limit: int | None = None, manifest: Mapping[str, Any] | None = None
-) -> bytes:
+def first_that_fits(pages: Iterable[str], limit: int | None = None, manifest: Mapping[str, Any] | None = None) -> bytes:
     """Return the first of these pages that takes at most ``limit`` sheets as a PDF file, or else the last one."""
 
     def finish(drawn: Any, pdf: Any) -> None:
