@@ -166,7 +166,9 @@ def test_equal_work_carries_the_verdict_of_a_mix(tmp_path: Path) -> None:
     row = headline(tmp_path, *mix, class_="work mix")
     assert row["ratio"] == row["work"] == pytest.approx(2 / (1 / 3 + 1 / 0.53), rel=0.01)
     assert (row["verdict"], row["geometric"]) == ("worse", pytest.approx(math.sqrt(3 * 0.53), rel=0.01))
-    assert "for the same jobs over 2 benchmarks of the mix" in row["headline"] and "depends on the mix" in row["headline"]
+    assert (
+        "for the same jobs over 2 benchmarks of the mix" in row["headline"] and "depends on the mix" in row["headline"]
+    )
     terminal = run(tmp_path, *ASK, *mix)
     assert re.search(r"your mix +.*0\.9\d \(0\.\d+–0\.\d+\)", terminal) and "The result depends on the mix" in terminal
     assert "The result depends on the mix" in run(tmp_path, *ASK, *mix, "--format", "md")

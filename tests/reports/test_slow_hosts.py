@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def doubts(results: Results) -> list[str]:
     return [e.text for e in section.exhibits if isinstance(e, Note) and e.text.startswith("Suspect")]
 
 
-def with_rows(results: Results, **changes: dict[str, object]) -> Results:
+def with_rows(results: Results, **changes: dict[str, Any]) -> Results:
     """Return the results with further rows: copies of rows of a metric with other fields."""
     import pandas as pd
 
