@@ -69,9 +69,11 @@ def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) 
     assert doc["answer"]["sentence"].startswith("One new replaces 2.56 (")
     (row,) = [r for r in doc["rows"] if r["class"] == "work mix" and not r["benchmark"]]
     head = row["headline"]
-    assert head.startswith("2.56x (95% ") and ") for equal work over 2 benchmarks of the mix; based on totals" in head
+    assert (
+        head.startswith("2.56x (95% ") and ") for the same jobs over 2 benchmarks of the mix; based on totals" in head
+    )
     assert "host by host it is 3.20" in head and "geometric mean is" not in head
-    assert "geometric mean 4.00x (95% " in head and head.endswith(", MIX-SENSITIVE")
+    assert "geometric mean 4.00x (95% " in head and head.endswith(", depends on the mix")
     mixed = "The result depends on the mix: the geometric mean of its benchmarks is new 4.00"
     assert mixed in doc["answer"]["before_you_rely_on_this"]
 
@@ -398,7 +400,7 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     doc = asked(tmp_path)
     assert [o["host"] for o in doc["outliers"]] == ["ol7"]
     sentences = doc["answer"]["before_you_rely_on_this"]
-    assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; without it: new 2.00 (")]
+    assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; excluding it: new 2.00 (")]
     assert not [t for t in sentences if "Cores" in t]
 
 

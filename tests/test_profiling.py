@@ -60,7 +60,7 @@ def test_upgrades_by_gain_per_money(root: Path) -> None:
     upgrades = json.loads(run(root, *FIT, *offered, "--format", "json"))["upgrades"]
     assert [u["name"] for u in upgrades] == ["mem=1.2@800", "cpu=1.5@4000", "cpu=2,mem=2"]
     assert upgrades[2]["ratio"] == pytest.approx(2) and upgrades[2]["per_money"] is None
-    table = run(root, *FIT, *offered)
+    table = " ".join(run(root, *FIT, *offered).split())
     assert {"gain", "per", "1,000"} <= set(table.split()) and "one after the other" in table
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.reports.kit.language import ENGLISH, language, languages
-from tests.reports.test_language import texts
+from tests.texts import texts
 
 HOUSE = Path(__file__).parents[1]
 ROOMS = ("fleetmark", "parsers", "planner", "reports")

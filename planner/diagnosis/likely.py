@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from fleetmark.base.facts import Facts
@@ -29,6 +29,7 @@ class LikelyCause:
     fact: Message
     usual: Message | str | None
     remedy: Message
+    _: KW_ONLY
     loss: float | None = None
     resource: Message | None = None
     is_likely: bool = True
@@ -83,8 +84,8 @@ def _fewer_modules(value: int, usual: int) -> LikelyCause | None:
         message("{n} of {usual} DIMMs", n=value, usual=usual),
         None,
         message("reseat or replace {modules}", modules=count(usual - value, "missing DIMM")),
-        1 - value / usual,
-        message("memory bandwidth"),
+        loss=1 - value / usual,
+        resource=message("memory bandwidth"),
     )
 
 
@@ -99,8 +100,8 @@ def _slower_memory(value: int, usual: int) -> LikelyCause | None:
         message("memory at {rate} MT/s", rate=value),
         message("{rate} MT/s", rate=usual),
         message("set the memory speed in the BIOS, or replace the slow module"),
-        1 - value / usual,
-        message("memory bandwidth"),
+        loss=1 - value / usual,
+        resource=message("memory bandwidth"),
     )
 
 
@@ -110,7 +111,7 @@ def _fewer(
     def explain(value: int, usual: int) -> LikelyCause | None:
         if value >= usual:
             return None
-        return LikelyCause(noun(value), noun(usual), remedy, 1 - value / usual, resource)
+        return LikelyCause(noun(value), noun(usual), remedy, loss=1 - value / usual, resource=resource)
 
     return explain
 
@@ -127,8 +128,8 @@ def _slower_network(value: float, usual: float) -> LikelyCause | None:
         message("a network link of {rate}", rate=rates[0]),
         rates[1],
         message("check the cable, the transceiver and the switch port"),
-        1 - value / usual,
-        message("network bandwidth"),
+        loss=1 - value / usual,
+        resource=message("network bandwidth"),
     )
 
 

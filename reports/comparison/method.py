@@ -36,8 +36,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Figure of a host"),
             message(
-                "The mean of the logarithms of its repeats that passed, their median for storage and network, turned "
-                "so that more is better; then the mean over campaigns."
+                "The mean of the logarithms of its repeats that passed, their median for storage and network, "
+                "inverted where lower is better; then the mean over campaigns."
             ),
         ),
         (

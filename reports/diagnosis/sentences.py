@@ -140,7 +140,7 @@ def certainty(finding: Finding) -> Message:
         return _cause(finding)
     if finding.settled is not None:
         return repeated(finding.settled)
-    z = f"{finding.z:.1f}"
+    z = f"{abs(finding.z):.1f}"
     if finding.kind is Kind.REGRESSION:
         return message("Beyond what repeats vary: shortfall of {z} robust deviations.", z=z)
     if finding.sure:

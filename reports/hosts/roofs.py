@@ -169,8 +169,8 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
     """How to read it, and what is furthest from its peak."""
     listed = [
         message(
-            "Measured: the best that the part reached, the median over the hosts of a kind. Operations a byte: what "
-            "does more for each byte that it moves there is limited by computing, what does less by this part."
+            "Measured: the best that the part reached, the median over the hosts of a kind. Operations per byte: "
+            "above this intensity compute is the limit; below it, this part."
         )
     ]
     known = [line for line in of_parts if line.share is not None]

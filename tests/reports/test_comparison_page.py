@@ -132,13 +132,13 @@ def test_one_host_a_side_has_an_interval_of_its_repeats(tmp_path: Path) -> None:
 
 
 def test_both_intervals_have_names(tmp_path: Path) -> None:
-    xalan = replace(MCF, case="523.xalancbmk_r")  # an own program needs three families of benchmarks
+    xalan = replace(MCF, case="523.xalancbmk_r")  # a similar program needs three families of benchmarks
     old = {b: [[100.0], [101.0], [99.0]] for b in (MCF, GCC, xalan)}
     new = {MCF: [[150.0], [151.0], [149.0]], GCC: [[160.0], [161.0], [159.0]], xalan: [[170.0], [171.0], [169.0]]}
     words = " ".join(two(tmp_path, old, new).words.split())
-    assert re.search(r"[\d.]+ \([\d.]+–[\d.]+\) own program [\d.]+–[\d.]+", words)
+    assert re.search(r"[\d.]+ \([\d.]+–[\d.]+\) similar program [\d.]+–[\d.]+", words)
     assert "In brackets: 95% confidence intervals of the average, across hosts" in words
-    assert "Own program: where a program of yours" in words
+    assert "Similar program: the 95% prediction range" in words
 
 
 def test_benchmarks_that_disagree_come_with_their_ends(tmp_path: Path) -> None:

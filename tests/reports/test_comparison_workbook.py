@@ -216,7 +216,7 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
             name_of = f"{title}, geometric mean" if class_ == "work mix" else title
             rows = [("Classes", {"candidate": candidate.title, "class": name_of}, "ratio", e.ratio)]
             if e.work:
-                equal = {"candidate": candidate.title, "class": f"{title}, equal work"}
+                equal = {"candidate": candidate.title, "class": f"{title}, same jobs"}
                 rows.append(("Classes", equal, "ratio", e.work))
             if class_ != "work mix":
                 rows += [
@@ -228,7 +228,7 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
                     [None] * 5 if ratio is None else [ratio.value, ratio.lo, ratio.hi, ratio.p, str(ratio.verdict)]
                 )
                 if class_ == "work mix" and ratio is e.ratio:
-                    expected[-1] = None  # the headline for equal work carries the verdict
+                    expected[-1] = None  # the headline for the same jobs carries the verdict
                 for column, value in zip((head, "from", "to", "p", "verdict"), expected, strict=True):
                     cell = cell_of(books[name], sheet, row, column)
                     shown = libreoffice[name][sheet].get(cell)

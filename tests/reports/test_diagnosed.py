@@ -54,7 +54,7 @@ def test_the_documents_in_chinese(tmp_path: Path) -> None:
     file = tmp_path / "d.html"
     assert "后续操作" in diagnosed(tmp_path, "--lang", "zh-CN", "--html", str(file))
     page = Page(file.read_text())
-    assert "主机与自身上限" in page.words and "What" not in page.words
+    assert "实测带宽与硬件峰值" in page.words and "What" not in page.words
 
 
 def test_an_isolation_is_a_page_too(tmp_path: Path) -> None:

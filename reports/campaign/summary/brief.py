@@ -48,8 +48,8 @@ def _question(view: View) -> Message:
 
 def _missing(view: View, problems: Sequence[Problem]) -> Iterator[str]:
     for problem in problems:
-        what = joined([word(str(problem.status)), fmt.clean(", ".join(problem.workloads))])
-        yield message("{what} on {hosts}: {reason}", what=what, hosts=some(problem.hosts), reason=problem.reason)
+        subject = joined([word(str(problem.status)), fmt.clean(", ".join(problem.workloads))])
+        yield message("{what} on {hosts}: {reason}", what=subject, hosts=some(problem.hosts), reason=problem.reason)
     areas = lacking({str(rows["class"].iloc[0]) for _, rows, _ in view.headlines})
     if areas:
         yield message("No benchmark ran for: {areas}", areas=areas)
