@@ -142,4 +142,4 @@ def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
             return reporting.comparison_document(question, answer, files, has_evidence=True)
         case Reporting() as options:
             archive = Archive.open(root / options.campaign)
-            return reporting.campaign_document(archive, reporting.campaign_results(archive), files, None)
+            return reporting.campaign_document(archive, files)[1]
