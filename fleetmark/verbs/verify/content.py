@@ -16,6 +16,7 @@ from fleetmark.reports.kit.manifest import KEY
 
 MAX_SHOWN = 20  # differences of one document
 _LOCAL_KEYS = (KEY, "page")  # of a JSON document: the manifest itself, and where a page was written
+MAX_TEXT = 40_000  # bytes of a cell
 _AROUND = 40  # characters before and after a difference
 _CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^>]*?)(?:/>|>(.*?)</c>)', re.DOTALL)
 _LAYOUT = re.compile(rb'<cols>.*?</cols>| (?:ht|customHeight)="[^"]*"', re.DOTALL)  # follows the length of paths
@@ -124,7 +125,7 @@ def _cells(file: bytes, again: bytes, sheet: str) -> Iterator[Difference]:
     before, now = ({c[1]: (c[2], c[3]) for c in _CELL.finditer(raw)} for raw in (file, again))
     names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     for name in names[:MAX_SHOWN]:
-        texts = [_plain((cells.get(name) or (b"", b""))[1] or b"") for cells in (before, now)]
+        texts = [_plain((cells.get(name) or (b"", b""))[1] or b"")[: 2 * _AROUND] for cells in (before, now)]
         place = message("sheet '{sheet}', cell {cell}", sheet=sheet, cell=name.decode())
         yield Difference(
             place,
@@ -147,4 +148,4 @@ def _texts(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Differ
 
 
 def _plain(raw: bytes) -> str:
-    return _TAG.sub(" ", raw[:2000].decode("utf-8", "replace")).strip()[: 2 * _AROUND]
+    return _TAG.sub(" ", raw[:MAX_TEXT].decode("utf-8", "replace")).strip()
