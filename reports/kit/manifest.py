@@ -43,8 +43,8 @@ def attach(pdf: Any, manifest: Mapping[str, Any]) -> None:
     name = pydyf.String("fleetmark.json")
     stream = pydyf.Stream([written(manifest).encode()], {"Type": "/EmbeddedFile", "Subtype": "/application#2Fjson"})
     pdf.add_object(stream)
-    about = pydyf.String("How to check the figures: fleetmark verify FILE")
-    file = {"Type": "/Filespec", "F": name, "UF": name, "Desc": about, "AFRelationship": "/Data"}
+    description = pydyf.String("How to check the figures: fleetmark verify FILE")
+    file = {"Type": "/Filespec", "F": name, "UF": name, "Desc": description, "AFRelationship": "/Data"}
     entry = pydyf.Dictionary({**file, "EF": pydyf.Dictionary({"F": stream.reference})})
     pdf.add_object(entry)
     files = pydyf.Dictionary({"Names": pydyf.Array([name, entry.reference])})
