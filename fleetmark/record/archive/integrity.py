@@ -154,7 +154,8 @@ def _compared(archive: StoredCampaign, journal: _Journal, result: Integrity) -> 
         else:
             yield from _folder(archive, present[name], files, result)
     for name in _RECORDED:
-        yield from _file(archive, name, journal.kept.get(name), result)
+        if journal.has_end or name in journal.kept:  # they are listed at the end
+            yield from _file(archive, name, journal.kept.get(name), result)
     yield from _of_hosts(archive, result)
 
 
