@@ -21,6 +21,7 @@ from fleetmark.campaign import slurm
 from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.bundle import distribution_of
 from fleetmark.campaign.drive import Drive, fields_of
+from fleetmark.campaign.ended import end, refuse_unchained
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
@@ -153,10 +154,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     if options.parent not in ("", archive.campaign().get("parent")):
         raise FleetmarkError(f"{archive.path}: it was not run for {options.parent}; remove it")
     archive.writable()
-    if options.sign and archive.head is None:
-        raise FleetmarkError(
-            f"--sign: an older Fleetmark began {archive.id}, and its journal is no chain; leave it out"
-        )
+    refuse_unchained(archive, options.sign)
     if not is_own:
         request = _adopt(archive, request, options, console)
     suite = "" if Path(request.suite).absolute().is_relative_to(archive.root.absolute()) else request.suite
@@ -344,24 +342,12 @@ def _drive(
         write_measurements(archive, judged)
         away = [h for h in request.hosts if h.name not in on_record]  # each may still join, with more steps
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
-        with archive.keeping(archive.path / "campaign.json"):
-            archive.record("campaign.json")
-        archive.end("ended", owed=owed)
-        if options.sign:
-            _sign(archive, options.sign, console)
+        end(archive, owed, options.sign, console)
         archive.write_failed_hosts(failed_hosts(archive, [h.name for h in request.hosts]))
         listing.note(archive)
         if not owed:
             judged.forget()
     return interrupted
-
-
-def _sign(archive: Archive, key: Path, console: Console) -> None:
-    """Sign the journal with the user's key. If that fails now, the results are complete without it."""
-    try:
-        archive.sign(key)
-    except FleetmarkError as error:
-        console.print(f"this campaign is not signed: {error}; then fleetmark run --resume {archive.id} --sign KEY")
 
 
 def _follow(

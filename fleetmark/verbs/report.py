@@ -54,9 +54,8 @@ def campaign(
     documents = documents or Documents()
     has_page = has_page or documents.is_empty
     _ahead(documents)
-    results = campaign_results(archive)
     page = archive.path / "summary.html" if has_page else documents.paths.get("html")
-    document = campaign_document(archive, results, documents, page)
+    results, document = campaign_document(archive, documents, page)
     if has_page:
         from fleetmark.reports.formats import html
 
@@ -71,13 +70,12 @@ def campaign(
     return results
 
 
-def campaign_results(archive: Archive) -> Results:
-    """Return the results of a campaign, or those that it has so far."""
-    return load_results(archive, measured=_so_far(archive))
+def campaign_document(archive: Archive, documents: Documents, page: Path | None = None) -> tuple[Results, Document]:
+    """Return a campaign's results and its document, which has a manifest if it is written to a file.
 
-
-def campaign_document(archive: Archive, results: Results, documents: Documents, page: Path | None) -> Document:
-    """Return the report of a campaign with its manifest. ``page``: the page to name in JSON."""
+    ``page``: the file that holds the document's page.
+    """
+    results = load_results(archive, measured=_so_far(archive))
     document = campaign_report.document(
         results,
         documents.language,
@@ -88,8 +86,11 @@ def campaign_document(archive: Archive, results: Results, documents: Documents, 
         has_every_value=documents.raw,
         page=page,
     )
-    question = manifest.Reporting.model_construct(verb="report", campaign=archive.id)
-    return manifest.stamped(document, question, archive.path.parent, [archive.id], documents, document.created)
+    if documents.paths or page:
+        question = manifest.Reporting.model_construct(verb="report", campaign=archive.id)
+        root = archive.path.parent
+        document = manifest.stamped(document, question, root, [archive.id], documents, document.created)
+    return results, document
 
 
 def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:

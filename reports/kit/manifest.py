@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, required
 
 VERSION = "fleetmark_manifest"  # the first key of a manifest
 KEY = "manifest"  # in a JSON document
@@ -39,13 +39,12 @@ def parts(manifest: Mapping[str, Any]) -> list[str]:
 
 def attach(pdf: Any, manifest: Mapping[str, Any]) -> None:
     """Attach the manifest to ``pdf``, a ``pydyf.PDF``, as an uncompressed file."""
-    import pydyf
-
+    pydyf = required("pydyf", "pdf", "a PDF")
     name = pydyf.String("fleetmark.json")
     stream = pydyf.Stream([written(manifest).encode()], {"Type": "/EmbeddedFile", "Subtype": "/application#2Fjson"})
     pdf.add_object(stream)
-    about = pydyf.String("How to check the figures: fleetmark verify FILE")
-    file = {"Type": "/Filespec", "F": name, "UF": name, "Desc": about, "AFRelationship": "/Data"}
+    description = pydyf.String("How to check the figures: fleetmark verify FILE")
+    file = {"Type": "/Filespec", "F": name, "UF": name, "Desc": description, "AFRelationship": "/Data"}
     entry = pydyf.Dictionary({**file, "EF": pydyf.Dictionary({"F": stream.reference})})
     pdf.add_object(entry)
     files = pydyf.Dictionary({"Names": pydyf.Array([name, entry.reference])})

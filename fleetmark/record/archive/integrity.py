@@ -137,8 +137,8 @@ def _take(event: Mapping[str, Any], head: str, line: int, journal: _Journal, arc
             journal.has_end = False
     journal.others = line
     if "signature" in event and event.get("campaign") == archive.id and event.get("after") == head:
-        own = {name: value for name, value in event.items() if name not in _OF_LINE}
-        if is_signed(own):
+        fields = {name: value for name, value in event.items() if name not in _OF_LINE}
+        if is_signed(fields):
             journal.covered = line
 
 
@@ -154,7 +154,8 @@ def _compared(archive: StoredCampaign, journal: _Journal, result: Integrity) -> 
         else:
             yield from _folder(archive, present[name], files, result)
     for name in _RECORDED:
-        yield from _file(archive, name, journal.kept.get(name), result)
+        if journal.has_end or name in journal.kept:  # they are listed at the end
+            yield from _file(archive, name, journal.kept.get(name), result)
     yield from _of_hosts(archive, result)
 
 

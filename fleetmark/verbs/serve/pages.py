@@ -171,10 +171,10 @@ class Pages:
         return Page(document=self._shelf.kept(("history",), now.stamp, make), stamp=now.stamp)
 
     def _campaign(self, archive: Archive) -> Page:
-        from fleetmark.verbs.report import campaign_document, campaign_results
+        from fleetmark.verbs.report import campaign_document
 
         def make() -> Document:
-            return campaign_document(archive, campaign_results(archive), Documents(language=self._language), None)
+            return campaign_document(archive, Documents(language=self._language))[1]
 
         stamp = stamp_of(archive)
         document = self._shelf.kept(("campaign", archive.id), stamp, make)

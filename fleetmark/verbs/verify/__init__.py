@@ -65,15 +65,15 @@ def document(path: Path, root: Path, signers: Path | None, form: str, console: C
     with console.status(f"making {path.name} again"):
         checked = [check(Archive(root / name), signers) for name in manifest.inputs if _is_chained(root, name)]
         differing = [*_inputs(manifest, root, checked), *_content(manifest, raw, kind, root)]
-    shown = report.of_document(path.name, differing, checked, about(manifest), str(signers or ""))
+    shown = report.of_document(path.name, differing, checked, foreign_version(manifest), str(signers or ""))
     documents.show(shown, form, console, files)
     return not differing
 
 
-def about(manifest: Manifest) -> str:
+def foreign_version(manifest: Manifest) -> str:
     """Return the version that made a document, if it is not this one; otherwise nothing."""
-    made = (manifest.fleetmark, manifest.commit)
-    return "" if made == (__version__, commit()) else " ".join(filter(None, made))
+    version = (manifest.fleetmark, manifest.commit)
+    return "" if version == (__version__, commit()) else " ".join(filter(None, version))
 
 
 def _is_chained(root: Path, name: str) -> bool:
@@ -124,8 +124,8 @@ def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[
     stored = manifest.model_dump(mode="json", exclude_unset=True)
     del stored[text_of.VERSION]
     again = replace(again, manifest=stored)
-    made = documents.renderers(again, files)[kind]()
-    yield from differences(raw, made, kind, root_words(root))
+    rendered = documents.renderers(again, files)[kind]()
+    yield from differences(raw, rendered, kind, root_words(root))
 
 
 def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
@@ -142,4 +142,4 @@ def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
             return reporting.comparison_document(question, answer, files, has_evidence=True)
         case Reporting() as options:
             archive = Archive.open(root / options.campaign)
-            return reporting.campaign_document(archive, reporting.campaign_results(archive), files, None)
+            return reporting.campaign_document(archive, files)[1]

@@ -16,8 +16,10 @@ from fleetmark.reports.kit.manifest import KEY
 
 MAX_SHOWN = 20  # differences of one document
 _LOCAL_KEYS = (KEY, "page")  # of a JSON document: the manifest itself, and where a page was written
+MAX_TEXT = 40_000  # bytes of a cell
 _AROUND = 40  # characters before and after a difference
 _CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^>]*?)(?:/>|>(.*?)</c>)', re.DOTALL)
+_LAYOUT = re.compile(rb'<cols>.*?</cols>| (?:ht|customHeight)="[^"]*"', re.DOTALL)  # follows the length of paths
 _TEXT = re.compile(rb"<si>(.*?)</si>", re.DOTALL)
 _SHEET = re.compile(r"xl/worksheets/sheet([0-9]+)\.xml")
 _TAG = re.compile(r"<[^>]*>?")
@@ -123,13 +125,13 @@ def _cells(file: bytes, again: bytes, sheet: str) -> Iterator[Difference]:
     before, now = ({c[1]: (c[2], c[3]) for c in _CELL.finditer(raw)} for raw in (file, again))
     names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     for name in names[:MAX_SHOWN]:
-        texts = [_plain((cells.get(name) or (b"", b""))[1] or b"") for cells in (before, now)]
+        texts = [_plain((cells.get(name) or (b"", b""))[1] or b"")[: 2 * _AROUND] for cells in (before, now)]
         place = message("sheet '{sheet}', cell {cell}", sheet=sheet, cell=name.decode())
         yield Difference(
             place,
             message("it says '{shown}', and '{expected}' when it is made again", shown=texts[0], expected=texts[1]),
         )
-    if not names:
+    if not names and _LAYOUT.sub(b"", file) != _LAYOUT.sub(b"", again):
         yield Difference(
             message("sheet '{sheet}'", sheet=sheet), message("its cells are equal, and its layout differs")
         )
@@ -146,4 +148,4 @@ def _texts(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Differ
 
 
 def _plain(raw: bytes) -> str:
-    return _TAG.sub(" ", raw[:2000].decode("utf-8", "replace")).strip()[: 2 * _AROUND]
+    return _TAG.sub(" ", raw[:MAX_TEXT].decode("utf-8", "replace")).strip()
