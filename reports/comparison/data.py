@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from fleetmark.planner.estimate import CONFIDENCE
-from fleetmark.planner.peers import Outlier
 from fleetmark.reports.comparison import headline
 from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import Front
 from fleetmark.reports.comparison.model import RatioRow, footnotes
 from fleetmark.reports.comparison.titles import titled
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents
+from fleetmark.reports.kit.document import in_json
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 
-def record(
-    face: Face, selectors: Mapping[str, str], outliers: Sequence[Outlier], parts: Sequence[Part]
-) -> dict[str, Any]:
-    """Return the JSON form. ``selectors``: what chose each side. ``parts``: the frontiers."""
-    comparison = face.comparison
+def record(face: Face, compared: Compared) -> dict[str, Any]:
+    """Return the JSON form, seen from one baseline."""
+    comparison, frontiers = face.comparison, in_json([block.section for block in compared.frontiers])
     return {
         "answer": _front(face.front),
         "baseline": comparison.baseline,
         "candidates": [candidate.title for candidate in comparison.candidates],
-        "selectors": dict(selectors),
+        "selectors": dict(compared.selectors),
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
         "panel": None if comparison.panel is None else list(comparison.panel),
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{key.rstrip("_"): value for key, value in asdict(row).items()} for row in face.rows],
-        **documents(parts),
-        "outliers": [asdict(outlier) for outlier in outliers],
+        **({"frontiers": frontiers} if frontiers else {}),
+        "outliers": [asdict(outlier) for outlier in compared.around.outliers],
         "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
         "footnotes": footnotes(comparison),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fleetmark.base.text import joined, message
 from fleetmark.planner.comparison import WORK_MIX, Comparison
@@ -14,7 +15,7 @@ from fleetmark.reports.comparison.model import footnotes, rows
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
 from fleetmark.reports.frontier.pictures import pictures
-from fleetmark.reports.kit.document import Document, Exhibit, Note, Section
+from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Kind
 
@@ -43,7 +44,6 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         Section("rows", "", (data.table(main),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
-    parts = tuple(block.part for block in compared.frontiers)
     return Document(
         title=shown.results.campaign.id if shown else main.comparison.baseline,
         answer=main.front.answer,
@@ -51,7 +51,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False) -> 
         sections=tuple(sections),
         folder=shown.results.campaign.path if shown else None,
         created=shown.results.campaign.created if shown else "",
-        data=data.record(main, compared.selectors, compared.around.outliers, parts),
+        data=data.record(main, compared),
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
@@ -88,9 +88,8 @@ def _details(compared: Compared, seen: Face) -> tuple[str, ...]:
 
 def _frontiers(compared: Compared, _: Language) -> Iterator[Section]:
     for number, (block, charts) in enumerate(zip(compared.frontiers, pictures(compared.frontiers, _), strict=True)):
-        notes = tuple(Note(note, quiet=True) for note in block.part.notes)
-        exhibits: tuple[Exhibit, ...] = (*notes, *block.part.tables, *charts)
-        yield Section(f"frontier{number or ''}", block.part.title, exhibits, _ALL)
+        key, exhibits = f"frontier{number or ''}", (*block.section.exhibits, *charts)
+        yield replace(block.section, key=key, exhibits=exhibits, only=_ALL)
 
 
 def _method(seen: Face) -> Iterator[Note]:

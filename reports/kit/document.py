@@ -170,6 +170,29 @@ def provenance(command: str, *more: Note) -> Section:
     return Section("provenance", message("Provenance"), (Command(again, command), *more), PAGES)
 
 
+def in_json(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """Return sections in JSON form: title, notes, and rows by the key of their table, with null for a missing number.
+
+    Numbers have full precision. Sections without exhibits are omitted, and charts are not data.
+    """
+    documents = []
+    for section in sections:
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several may have the same columns
+            tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
+        notes = [e.text for e in section.exhibits if isinstance(e, Note)]
+        if section.exhibits:
+            documents.append({"title": section.title, "notes": notes, **tables})
+    return documents
+
+
+def _record(table: Tabular, row: Sequence[Cell]) -> dict[str, Any]:
+    return {
+        column.key: cell.value if column.right else str(cell.text)
+        for column, cell in zip(table.columns, row, strict=True)
+    }
+
+
 def listing(title: Message, table: Tabular, nothing: str, data: Any) -> Document:
     """Return a document of one list. An empty list is the sentence ``nothing``, and in CSV its header row."""
     if table.rows:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby, islice
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from fleetmark.base.text import joined
 from fleetmark.base.units import human, scale_for, significant
@@ -211,16 +211,6 @@ class _Chosen(Sequence[Row]):
         return (tuple(row[n] for n in self.places) for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a report: a heading, sentences and tables. ``key``: the name of its kind in JSON."""
-
-    key: str
-    title: str
-    notes: tuple[str, ...]
-    tables: tuple[Tabular, ...]
-
-
 def number(value: float | None) -> Cell:
     """Return a cell with a count (``1,234``), or an empty cell for None."""
     return Cell() if value is None else Cell(f"{value:,.0f}", value)
@@ -285,21 +275,3 @@ def _fields(column: Column, cells: Sequence[Cell]) -> Iterator[tuple[str, list[f
     if any(cell.lo is not None for cell in cells):
         yield f"{column.key}_lo", [cell.lo for cell in cells]
         yield f"{column.key}_hi", [cell.hi for cell in cells]
-
-
-def documents(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
-    """Return the parts by kind in JSON form: numbers with full precision, null for a missing number."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for part in parts:
-        tables: dict[str, list[dict[str, Any]]] = {}
-        for table in part.tables:  # several tables may have the same columns
-            tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
-        kinds.setdefault(part.key, []).append({"title": part.title, "notes": list(part.notes), **tables})
-    return kinds
-
-
-def _record(table: Tabular, row: Sequence[Cell]) -> dict[str, Any]:
-    return {
-        column.key: cell.value if column.right else str(cell.text)
-        for column, cell in zip(table.columns, row, strict=True)
-    }
