@@ -163,7 +163,7 @@ def _row(finding: Found) -> tuple[Cell, ...]:
         value,
         expected,
         number(finding.n),
-        Cell(f"{finding.z:.1f}", finding.z),
+        Cell(fmt.z_score(finding.z), finding.z),
         Cell(message("yes") if finding.cleared else ""),
         Cell(sentence(finding)),
         Cell(certainty(finding)),

@@ -139,7 +139,7 @@ def certainty(finding: Finding) -> Message:
         return _cause(finding)
     if finding.settled is not None:
         return repeated(finding.settled)
-    z = f"{finding.z:.1f}"
+    z = fmt.z_score(finding.z)
     if finding.kind is Kind.REGRESSION:
         return message("Beyond what repeats vary: z {z}.", z=z)
     if finding.sure:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, count, message
-from fleetmark.base.units import significant
 from fleetmark.record.roofs import KINDS, Part, Roof
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit import tabular
@@ -132,7 +131,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
         Cell(rate(line.rate, unit), line.rate, unit),
         Cell(rate(top.rate, unit), top.rate, unit) if top else Cell(),
         Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
-        Cell(significant(line.balance), line.balance) if line.balance is not None else Cell(),
+        tabular.figure(line.balance),
         Cell(f"{line.hosts:,}", line.hosts),
         Cell(rate(line.lowest.best or 0.0, unit), line.lowest.best, unit) if several else Cell(),
         Cell(fmt.clean(line.lowest.host)) if several else Cell(),

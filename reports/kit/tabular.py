@@ -12,7 +12,7 @@ from fleetmark.base.text import joined
 from fleetmark.base.units import human, scale_for, significant
 from fleetmark.reports.kit import format as fmt
 
-_NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
+_NUMBER = re.compile(r"[-−]?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 # hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
 Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
@@ -217,8 +217,8 @@ def number(value: float | None) -> Cell:
 
 
 def figure(value: float | None) -> Cell:
-    """Return a cell with three significant digits, or an empty cell for None."""
-    return Cell() if value is None else Cell(significant(value), value)
+    """Return a cell with a quantity in the unit of its column, or an empty cell for None."""
+    return Cell() if value is None else Cell(fmt.figure(value), value)
 
 
 def share(value: float | None, decimals: int = 1) -> Cell:
