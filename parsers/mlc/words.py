@@ -233,7 +233,3 @@ def timed(words: str | None) -> tuple[str, int | None]:
     """The figure in the brackets behind a count of clocks, and the power of ten of its unit where that is there."""
     match = _TIMED.fullmatch(words or "")
     return (match[1], _EXPONENTS.get((match[2] or "").lower())) if match else (words or "", None)
-
-
-def decimals(word: str) -> int:
-    return len(word.partition(".")[2])
