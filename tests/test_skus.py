@@ -6,7 +6,9 @@ from dataclasses import MISSING, fields
 
 from fleetmark.demand.equipment import skus
 from fleetmark.demand.keys.sku import Sku as WrittenSku
+from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Sku
+from tests.reports import plan_sample
 
 # Fields of files that the planner knows by other names, and fields that the planner derives.
 RENAMED = {
@@ -41,3 +43,10 @@ def test_what_a_file_leaves_out_is_what_the_planner_assumes() -> None:
             value = WrittenSku.model_fields[name].default
             number = getattr(value, "value", value)
             assert (number == own_units[name]) if name in own_units else (number == default), name
+
+
+def test_a_plan_in_json_keeps_its_key_for_the_reason_of_a_utilisation() -> None:
+    question = plan_sample.question()
+    data = plan_sample.document(Answer(question, plan_sample.plan(question))).data["question"]
+    assert data["workloads"]["web"]["why"] == question.workloads["web"].reason
+    assert set(data["skus"]["new"]["worth"]["web"]) == {"value", "se", "df", "source", "utilisation", "why"}
