@@ -48,6 +48,7 @@ class Worth:
     se: float = 0.0
     df: float = math.inf
     source: str = "given"
+    _: KW_ONLY
     utilisation: float | None = None
     reason: str = ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class Section:
     title: str
     exhibits: tuple[Exhibit, ...]
     only: tuple[Kind, ...] = ()
+    _: KW_ONLY
     is_folded: bool = False
     is_beside: bool = False
     is_sheet: bool = False
