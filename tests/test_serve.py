@@ -326,7 +326,7 @@ def test_a_reader_goes_from_a_search_to_a_host_and_a_comparison(root: Path) -> N
         page.set_default_timeout(120_000)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda reply: errors.append(reply.text) if reply.type == "error" else None)
         page.goto(address + "hosts")
         assert page.locator("nav.site a[aria-current]").inner_text() == "Hosts"
         page.get_by_label("Host or label").fill("n05")
@@ -341,8 +341,8 @@ def test_a_reader_goes_from_a_search_to_a_host_and_a_comparison(root: Path) -> N
         page.get_by_role("button", name="Compare").click()
         page.wait_for_url("**/compare?baseline=gen%3Dicelake&candidate=gen%3Dgenoa**")
         assert "genoa replaces" in page.locator("h1").first.inner_text()
-        found = axe.Axe().run(page, context={"exclude": [["figure svg"]]}).response["violations"]
-        assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+        matches = axe.Axe().run(page, context={"exclude": [["figure svg"]]}).response["violations"]
+        assert [(v["id"], v["nodes"][0]["html"]) for v in matches] == []
         page.goto(f"{address}campaigns/{LAST}/raw/x")
         assert page.locator("body").inner_text() == "<script>alert(1)</script>"
         assert errors == []

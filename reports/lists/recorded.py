@@ -83,8 +83,8 @@ def one(host: RecordedHost, history: History | None, reason: str, created: str, 
         Section("campaigns", message("Campaigns"), (campaigns,)),
     )
     if history is None:
-        told = (Section("series", message("History"), (Note(reason),)),)
-        return Document(title=host.name, answer=host.name, sections=(*told, *sections), created=created)
+        description = (Section("series", message("History"), (Note(reason),)),)
+        return Document(title=host.name, answer=host.name, sections=(*description, *sections), created=created)
     shown = over_time.document(history, created, command)
     first, *plots = shown.sections
     answer = joined([host.name, shown.answer], ": ")
