@@ -25,7 +25,8 @@ AGENT = Path(__file__).parents[1] / "playbooks" / "agent"
 
 
 def load() -> ModuleType:
-    """Return the sampler as the host imports it: from the file, not from a package."""
+    """Return the sampler as the host imports it: from the folder of the agent, not from a package."""
+    sys.path.insert(0, str(AGENT))
     spec = importlib.util.spec_from_file_location("telemetry", AGENT / "telemetry.py")
     if spec is None or spec.loader is None:
         sys.exit(f"{AGENT / 'telemetry.py'} cannot be read")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.parsers.kit.cut import cut
-from fleetmark.parsers.kit.text import decode, numbered
+from fleetmark.parsers.kit.text import decimals, decode, numbered
 
 _TOOL = "stream"
 _LONGEST = 1000  # characters of a line worth reading
@@ -231,12 +231,8 @@ def _cut(cells: list[str], columns: tuple[_Column, ...]) -> bool:
     missing.
     """
     if len(cells) == len(columns) > 2:
-        return _decimals(cells[-1]) < _decimals(cells[-2])
+        return decimals(cells[-1]) < decimals(cells[-2])
     return 1 < len(cells) < len(columns)
-
-
-def _decimals(cell: str) -> int:
-    return len(cell.partition(".")[2])
 
 
 def _cells(rest: str) -> list[str]:
@@ -273,7 +269,7 @@ def _disagreements(run: _KernelRun) -> Iterator[str]:
         return
     for kernel, cells in run.rows.items():
         printed = {
-            c.suffix: (float(cell) * c.factor, 0.6 * c.factor / 10 ** _decimals(cell))
+            c.suffix: (float(cell) * c.factor, 0.6 * c.factor / 10 ** decimals(cell))
             for c, cell in zip(run.columns or (), cells, strict=False)
             if _NUMBER.fullmatch(cell)
         }

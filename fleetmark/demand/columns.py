@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from fleetmark.base.text import Message, message
 
@@ -20,6 +20,7 @@ class Rule:
     """
 
     description: Message
+    _: KW_ONLY
     minimum: float = 0.0
     maximum: float = MOST
     above: bool = False

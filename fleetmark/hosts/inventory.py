@@ -8,7 +8,7 @@ import shlex
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +70,7 @@ class Host:
     name: str
     address: str
     peer_address: str
+    _: KW_ONLY
     connection: Literal["ssh", "local", "slurm"] = "ssh"
     port: int | None = None
     user: str | None = None

@@ -200,3 +200,8 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match
     for n, line in numbered(text):
         if match := pattern.search(line):
             yield n, match
+
+
+def decimals(number: str) -> int:
+    """Return how many digits a number in text has after its point."""
+    return len(number.partition(".")[2])

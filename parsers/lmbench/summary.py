@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
@@ -39,6 +39,7 @@ class _Column:
     case: str
     metric: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
     factor: float = 1.0
     unit: str | None = None
     better: Better | None = None

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.parsers.kit.cut import cut, cut_in_line
-from fleetmark.parsers.kit.text import decode, numbered
+from fleetmark.parsers.kit.text import decimals, decode, numbered
 from fleetmark.parsers.mlc import words
 from fleetmark.parsers.mlc.end import Begun, section_missing
 from fleetmark.parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
@@ -370,7 +370,7 @@ class _Reader:
         unit = "B/s" if metric.endswith("bandwidth") else "s"
         value = words.figure(word, 6 if unit == "B/s" else exponent)
         name = metric.replace("_", " ")
-        if self.cut and ends and (value is None or words.decimals(word) < ends):
+        if self.cut and ends and (value is None or decimals(word) < ends):
             self._leave(n, name, word, "where the text ends")
         elif value is None:
             self._leave(n, name, word, "which is not a figure of MLC")

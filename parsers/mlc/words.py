@@ -233,7 +233,3 @@ def timed(words: str | None) -> tuple[str, int | None]:
     """Return the figure in brackets after a clock count, and the power of ten of its unit if it has one."""
     match = _TIMED.fullmatch(words or "")
     return (match[1], _EXPONENTS.get((match[2] or "").lower())) if match else (words or "", None)
-
-
-def decimals(word: str) -> int:
-    return len(word.partition(".")[2])

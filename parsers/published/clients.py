@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from fleetmark import parsers
 from fleetmark.base.kinds import kind_of_class
@@ -29,6 +29,7 @@ class Client:
     """The reader of one ``tool``'s results."""
 
     tool: str
+    _: KW_ONLY
     TRAITS: tuple[str, ...] = ()
     MODEL: tuple[str, ...] = ()
     KIND: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind, Measurement
@@ -76,6 +76,7 @@ class _Column:
     class_: str
     unit: str
     factor: float = 1.0
+    _: KW_ONLY
     headline: bool = True
     kind: Kind = Kind.CAPACITY
 

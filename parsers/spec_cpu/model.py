@@ -6,7 +6,7 @@ A status is what SPEC's tools call the outcome of one run: ``S`` for success, ``
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.parsers.kit.text import number
 
@@ -71,6 +71,7 @@ class Run:
     line: int
     iteration: int | None = None
     status: str = "S"
+    _: KW_ONLY
     selected: bool = False
     size: str | None = None  # the workload, where the row says it: refrate, refspeed, test, train
     year: str | None = None  # the suite's, where the row says it

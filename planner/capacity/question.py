@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
@@ -48,6 +48,7 @@ class Worth:
     se: float = 0.0
     df: float = math.inf
     source: str = "given"
+    _: KW_ONLY
     utilisation: float | None = None
     reason: str = ""
 
@@ -118,6 +119,7 @@ class Sku:
     idle_w: float
     peak_w: float
     rack_units: float
+    _: KW_ONLY
     gpus: int = 0
     ports: int = 1
     lead: int = 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from fleetmark.planner.diagnosis import tails
 from fleetmark.planner.diagnosis.outliers import FLOOR
-from fleetmark.planner.diagnosis.robust import Floats
+from fleetmark.planner.diagnosis.robust import Floats, missing_share
 
 SURE = 3.0  # minimum loss in standard errors, since the first measurement already ruled out chance
 LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors
@@ -63,7 +63,7 @@ def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int
         verdict = Verdict.CLEARED
     else:
         verdict = Verdict.OPEN
-    low, middle, high = (_share(loss + k * error) for k in (-LIKELY, 0.0, LIKELY))
+    low, middle, high = (missing_share(loss + k * error) for k in (-LIKELY, 0.0, LIKELY))
     return Settled(verdict=verdict, deficit=middle, low=low, high=high, n=len(sound), runs=runs)
 
 
@@ -86,10 +86,5 @@ def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Se
         verdict = Verdict.CLEARED
     else:
         verdict = Verdict.OPEN
-    return Settled(
-        verdict=verdict, deficit=_share(short), low=_share(short), high=_share(worst), n=len(sound), runs=len(values)
-    )
-
-
-def _share(loss: float) -> float:
-    return float(-np.expm1(-loss))
+    low, high = missing_share(short), missing_share(worst)
+    return Settled(verdict=verdict, deficit=low, low=low, high=high, n=len(sound), runs=len(values))

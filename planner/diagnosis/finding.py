@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 from fleetmark.planner.diagnosis.confirm import Settled, Verdict
@@ -39,6 +39,7 @@ class Finding:
     kind: Kind
     host: str
     benchmark: Mapping[str, str]
+    _: KW_ONLY
     deficit: float
     value: float
     expected: float

@@ -13,8 +13,9 @@ from fleetmark.planner.diagnosis.design import choose
 from fleetmark.planner.diagnosis.panel import PAIR, Group, Together
 from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
 from fleetmark.planner.diagnosis.posterior import Posterior
+from fleetmark.planner.diagnosis.robust import missing_share
 from fleetmark.planner.diagnosis.search import MOST_REPEATS, apart
-from fleetmark.planner.diagnosis.settling import PARTNERS, Settling, share
+from fleetmark.planner.diagnosis.settling import PARTNERS, Settling
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
@@ -92,7 +93,7 @@ def isolate(
         hunt.confirming,
         hunt.named_after,
         hunt.blind,
-        share(hunt.loss),
+        missing_share(hunt.loss),
         hunt.alone_vary,
     )
 
@@ -141,7 +142,7 @@ class _Hunt(Settling):
             if host in sound or not any(host in g for g in slow) or lost < max(self.loss, gap / 2):
                 continue
             if lost - (usual - min(good)) >= max(self.loss, gap / 2):
-                self._name(Fault("node", (host,), Reason.INTRA_HOST, share(lost)))
+                self._name(Fault("node", (host,), Reason.INTRA_HOST, missing_share(lost)))
             else:  # sound hosts are as slow alone, so this explains nothing
                 self.alone_vary = math.exp(max(good) - min(good))
 

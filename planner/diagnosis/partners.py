@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from fleetmark.planner.diagnosis.robust import missing_share
+
 Pair = frozenset[str]
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
@@ -138,7 +140,9 @@ def isolate(
     for host in left:
         confirmed = [rates[p] for g in good if (p := frozenset((host, g))) in rates]
         if confirmed and max(confirmed) < limit:
-            faults.append(Fault("node", (host,), Reason.ALL_PARTNERS, _share(expected - float(np.median(confirmed)))))
+            faults.append(
+                Fault("node", (host,), Reason.ALL_PARTNERS, missing_share(expected - float(np.median(confirmed))))
+            )
     guilty |= {f.members[0] for f in faults}
     unexplained = [p for p in slow if not p & guilty]
     again = together(unexplained) if unexplained else {}
@@ -147,7 +151,7 @@ def isolate(
     faults += _links(links, {p: again.get(p, rates[p]) for p in links}, fast, expected, labels or {})
     faults.sort(key=lambda f: -f.deficit)
     unclear = tuple(p for p in unexplained if p not in links)
-    return Suspicion(tuple(faults), len(hosts), runs, unclear, visible=_share(loss))
+    return Suspicion(tuple(faults), len(hosts), runs, unclear, visible=missing_share(loss))
 
 
 def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list[Pair]]:
@@ -180,7 +184,7 @@ def _by_themselves(
     expected = float(np.median(usual))
     lost = {s: expected - rates[s] for s in gaps if s in rates}
     return [
-        Fault("node", (s,), Reason.INTRA_HOST, _share(loss_of_host))
+        Fault("node", (s,), Reason.INTRA_HOST, missing_share(loss_of_host))
         for s, loss_of_host in lost.items()
         if loss_of_host - (expected - min(usual)) >= max(loss, min(gaps[s], MOST) / 2)
     ]
@@ -222,14 +226,14 @@ def _links(
             continue
         lost = [expected - rates[p] for b in borders for p in across.pop(b)]
         slow_borders = [b for b in slow_borders if b not in borders]
-        faults.append(Fault("border", (place,), Reason.UPLINK, _share(float(np.median(lost)))))
+        faults.append(Fault("border", (place,), Reason.UPLINK, missing_share(float(np.median(lost)))))
     for border, slow_pairs in across.items():
         if len(border) == 2 and len(slow_pairs) >= BORDER and border not in crossed:
-            missing = _share(expected - float(np.median([rates[p] for p in slow_pairs])))
+            missing = missing_share(expected - float(np.median([rates[p] for p in slow_pairs])))
             faults.append(Fault("border", border, Reason.ALL_ACROSS, missing))
         else:
             faults += [
-                Fault("link", tuple(sorted(p)), Reason.ONE_PAIR, _share(expected - rates[p])) for p in slow_pairs
+                Fault("link", tuple(sorted(p)), Reason.ONE_PAIR, missing_share(expected - rates[p])) for p in slow_pairs
             ]
     return faults
 
@@ -238,7 +242,3 @@ def _border(pair: Pair, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the two labels of a pair; fewer if they are equal or a host has no label."""
     sides = {labels.get(host, "") for host in pair}
     return tuple(sorted(sides)) if "" not in sides else ()
-
-
-def _share(loss: float) -> float:
-    return float(-np.expm1(-loss))

@@ -114,6 +114,11 @@ def freedoms(values: Floats) -> Floats:
     return result
 
 
+def missing_share(loss: float) -> float:
+    """Return the share of performance that a logarithmic ``loss`` leaves out: 1 - exp(-loss)."""
+    return float(-np.expm1(-loss))
+
+
 def tail_share(z: Floats, freedom: Floats) -> Floats:
     """Return the probability of noise at ``z`` spreads or lower, where a spread is NORMAL times the median deviation.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fleetmark.planner.diagnosis.panel import SURELY, Group, Panel
 from fleetmark.planner.diagnosis.partners import Fault, Reason
+from fleetmark.planner.diagnosis.robust import missing_share
 from fleetmark.planner.diagnosis.search import MOST_REPEATS, between
 
 PARTNERS = 2  # number of known-good hosts with which a node must be slow, or the end of a link fast
@@ -25,7 +26,9 @@ class Settling(Panel):
             lost = self._with_partners(members[0], drop)
             slow = {partner: deficit for partner, deficit in lost.items() if deficit > drop / 2}
             if len(slow) == PARTNERS:
-                return Fault("node", tuple(members), Reason.ALL_PARTNERS, share(float(np.median(list(slow.values())))))
+                return Fault(
+                    "node", tuple(members), Reason.ALL_PARTNERS, missing_share(float(np.median(list(slow.values()))))
+                )
             links = [(members[0], partner) for partner in slow]
         for one, other in links:
             if (across := self._pair(one, other, drop)) > drop / 2:
@@ -48,7 +51,7 @@ class Settling(Panel):
             if search.slow([host, *half[: size - 1]]):
                 slow.append((search, half[: size - 1]))
         if len(slow) == len(halves):
-            return Fault("node", (host,), Reason.ALL_PARTNERS, share(drop))
+            return Fault("node", (host,), Reason.ALL_PARTNERS, missing_share(drop))
         for search, half in slow:
             other = half[search.shortest(half, [host]) - 1]
             if (across := self._pair(host, other, drop)) > drop / 2:
@@ -132,7 +135,7 @@ class Settling(Panel):
         if not lost:
             return None
         low, high = sorted((str(sides[0]), str(sides[1])))
-        return Fault("border", (low, high), Reason.ALL_ACROSS, share(float(np.median(lost))))
+        return Fault("border", (low, high), Reason.ALL_ACROSS, missing_share(float(np.median(lost))))
 
 
 def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
@@ -141,8 +144,4 @@ def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
 
 
 def _link(a: str, b: str, lost: float) -> Fault:
-    return Fault("link", tuple(sorted((a, b))), Reason.ONE_PAIR, share(lost))
-
-
-def share(lost: float) -> float:
-    return float(-np.expm1(-lost))
+    return Fault("link", tuple(sorted((a, b))), Reason.ONE_PAIR, missing_share(lost))

@@ -310,7 +310,7 @@ def errors_in(path, kind):
 
 
 def natural(name):
-    """Sorts card10 after card9."""
+    """Return a sort key that puts card10 after card9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 

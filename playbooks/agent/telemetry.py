@@ -18,6 +18,7 @@ import threading
 import time
 
 import nic_counters
+from accelerator_sources import natural
 
 BUDGET = 0.0025  # maximum share of one core for sampling; beginning and end use the other half of the documented limit
 MOST = 600  # maximum samples; beyond it, every other one is dropped and the interval doubled
@@ -86,11 +87,6 @@ def spread(items, limit):
     if len(items) <= limit:
         return items
     return [items[i * (len(items) - 1) // (limit - 1)] for i in range(limit)]
-
-
-def natural(name):
-    """Return a sort key that puts cpu10 after cpu9."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def kernel_readers(root):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from fleetmark.reports.campaign.front import machines
 from fleetmark.reports.campaign.front import status as status_of
 from fleetmark.reports.campaign.problems import Problem
 from fleetmark.reports.campaign.view import View, footnotes
-from fleetmark.reports.kit.tabular import Part, documents
+from fleetmark.reports.kit.document import Section, in_json
 from fleetmark.reports.kit.tabular import records as rows_of
 
 _RUNS = 20_000  # outcomes that are read at a time
@@ -43,10 +43,13 @@ def record(
     odd: Sequence[str],
     steps: Sequence[tuple[str, str]],
     against: Against,
-    parts: Sequence[Part],
+    parts: Mapping[str, Sequence[Section]],
     page: Path | None,
 ) -> dict[str, Any]:
-    """Return the campaign as JSON members. ``page``: the HTML page that was written, if any."""
+    """Return the campaign as JSON members.
+
+    ``parts``: sections that are members of their own. ``page``: the HTML page that was written, if any.
+    """
     results = view.results
     return {
         "campaign": results.campaign.id,
@@ -61,7 +64,7 @@ def record(
         "notes": list(results.campaign.notes),
         "sha256": dict(sorted(results.campaign.hashes.items())),
         "footnotes": footnotes(results.values.distinct("standing")["standing"]),
-        **documents(parts),
+        **{key: documents for key, sections in parts.items() if (documents := in_json(sections))},
         "headlines": Records(lambda: iter(rows_of(headlines.table(view, against, view.headlines).for_format("json")))),
         "causes": rows_of(status.causes_table(problems)),
         "outcomes": Records(lambda: _records(_slices(results.outcomes))),

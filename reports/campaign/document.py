@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
 from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
 from fleetmark.reports.campaign.front import status as status_of
-from fleetmark.reports.campaign.grades import Grades, grades
+from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
 from fleetmark.reports.campaign.problems import go_on, problems, run_on_failed
@@ -44,9 +45,10 @@ from fleetmark.reports.frontier.section import Block, blocks
 from fleetmark.reports.hosts import roofs as under_roofs
 from fleetmark.reports.hosts.likely import SlowHost, ticket
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Command, Document, Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Kind, Part
+from fleetmark.reports.kit.tabular import Kind
 
 if TYPE_CHECKING:
     from fleetmark.planner.comparison import Comparison
@@ -55,6 +57,7 @@ _SIDE = message("generation")
 _ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 _NOT_PAGES: tuple[Kind, ...] = ("terminal", "xlsx", "markdown")
 _FILES: tuple[Kind, ...] = ("html", "pdf", "markdown")
+_DOCUMENTS: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown")
 PLOTS_ON_PAPER = 6  # of a PDF without its appendix
 MAP_ON_PAPER = 36  # hosts
 
@@ -85,29 +88,27 @@ def document(
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
-    parts = [
-        *([under_roofs.part(roof_lines)] if roof_lines else []),
-        *grade_tables.parts(graded),
-        *(block.part for block in served),
-        *run_notes.parts(notes_of_runs),
-    ]
+    roofs, operators = under_roofs.section(roof_lines), grade_tables.section(graded)
+    parts = {
+        "roofs": [roofs],
+        "operators": [operators],
+        "frontiers": [block.section for block in served],
+        run_notes.KEY: [run_notes.section(notes_of_runs)],
+    }
+    graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
     first = headlines.first_table(shown, beside)
     means = tuple(Note(text, quiet=True) for text in beside.means)
     omitted = len(shown.headlines) - len(first.rows)
     more = (Note(message("and {n} more", n=omitted), quiet=True),) if omitted > 0 else ()
-    roofs = (
-        _part_section("roofs", under_roofs.part(roof_lines), under_roofs.pictures(roof_lines, _))
-        if roof_lines
-        else None
-    )
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
         Section("state", "", (*status.tiles(results), *hardware), ("terminal", "html", "pdf")),
         Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
         Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
         headlines.brief(shown, beside),
-        *_operators(parts, graded, _, ("terminal",)),
+        _with_charts(operators, graded_charts, ("terminal",)),
+        *(replace(block.section, only=("terminal",)) for block in served),
         Section("means", message("What it means"), means, _NOT_PAGES),
         _odd(odd, bool(first.rows)),
         run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
@@ -123,12 +124,12 @@ def document(
         _tickets(slow, campaign.id),
         _map(shown, deviations),
         status.causes(listed, status.CAUSES, _FILES, tuple(status.gaps(shown))),
-        run_notes.section(notes_of_runs, run_notes.MOST, ("html", "pdf", "xlsx", "markdown")),
+        run_notes.section(notes_of_runs, run_notes.MOST, _DOCUMENTS),
         headlines.section(shown, beside),
         headlines.by_host(shown),
         *tabs.sections(shown, beside, has_every_value),
-        roofs,
-        *_operators(parts, graded, _, ("html", "pdf", "xlsx", "markdown")),
+        _with_charts(roofs, under_roofs.pictures(roof_lines, _), _DOCUMENTS),
+        _with_charts(operators, graded_charts, _DOCUMENTS),
         *_frontiers(served, _),
         *_charts(shown, _, has_appendix),
         _conditions(shown, paper),
@@ -208,18 +209,8 @@ def _map(shown: View, deviations: Deviations) -> Section | None:
     return Section("map", table.title, (table,), _ON_PAGES) if table else None
 
 
-def _part_section(key: str, part: Part, pictures: Sequence[Exhibit]) -> Section:
-    notes = (Note(text, quiet=True) for text in part.notes)
-    return Section(key, part.title, (*notes, *part.tables, *pictures), ("html", "pdf", "xlsx", "markdown"))
-
-
-def _operators(parts: Sequence[Part], graded: Grades, _: Language, only: tuple[Kind, ...]) -> Iterator[Section]:
-    """Yield the sections that a terminal shows before its findings: graded operators, and in a terminal frontiers."""
-    for part in parts:
-        if part.key == "operators" or (part.key == "frontiers" and only == ("terminal",)):
-            notes = (Note(text, quiet=True) for text in part.notes)
-            pictures = roofline.pictures(graded, _) if part.key == "operators" else ()
-            yield Section("grades", part.title, (*notes, *part.tables, *pictures), only)
+def _with_charts(section: Section, charts: Sequence[Chart], only: tuple[Kind, ...]) -> Section:
+    return replace(section, exhibits=(*section.exhibits, *charts), only=only)
 
 
 def frontiers(shown: View) -> tuple[Block, ...]:
@@ -234,7 +225,7 @@ def frontiers(shown: View) -> tuple[Block, ...]:
 
 def _frontiers(listed: Sequence[Block], _: Language) -> Iterator[Section]:
     for n, (block, charts) in enumerate(zip(listed, pictures(listed, _), strict=True)):
-        yield _part_section(f"frontier{n or ''}", block.part, charts)
+        yield replace(_with_charts(block.section, charts, _DOCUMENTS), key=f"frontier{n or ''}")
 
 
 def _charts(shown: View, _: Language, has_appendix: bool) -> Iterator[Section]:

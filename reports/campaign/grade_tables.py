@@ -1,4 +1,4 @@
-"""The part of graded operators: a table of classes and the worst operators, as text with its values."""
+"""The section of graded operators: a table of classes and the worst operators, as text with its values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from fleetmark.base.text import Message, message
 from fleetmark.reports.campaign.grades import GRADES, Graded, GradedClass, Grades, scale
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
+from fleetmark.reports.kit.document import Exhibit, Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 
-def parts(grades: Grades) -> tuple[Part, ...]:
-    """One part; none if nothing was graded."""
-    if not grades.operators:
-        return ()
-    return (Part("operators", message("Operators"), tuple(_notes(grades)), (_classes(grades), _worst(grades))),)
+def section(grades: Grades) -> Section:
+    """Return the section, which is empty if nothing was graded."""
+    notes = (Note(text, quiet=True) for text in _notes(grades))
+    exhibits: tuple[Exhibit, ...] = (*notes, _classes(grades), _worst(grades)) if grades.operators else ()
+    return Section("grades", message("Operators"), exhibits)
 
 
 def _notes(grades: Grades) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from fleetmark.record.results import Results
 from fleetmark.reports.campaign.front import short, some
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Note, Section
-from fleetmark.reports.kit.tabular import Kind, Part
+from fleetmark.reports.kit.tabular import Kind
 
 KEY = "remarks"
 MOST = 50  # of a document
@@ -64,11 +64,6 @@ def listed(shown: Remarks, limit: int = MOST) -> tuple[Message, ...]:
     return (*shown.sentences[:limit], *([message("and {n} more", n=more)] if more else []))
 
 
-def parts(shown: Remarks) -> tuple[Part, ...]:
-    """One part, of sentences alone; none if no run says anything."""
-    return (Part(KEY, message("Run notes"), listed(shown), ()),) if shown.total else ()
-
-
-def section(shown: Remarks, limit: int, only: tuple[Kind, ...]) -> Section:
+def section(shown: Remarks, limit: int = MOST, only: tuple[Kind, ...] = ()) -> Section:
     """Return at most ``limit`` notes of runs."""
     return Section(KEY, message("Run notes"), tuple(map(Note, listed(shown, limit))), only)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
 from fleetmark.planner.estimate import CONFIDENCE
-from fleetmark.planner.peers import Outlier
 from fleetmark.reports.comparison import headline
 from fleetmark.reports.comparison.cell import Cell as Result
+from fleetmark.reports.comparison.compared import Compared
 from fleetmark.reports.comparison.coverage import Coverage
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.front import Front
@@ -17,7 +17,8 @@ from fleetmark.reports.comparison.model import RatioRow, footnotes
 from fleetmark.reports.comparison.purchase import bills
 from fleetmark.reports.comparison.purchase.costs import Bill
 from fleetmark.reports.comparison.titles import titled
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, documents, records
+from fleetmark.reports.kit.document import in_json
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, records
 
 _COSTS = (
     *("price", "servers_needed", "cost_total", "cost_yearly"),
@@ -25,26 +26,24 @@ _COSTS = (
 )
 
 
-def record(
-    face: Face, selectors: Mapping[str, str], outliers: Sequence[Outlier], parts: Sequence[Part]
-) -> dict[str, Any]:
-    """Return the JSON form. ``selectors``: what chose each side. ``parts``: the frontiers."""
-    comparison = face.comparison
+def record(face: Face, compared: Compared) -> dict[str, Any]:
+    """Return the JSON form, seen from one baseline."""
+    comparison, frontiers = face.comparison, in_json([block.section for block in compared.frontiers])
     table_of_costs = bills.table(face.front.costs, comparison.baseline)
     return {
         "answer": _front(face.front),
         "baseline": comparison.baseline,
         "candidates": [candidate.title for candidate in comparison.candidates],
-        "selectors": dict(selectors),
+        "selectors": dict(compared.selectors),
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
         "panel": None if comparison.panel is None else list(comparison.panel),
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{key.rstrip("_"): value for key, value in asdict(row).items()} for row in face.rows],
-        **documents(parts),
+        **({"frontiers": frontiers} if frontiers else {}),
         "costs": [] if table_of_costs is None else records(table_of_costs),
-        "outliers": [asdict(outlier) for outlier in outliers],
+        "outliers": [asdict(outlier) for outlier in compared.around.outliers],
         "warnings": [titled(warning) for warning in comparison.warnings],
         "notes": list(comparison.notes),
         "footnotes": footnotes(comparison),

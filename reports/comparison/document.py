@@ -18,7 +18,7 @@ from fleetmark.reports.comparison.purchase.strip import strip
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
 from fleetmark.reports.frontier.pictures import pictures
-from fleetmark.reports.kit.document import Document, Exhibit, Note, Section
+from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.strip import Strip
 from fleetmark.reports.kit.tabular import Kind
@@ -55,7 +55,6 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
         Section("rows", "", (data.table(main, covered),), ("csv",)),
         *(evidence.provenance(shown, compared.parts) if shown else ()),
     ]
-    parts = tuple(block.part for block in compared.frontiers)
     return Document(
         title=shown.results.campaign.id if shown else main.comparison.baseline,
         answer=main.front.answer,
@@ -63,7 +62,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
         sections=tuple(sections),
         folder=shown.results.campaign.path if shown else None,
         created=shown.results.campaign.created if shown else "",
-        data=data.record(main, compared.selectors, compared.around.outliers, parts) | coverage.record(covered),
+        data=data.record(main, compared) | coverage.record(covered),
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
@@ -118,9 +117,8 @@ def _details(compared: Compared, seen: Face) -> tuple[str, ...]:
 
 def _frontiers(compared: Compared, _: Language) -> Iterator[Section]:
     for number, (block, charts) in enumerate(zip(compared.frontiers, pictures(compared.frontiers, _), strict=True)):
-        notes = tuple(Note(note, quiet=True) for note in block.part.notes)
-        exhibits: tuple[Exhibit, ...] = (*notes, *block.part.tables, *charts)
-        yield Section(f"frontier{number or ''}", block.part.title, exhibits, _ALL)
+        key, exhibits = f"frontier{number or ''}", (*block.section.exhibits, *charts)
+        yield replace(block.section, key=key, exhibits=exhibits, only=_ALL)
 
 
 def _method(seen: Face) -> Iterator[Note]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import count, message
 from fleetmark.planner.diagnosis.finding import Finding as Found
 from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, as_json
@@ -197,7 +198,7 @@ def _row(finding: Found) -> tuple[Cell, ...]:
         value,
         expected,
         number(finding.n),
-        Cell(f"{finding.z:.1f}", finding.z),
+        Cell(fmt.z_score(finding.z), finding.z),
         Cell(message("yes") if finding.cleared else ""),
         Cell(sentence(finding)),
         Cell(certainty(finding)),
@@ -209,9 +210,8 @@ def _roofs(roofs: Sequence[Roof], diagnosis: Diagnosis, _: Language) -> Iterable
     kinds = {host: cohort.kind for cohort in diagnosis.cohorts for host in cohort.hosts}
     lines = under_roofs.lines(roofs, kinds)
     if lines:
-        part = under_roofs.part(lines)
-        notes = (Note(joined(part.notes, " "), quiet=True),)
-        yield Section("roofs", part.title, (*notes, *part.tables, *under_roofs.pictures(lines, _)), PAGES)
+        section = under_roofs.section(lines)
+        yield replace(section, exhibits=(*section.exhibits, *under_roofs.pictures(lines, _)), only=PAGES)
         title = message("Roofs of hosts")
         yield Section("host_roofs", title, (under_roofs.by_host(roofs, "host_roofs", title),), ("xlsx", "csv"))
 

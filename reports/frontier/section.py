@@ -1,4 +1,4 @@
-"""The part of frontiers: the loads of each family, and what replaces what at equal service, as text with its values."""
+"""The section of a frontier: the loads of each family, and what replaces what at equal service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from fleetmark.base.units import human
 from fleetmark.planner.frontier import Bound, EqualService, Point, dominated, equivalence
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular, compact, figure
+from fleetmark.reports.kit.document import Note, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 _MILLION = 1e6
 _HOUR = 3600.0  # s
@@ -19,13 +20,13 @@ _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: messag
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A family and what is written of it. ``titles``: a generation's name as people read it; ``baseline``: the
+    """A family and its ``section`` without charts. ``titles``: a generation's name as people read it; ``baseline``: the
     generation that the others are compared with, None in a campaign."""
 
     family: Family
     titles: Mapping[str, str]
     baseline: str | None
-    part: Part
+    section: Section
 
     @property
     def unit(self) -> str:
@@ -37,7 +38,7 @@ class Block:
 
 def blocks(families: Sequence[Family], titles: Mapping[str, str], baseline: str | None = None) -> tuple[Block, ...]:
     """Every family as it is written."""
-    return tuple(Block(f, titles, baseline, _part(f, titles, baseline)) for f in families)
+    return tuple(Block(f, titles, baseline, _section(f, titles, baseline)) for f in families)
 
 
 def unit_of(family: Family) -> str:
@@ -45,11 +46,12 @@ def unit_of(family: Family) -> str:
     return message("accelerator") if family.per_device else message("server")
 
 
-def _part(family: Family, titles: Mapping[str, str], baseline: str | None) -> Part:
+def _section(family: Family, titles: Mapping[str, str], baseline: str | None) -> Section:
     equal = _equal(family, titles, baseline) if baseline in family.sides and len(family.sides) > 1 else None
     loads = _loads(family, titles, baseline)
     title = message("Frontier of {family}", family=fmt.clean(f"{family.workload} {family.name}"))
-    return Part("frontiers", title, tuple(_notes(family, equal)), tuple(t for t in (equal, loads) if t))
+    notes = (Note(text, quiet=True) for text in _notes(family, equal))
+    return Section("frontier", title, (*notes, *(table for table in (equal, loads) if table)))
 
 
 def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, count, message
-from fleetmark.base.units import significant
-from fleetmark.record.roofs import KINDS, Roof
-from fleetmark.record.roofs import Part as Which
+from fleetmark.record.roofs import KINDS, Part, Roof
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit import tabular
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import FILES
+from fleetmark.reports.kit.document import FILES, Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.roofline import Ceiling, roofline
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Tabular
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 MOST_PICTURES = 12
 _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
@@ -70,14 +68,14 @@ def rate(value: float, unit: str) -> str:
 
 def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
     """Every part that was measured, by kind of host (``kinds``: host to kind)."""
-    roofs_by_kind: dict[str, dict[Which, list[Roof]]] = {}
+    roofs_by_kind: dict[str, dict[Part, list[Roof]]] = {}
     for roof in roofs:
         if roof.best is not None:
             roofs_by_kind.setdefault(kinds.get(roof.host, ""), {}).setdefault((roof.kind, roof.called), []).append(roof)
     return [line for kind, parts in roofs_by_kind.items() for line in _of_kind(kind, parts)]
 
 
-def _of_kind(kind: str, parts: Mapping[Which, Sequence[Roof]]) -> Iterator[Line]:
+def _of_kind(kind: str, parts: Mapping[Part, Sequence[Roof]]) -> Iterator[Line]:
     medians = {part: statistics.median(r.best or 0.0 for r in roofs) for part, roofs in parts.items()}
     for component, called in sorted(parts, key=lambda part: (KINDS.index(part[0]), part[1])):
         roofs = sorted(parts[component, called], key=lambda r: r.best or 0.0)
@@ -94,7 +92,7 @@ def _of_kind(kind: str, parts: Mapping[Which, Sequence[Roof]]) -> Iterator[Line]
         )
 
 
-def _against(medians: Mapping[Which, float], component: str) -> float | None:
+def _against(medians: Mapping[Part, float], component: str) -> float | None:
     """The rate of computing that a bandwidth is held against."""
     device = component in _OF_DEVICES
     name = "device_compute" if device else "compute"
@@ -133,7 +131,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
         Cell(rate(line.rate, unit), line.rate, unit),
         Cell(rate(top.rate, unit), top.rate, unit) if top else Cell(),
         Cell(fmt.share(line.share, 0), line.share) if line.share is not None else Cell(),
-        Cell(significant(line.balance), line.balance) if line.balance is not None else Cell(),
+        tabular.figure(line.balance),
         Cell(f"{line.hosts:,}", line.hosts),
         Cell(rate(line.lowest.best or 0.0, unit), line.lowest.best, unit) if several else Cell(),
         Cell(fmt.clean(line.lowest.host)) if several else Cell(),
@@ -181,10 +179,11 @@ def notes(of_parts: Sequence[Line]) -> list[Message]:
     return listed
 
 
-def part(of_parts: Sequence[Line]) -> Part:
-    """Return the part of a report about the parts of hosts."""
-    title = message("Measured bandwidth against hardware peak")
-    return Part("roofs", title, tuple(notes(of_parts)), tuple(tables(of_parts)))
+def section(of_parts: Sequence[Line]) -> Section:
+    """Return the section about the parts of hosts, without charts; it is empty if there are none."""
+    explanations = (Note(text, quiet=True) for text in notes(of_parts))
+    exhibits: tuple[Exhibit, ...] = (*explanations, *tables(of_parts)) if of_parts else ()
+    return Section("roofs", message("Measured bandwidth against hardware peak"), exhibits)
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from html import escape
 from importlib.util import find_spec
@@ -46,6 +46,7 @@ class Chart:
     title: str
     note: str
     svg: str = ""
+    _: KW_ONLY
     small: bool = False
     lines: tuple[str, ...] = ()
     table: Tabular | None = None

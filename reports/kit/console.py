@@ -18,7 +18,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import message
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Cell, Column, Part, Row, Tabular, Tone
+from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
 
 _TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}")
 _DATE = 16  # columns of a time, which is never broken
@@ -29,16 +29,6 @@ MOST_ROWS = 24  # per table; more would scroll the important results off the scr
 MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
 _STYLES: Mapping[Tone, str] = {"good": "green", "bad": "red", "unsure": "yellow", "strong": "bold", "hot3": "red"}
 STYLES: Mapping[Tone, str] = defaultdict(str, _STYLES)
-
-
-def show(parts: Sequence[Part], _: Language) -> Iterator[RenderableType]:
-    """Yield what to print, in order, for terminals with at least 80 columns."""
-    for part in parts:
-        yield Text()
-        yield Text(fmt.clean(_(part.title)), style="bold")
-        yield from (Text(fmt.clean(_(note)), style="dim") for note in part.notes)
-        for table in part.tables:
-            yield from tabular(table, _)
 
 
 def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[RenderableType]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,7 @@ class Section:
     title: str
     exhibits: tuple[Exhibit, ...]
     only: tuple[Kind, ...] = ()
+    _: KW_ONLY
     is_folded: bool = False
     is_beside: bool = False
     is_sheet: bool = False
@@ -203,6 +204,29 @@ def provenance(command: str, *more: Note) -> Section:
     """Return a section with the command that recreates the document. A terminal omits it."""
     again: Message = message("Make this report again")
     return Section("provenance", message("Provenance"), (Command(again, command), *more), PAGES)
+
+
+def in_json(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """Return sections in JSON form: title, notes, and rows by the key of their table, with null for a missing number.
+
+    Numbers have full precision. Sections without exhibits are omitted, and charts are not data.
+    """
+    documents = []
+    for section in sections:
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several may have the same columns
+            tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
+        notes = [e.text for e in section.exhibits if isinstance(e, Note)]
+        if section.exhibits:
+            documents.append({"title": section.title, "notes": notes, **tables})
+    return documents
+
+
+def _record(table: Tabular, row: Sequence[Cell]) -> dict[str, Any]:
+    return {
+        column.key: cell.value if column.right else str(cell.text)
+        for column, cell in zip(table.columns, row, strict=True)
+    }
 
 
 def listing(title: Message, table: Tabular, nothing: str, data: Any) -> Document:

@@ -212,6 +212,11 @@ def change(part: float) -> str:
     return with_minus(f"{100 * part:+.1f}%")
 
 
+def z_score(value: float) -> str:
+    """A distance in standard deviations: ``4.7``, ``−52.5``."""
+    return f"{value:.1f}".replace("-", "−")
+
+
 def factor(value: float) -> str:
     """A factor or a margin: ``1.27``."""
     return f"{value:.2f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 
@@ -46,4 +46,5 @@ class Series:
     kind: Literal["area", "column", "line"]
     colour: str = ""
     dash: str = "solid"
+    _: KW_ONLY
     transparency: int = 0

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby, islice
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from fleetmark.base.text import joined
 from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.reports.kit import format as fmt
 
-_NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
+_NUMBER = re.compile(r"[-−]?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 # hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
 Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
@@ -214,24 +214,14 @@ class _Chosen(Sequence[Row]):
         return (tuple(row[n] for n in self.places) for row in self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a report: a heading, sentences and tables. ``key``: the name of its kind in JSON."""
-
-    key: str
-    title: str
-    notes: tuple[str, ...]
-    tables: tuple[Tabular, ...]
-
-
 def number(value: float | None) -> Cell:
     """Return a cell with a count (``1,234``), or an empty cell for None."""
     return Cell() if value is None else Cell(f"{value:,.0f}", value)
 
 
 def figure(value: float | None) -> Cell:
-    """Return a cell with three significant digits, or an empty cell for None."""
-    return Cell() if value is None else Cell(significant(value), value)
+    """Return a cell with a quantity in the unit of its column, or an empty cell for None."""
+    return Cell() if value is None else Cell(fmt.figure(value), value)
 
 
 def share(value: float | None, decimals: int = 1) -> Cell:
@@ -292,21 +282,3 @@ def _fields(column: Column, cells: Sequence[Cell]) -> Iterator[tuple[str, list[f
     if any(cell.lo is not None for cell in cells):
         yield f"{column.key}_lo", [cell.lo for cell in cells]
         yield f"{column.key}_hi", [cell.hi for cell in cells]
-
-
-def documents(parts: Sequence[Part]) -> dict[str, list[dict[str, Any]]]:
-    """Return the parts by kind in JSON form: numbers with full precision, null for a missing number."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for part in parts:
-        tables: dict[str, list[dict[str, Any]]] = {}
-        for table in part.tables:  # several tables may have the same columns
-            tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
-        kinds.setdefault(part.key, []).append({"title": part.title, "notes": list(part.notes), **tables})
-    return kinds
-
-
-def _record(table: Tabular, row: Sequence[Cell]) -> dict[str, Any]:
-    return {
-        column.key: cell.value if column.right else str(cell.text)
-        for column, cell in zip(table.columns, row, strict=True)
-    }

@@ -19,7 +19,7 @@ from fleetmark.reports.plan.front import front
 from fleetmark.reports.plan.model import PlanView, served, view
 
 SCHEMA = 1
-_KEYS = {"by_period": "whole"}  # fields of Futures that have a different key in JSON
+_KEYS = {"by_period": "whole", "reason": "why"}  # fields that have a different key in JSON
 
 
 def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _plain_keys(doc: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Convert a value to JSON types. Infinities (such as degrees of freedom) and NaN become null."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain({f.name: getattr(value, f.name) for f in fields(value)})
+        return _plain({_KEYS.get(f.name, f.name): getattr(value, f.name) for f in fields(value)})
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, str):

@@ -11,7 +11,7 @@ from fleetmark.planner.capacity.question import Sku
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, share
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure, number, share
 from fleetmark.reports.plan import scenarios
 from fleetmark.reports.plan.front import RANGES, SAVINGS, drawn, kilowatts, servers_of, step
 from fleetmark.reports.plan.model import (
@@ -97,7 +97,7 @@ def capacity(v: PlanView) -> Tabular:
         Column("capacity", message("capacity"), "number"),
         *_USE,
     )
-    rows = [(*_named(v, s), *map(_figure, (s.demand, s.planned, s.capacity)), *_use(s)) for s in chosen]
+    rows = [(*_named(v, s), *map(figure, (s.demand, s.planned, s.capacity)), *_use(s)) for s in chosen]
     return Tabular("capacity", message("Capacity against demand"), columns, rows)
 
 
@@ -118,8 +118,8 @@ def capacity_by_period(v: PlanView) -> Tabular:
     rows = []
     for s in v.supply:
         margin = v.plan.factor(s.workload, s.period)
-        amounts = map(_figure, (s.planned, s.capacity, s.all_up, s.nothing))
-        rows.append((*_named(v, s), _figure(s.demand), Cell(fmt.factor(margin), margin), *amounts, *_use(s)))
+        amounts = map(figure, (s.planned, s.capacity, s.all_up, s.nothing))
+        rows.append((*_named(v, s), figure(s.demand), Cell(fmt.factor(margin), margin), *amounts, *_use(s)))
     return Tabular("capacity_by_period", message("Capacity in all periods"), columns, rows)
 
 
@@ -136,10 +136,6 @@ def _named(v: PlanView, s: Supply) -> tuple[Cell, Cell, Cell]:
 
 def _use(s: Supply) -> tuple[Cell, Cell, Cell]:
     return Cell(servers_of(s), s.servers), share(s.load, 0), share(s.load_lost, 0)
-
-
-def _figure(value: float) -> Cell:
-    return Cell(fmt.figure(value), value)
 
 
 def sites(v: PlanView) -> Tabular:
@@ -311,7 +307,7 @@ def skus(v: PlanView) -> Tabular:
 
 def _sku(v: PlanView, sku: Sku) -> tuple[Cell, ...]:
     price = Cell(message("not sold")) if sku.price is None else number(sku.price)
-    sizes = map(_figure, (sku.idle_w, sku.peak_w, sku.rack_units))
+    sizes = map(figure, (sku.idle_w, sku.peak_w, sku.rack_units))
     counts = map(number, (sku.lead, sku.age_limit, v.in_place(sku.name)))
     return (Cell(sku.name), price, *sizes, *counts)
 

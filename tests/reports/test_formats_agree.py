@@ -26,7 +26,9 @@ from fleetmark.reports.formats import markdown as marks_format
 from fleetmark.reports.formats import pdf as pdf_format
 from fleetmark.reports.formats import terminal as terminal_format
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit import tabular
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.tabular import Cell
 from fleetmark.reports.plan.front import front
 from fleetmark.reports.plan.model import view
 from tests.reports import plan_sample, rendered, sample
@@ -165,3 +167,14 @@ def test_capacity_is_one_figure(plan: Answer) -> None:
 )
 def test_a_figure_and_its_form_round_alike(value: float, text: str) -> None:
     assert fmt.figure(value) == text == shown(value, fmt.FIGURE_FORM)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.0123, 0.694, 5.256, 47.82, 432.0, 1234.5, 12_345_678.0, -52.5])
+def test_a_cell_of_a_table_has_the_one_rounding(value: float) -> None:
+    cell = tabular.figure(value)
+    assert cell.text == fmt.figure(value) == shown(value, cell.text_form)
+
+
+def test_a_negative_z_has_a_minus_sign_and_a_form() -> None:
+    cell = Cell(fmt.z_score(-52.51), -52.51)
+    assert (cell.text, cell.text_form) == ("−52.5", "#,##0.0")

@@ -28,8 +28,9 @@ from fleetmark.reports.frontier import amounts
 from fleetmark.reports.frontier.pictures import pictures
 from fleetmark.reports.frontier.points import families
 from fleetmark.reports.kit import charts
+from fleetmark.reports.kit.document import Note, Section, in_json
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Part, documents
+from fleetmark.reports.kit.tabular import Tabular
 from fleetmark.verbs import report as reporting
 from fleetmark.verbs.documents import Documents
 from tests.commands import run
@@ -60,9 +61,18 @@ def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: s
     return load_results(Archive(root / "c"))
 
 
-def rows_of(part: Part, key: str) -> list[dict[str, Any]]:
-    """Return the rows of a table of ``part`` as text by column."""
-    (table,) = [t for t in part.tables if t.key == key]
+def table_of(section: Section, key: str) -> Tabular:
+    (table,) = [e for e in section.exhibits if isinstance(e, Tabular) and e.key == key]
+    return table
+
+
+def notes_of(section: Section) -> list[str]:
+    return [e.text for e in section.exhibits if isinstance(e, Note)]
+
+
+def rows_of(section: Section, key: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of ``section`` as text by column."""
+    table = table_of(section, key)
     return [{c.key: cell.text for c, cell in zip(table.columns, row, strict=True)} for row in table.rows]
 
 
@@ -96,21 +106,21 @@ def test_prices_of_servers_give_the_cost_at_equal_service(tmp_path: Path, per: s
 
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
     (block,) = two(tmp_path).frontiers
-    part = block.part
-    assert part.title == "Frontier of llm_serve p512-o128 model=m" and block.unit == "accelerator"
-    rows = {row["speed"]: row for row in rows_of(part, "equal_service")}
+    section = block.section
+    assert section.title == "Frontier of llm_serve p512-o128 model=m" and block.unit == "accelerator"
+    rows = {row["speed"]: row for row in rows_of(section, "equal_service")}
     assert rows["50"]["ratio"] == "3.00" and rows["50"]["hosts"] == "3+3"
     assert float(rows["50"]["lo"]) < 3 < float(rows["50"]["hi"])
     assert rows["20"]["ratio"] == ""
     assert rows["20"]["note"].startswith("not measured: every load of both sides is faster")
     assert rows["100"]["ratio"] == "3.00"
-    loads = rows_of(part, "loads")
+    loads = rows_of(section, "loads")
     assert {p["load"] for p in loads if p["dominated"]} == {"c128"}
     first = next(p for p in loads if p["host"] == "o1" and p["load"] == "c16")
-    assert first["work"] == "432"  # 0.9 x 16 x 60 on two accelerators
+    assert first["work"] == "432.0"  # 0.9 x 16 x 60 on two accelerators
     assert first["cost"] == "1.29"  # 2 USD an hour for 432 x 3600 tokens
     assert first["per_megawatt"] == "432,000"  # 432 on 1,000 W
-    assert [c.title for c in part.tables[1].columns if c.key == "cost"] == ["USD per million tokens"]
+    assert [c.title for c in table_of(section, "loads").columns if c.key == "cost"] == ["USD per million tokens"]
     assert "energy" not in first
     assert next(p for p in loads if p["host"] == "n1")["cost"] == ""
 
@@ -169,8 +179,8 @@ def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path:
     )
     answer = comparing.compare(question)
     (block,) = with_evidence(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
-    cost = {p["host"]: p["cost"] for p in rows_of(block.part, "loads") if p["load"] == "c16"}
-    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.214 EUR"  # 4 USD and 1 EUR an hour for one accelerator
+    cost = {p["host"]: p["cost"] for p in rows_of(block.section, "loads") if p["load"] == "c16"}
+    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.21 EUR"  # 4 USD and 1 EUR an hour for one accelerator
     assert {h.labels["price"] for h in evidence.hosts(answer)} == {"8", "1461"}
     assert question.command()[6:10] == ["--price", "old=8 USD/hour", "--price", "gen=new=1,461 EUR/month"]
 
@@ -195,33 +205,33 @@ def test_a_comparisons_documents_show_it(tmp_path: Path) -> None:
     marks, text = marks_format.render(report, ENGLISH).replace("\\", ""), rendered.shown(report)
     page, book = page_format.render(report, ENGLISH), rendered.in_workbook(report)
     assert "Work against speed" in page and {"Equivalence at equal service", "Loads"} <= set(book.sheetnames)
-    for sentence in (block.part.title, *block.part.notes):
+    for sentence in (block.section.title, *notes_of(block.section)):
         assert sentence in marks and sentence in text and sentence in " ".join(Page(page).words.split())
 
 
 def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Check that the data read for the terminal and for JSON equals that of a document."""
-    parts = [block.part for block in two(tmp_path).frontiers]
+    sections = [block.section for block in two(tmp_path).frontiers]
     question = comparing.Question(root=tmp_path, baseline="gen=old", candidates=["gen=new"])
     reporting.comparison(question, "json", Console(file=io.StringIO()), Documents())
     doc = json.loads(capsys.readouterr().out)
-    assert doc["frontiers"] == json.loads(json.dumps(documents(parts)))["frontiers"]
+    assert doc["frontiers"] == json.loads(json.dumps(in_json(sections)))
 
 
 def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> None:
     seen = results(tmp_path, measured(["a"], 1.0) | power("power", "meter", 600), "a")
     (block,) = campaign_report.frontiers(view(seen))
-    energy = {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}
-    assert energy["c16"] == "0.694"  # 600 W for 864 tokens/s
-    assert "Power: by meter." in block.part.notes
+    energy = {p["load"]: p["energy"] for p in rows_of(block.section, "loads")}
+    assert energy["c16"] == "0.69"  # 600 W for 864 tokens/s
+    assert "Power: by meter." in notes_of(block.section)
 
 
-@pytest.mark.parametrize(("source", "energy"), [("rapl", "0.868"), ("psys", "0.231")])
+@pytest.mark.parametrize(("source", "energy"), [("rapl", "0.87"), ("psys", "0.23")])
 def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: Path, source: str, energy: str) -> None:
     drawn = power("power", source, 200) | power("accelerator_power", "nvml", 550)
     (block,) = campaign_report.frontiers(view(results(tmp_path, measured(["a"], 1.0) | drawn, "a")))
-    assert {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}["c16"] == energy
-    assert ("Power: by nvml, rapl." in block.part.notes) == (source == "rapl")
+    assert {p["load"]: p["energy"] for p in rows_of(block.section, "loads")}["c16"] == energy
+    assert ("Power: by nvml, rapl." in notes_of(block.section)) == (source == "rapl")
 
 
 @pytest.mark.parametrize(

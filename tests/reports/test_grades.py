@@ -16,12 +16,13 @@ from fleetmark.record.sides.titles import title_of
 from fleetmark.record.view import load_results
 from fleetmark.reports.campaign import grades as graded
 from fleetmark.reports.campaign.document import document
-from fleetmark.reports.campaign.grade_tables import parts
+from fleetmark.reports.campaign.grade_tables import section
 from fleetmark.reports.campaign.grades import grade_of, grades
 from fleetmark.reports.campaign.roofline import pictures
 from fleetmark.reports.formats import html, markdown, xlsx
+from fleetmark.reports.kit.document import in_json
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Tabular, documents
+from fleetmark.reports.kit.tabular import Tabular
 from tests.records import Bench, record
 from tests.reports.pages import Page
 from tests.reports.rendered import shown as in_terminal
@@ -112,8 +113,8 @@ def test_nothing_is_graded_where_nothing_has_a_roof() -> None:
 
 
 def test_tables_say_what_was_graded_with_its_values() -> None:
-    (part,) = parts(grades(view()))
-    classes, worst = part.tables
+    graded_section = section(grades(view()))
+    classes, worst = (e for e in graded_section.exhibits if isinstance(e, Tabular))
     assert [c.key for c in classes.columns] == ["workload", "class", "grade", "share", "cases", *"ABCDE"]
     assert [[cell.text for cell in row] for row in classes.rows] == [
         ["torch_ops", "basic-8t-b1", "B", "71.1%", "3", "2", "0", "1", "0", "0"],
@@ -124,9 +125,9 @@ def test_tables_say_what_was_graded_with_its_values() -> None:
         ("mm/fp32/x", "computing"),
     ]
     assert worst.title == "The worst 4, by share" and worst.rows[0][4].value == 0.05
-    doc = documents((part,))["operators"][0]
+    doc = in_json([graded_section])[0]
     assert doc["worst"][0] | {"class": "fused-8t-b1", "share": 0.05} == doc["worst"][0]
-    assert parts(graded.NONE) == ()
+    assert section(graded.NONE).exhibits == () and in_json([section(graded.NONE)]) == []
 
 
 def test_a_report_shows_them_in_every_format(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ class Series:
     moments: tuple[str, ...]
     campaigns: tuple[str, ...]
     values: tuple[float, ...]
+    _: KW_ONLY
     changes: tuple[Change, ...] = ()
     trends: tuple[Trend, ...] = ()
     causes: tuple[tuple[tuple[str, str, str], ...], ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, message
@@ -49,6 +49,7 @@ class Subject:
     """
 
     facts: Facts
+    _: KW_ONLY
     memory_bandwidth: float | None = None
     remote_bandwidth: float | None = None
     mtus: Mapping[float, Counter[int]] = field(default_factory=dict)
