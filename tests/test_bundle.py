@@ -6,7 +6,9 @@ import hashlib
 import io
 import json
 import re
+import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.bundle import SCHEMA, _bound_headers, check, target_of, unpack
+from fleetmark.campaign.bundle import SCHEMA, _bound_headers, check, fetch, target_of, unpack
 from fleetmark.campaign.bundle.wanted import checksum_of, wanted
 from fleetmark.workloads import load, load_suite, names
 
@@ -195,6 +197,27 @@ def test_everything_a_role_fetches_is_pinned() -> None:
         if "git" in manifest.parameters:
             assert re.fullmatch(r"[0-9a-f]{40}", str(manifest.parameters["commit"].default)), name
             assert re.fullmatch(r"[0-9a-f]{64}", str(manifest.parameters["commit_sha256"].default)), name
+
+
+def test_a_commit_is_collected_by_the_checksum_of_its_archive(tmp_path: Path) -> None:
+    """The bundle has it under the name that the role looks for; another checksum, or none, is refused."""
+    repository = tmp_path / "repository"
+    me = ["-c", "user.name=x", "-c", "user.email=x@y"]
+    for words in (["init", "-q"], [*me, "commit", "-q", "--allow-empty", "-m", "x"]):
+        repository.mkdir(exist_ok=True)
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    commit = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=repository, text=True).strip()
+    archive = subprocess.check_output(["git", "-c", "tar.umask=0002", "archive", commit], cwd=repository)
+    sha256 = hashlib.sha256(archive).hexdigest()
+    settings = {"nvbandwidth": {"git": str(repository), "commit": commit, "commit_sha256": sha256.upper()}}
+    (checkout,) = wanted(load_suite("nvbandwidth"), settings).checkouts
+    path = fetch.checkout(checkout, tmp_path)
+    assert path.relative_to(tmp_path) == Path(f"fleetmark/{sha256}-{commit}.tar") and path.read_bytes() == archive
+    with pytest.raises(FleetmarkError, match=f"has sha256 {sha256}, not {SHA256}: correct the parameter commit_sha256"):
+        fetch.checkout(replace(checkout, sha256=SHA256), tmp_path)
+    del settings["nvbandwidth"]["commit_sha256"]
+    with pytest.raises(FleetmarkError, match=r"needs its checksum; set nvbandwidth\.commit_sha256 too"):
+        wanted(load_suite("nvbandwidth"), settings)
 
 
 def test_a_url_without_a_checksum_is_refused() -> None:

@@ -241,7 +241,7 @@ def test_a_commit_is_archived_once(tmp_path: Path) -> None:
     wrong = archive(str(repository), commit, "a" * 64)
     assert wrong.returncode == 1
     assert wrong.stderr.splitlines()[-1].startswith(
-        f"commit {commit} of {repository} has sha256 {sha256}, not {'a' * 64}: correct the parameter commit_sha256"
+        f"commit {commit} has sha256 {sha256}, not {'a' * 64}: correct the parameter commit_sha256, or do not use {repository}"
     )
     (path,) = archive(str(repository), commit, sha256).stdout.split()
     assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == sha256

@@ -33,7 +33,7 @@ if [ ! -s "$archive" ]; then
     run cat-file -e "$commit^{commit}" || fail "$git has no commit $commit: correct the parameter commit"
     run -c tar.umask=0002 archive -o "$work/archive.tar" "$commit"
     found=$(sha256sum "$work/archive.tar" | cut -d ' ' -f 1)
-    [ "$found" = "$sha256" ] || fail "commit $commit of $git has sha256 $found, not $sha256: correct the parameter commit_sha256, or do not use this repository"
+    [ "$found" = "$sha256" ] || fail "commit $commit has sha256 $found, not $sha256: correct the parameter commit_sha256, or do not use $git"
     mv -f "$work/archive.tar" "$archive"
 fi
 echo "$archive"
