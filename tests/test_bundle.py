@@ -182,7 +182,7 @@ def test_everything_a_role_fetches_is_pinned() -> None:
                 pairs.add((file.parents[1].name, task["fm_source"], task["fm_sha256"]))
             if "fm_git" in task:
                 assert task["fm_commit_sha256"] == "{{ fm_params.commit_sha256 }}", file
-    for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.sh")):
+    for file in sorted((ROOT / "playbooks" / "roles").glob("*/files/*.*")):
         text = "\n".join(line for line in file.read_text().splitlines() if not line.lstrip().startswith("#"))
         assert not fetching.search(text), f"{file} fetches by itself: use the role source"
     for role, source, digest in pairs:
