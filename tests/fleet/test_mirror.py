@@ -102,7 +102,9 @@ def test_each_workload_has_one_failure_and_the_others_run(
     assert {len(texts) for texts in reasons.values()} == {1}
     for workload in ("fio", "iperf3"):
         (reason,) = reasons["h2", workload]
-        assert reason.startswith(f"could not be deployed: Packages for {workload}: could not install {workload}: {SILENT}")
+        assert reason.startswith(
+            f"could not be deployed: Packages for {workload}: could not install {workload}: {SILENT}"
+        )
         assert SILENT not in "".join(reasons["h1", workload]), "its mirror answers, and has no such package"
         lines = [line for line in done.stdout.splitlines() if f"h2: {workload}: " in line and "runs failed" in line]
         assert len(lines) == 1, done.stdout

@@ -256,7 +256,9 @@ def test_a_commit_is_archived_once(tmp_path: Path) -> None:
     repository, *_ = git_repository(tmp_path)
     unknown = archive(str(repository), "b" * 40, sha256)
     assert unknown.stderr.splitlines() == [f"{repository} has no commit {'b' * 40}: correct the parameter commit"]
-    assert [p.name for p in (tmp_path / "cache/fleetmark").iterdir()] == [f"{sha256}-{commit}.tar"], "nothing half done is left"
+    assert [p.name for p in (tmp_path / "cache/fleetmark").iterdir()] == [f"{sha256}-{commit}.tar"], (
+        "nothing half done is left"
+    )
 
 
 @pytest.mark.parametrize(
