@@ -259,11 +259,11 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
             source.fault(path, str(error))
             continue
         if entry.utilisation is not None:
-            worth[workload] = replace(value, utilisation=entry.utilisation, why=message("given"))
+            worth[workload] = replace(value, utilisation=entry.utilisation, reason=message("given"))
         elif written.slo is not None:
             try:
                 used, reason = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
-                worth[workload] = replace(value, utilisation=used, why=reason)
+                worth[workload] = replace(value, utilisation=used, reason=reason)
             except FleetmarkError as error:
                 out[workload] = str(error)
         else:
@@ -322,7 +322,7 @@ def _workload(
         key=lambda worth: worth.utilisation or 0.0,
         default=None,
     )
-    used, reason = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
+    used, reason = (w.utilisation, message("given")) if least is None else (least.utilisation, least.reason)
     return Workload(
         name,
         w.unit,

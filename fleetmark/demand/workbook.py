@@ -275,14 +275,14 @@ class _Reader:
             used = "" if worth.utilisation is None else given
             if before and worth.utilisation == before[4]:
                 used = before[5]
-            return replace(worth, source=before[3] if before and same else given, why=used)
+            return replace(worth, source=before[3] if before and same else given, reason=used)
 
         skus = {
             s: replace(sku, worth={w: source(s, w, worth) for w, worth in sku.worth.items()})
             for s, sku in q.skus.items()
         }
         whys = _whys(self.cells)
-        workloads = {w: replace(work, why=whys.get((w, work.utilisation), given)) for w, work in q.workloads.items()}
+        workloads = {w: replace(work, reason=whys.get((w, work.utilisation), given)) for w, work in q.workloads.items()}
         return replace(q, skus=skus, workloads=workloads, source={**_source(self.cells), **self.files})
 
 

@@ -147,18 +147,18 @@ def show(
     print_as(shown, form, console, documents.language, forms)
 
 
-def init(to: Path) -> list[Path]:
+def init(target: Path) -> list[Path]:
     """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError if the path exists."""
-    if to.exists():
-        raise FleetmarkError(f"{to}: exists already; give another name, or remove it first")
-    if not to.parent.is_dir():
-        raise FleetmarkError(f"{to}: there is no folder {to.parent}; make it first")
-    if to.suffix in (".yml", ".yaml"):
-        write_atomic(to, demand.EXAMPLE.read_text("utf-8"))
-        return [to]
+    if target.exists():
+        raise FleetmarkError(f"{target}: exists already; give another name, or remove it first")
+    if not target.parent.is_dir():
+        raise FleetmarkError(f"{target}: there is no folder {target.parent}; make it first")
+    if target.suffix in (".yml", ".yaml"):
+        write_atomic(target, demand.EXAMPLE.read_text("utf-8"))
+        return [target]
     names = demand.read(demand.EXAMPLE, Path()).periods
     written = []
     for name, sheet in demand_csv.sheets(read_yaml(demand.EXAMPLE), names).items():
-        write_atomic(to / name, sheet)
-        written.append(to / name)
+        write_atomic(target / name, sheet)
+        written.append(target / name)
     return written

@@ -40,8 +40,8 @@ class Worth:
     - ``se``: the standard error of its natural logarithm
     - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
     - ``source``: its origin, as the Equivalence tab shows it
-    - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``why`` gives the
-      origin of the limit
+    - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
+      the origin of the limit
     """
 
     value: float
@@ -49,7 +49,7 @@ class Worth:
     df: float = math.inf
     source: str = "given"
     utilisation: float | None = None
-    why: str = ""
+    reason: str = ""
 
     @property
     def estimate(self) -> Estimate:
@@ -62,7 +62,7 @@ class Workload:
     """Hold a workload's demand by period.
 
     - ``point``: the median demand in ``unit``; ``sigma`` is the standard deviation of its logarithm
-    - ``utilisation``: the maximum (0 to 0.85) for servers whose worth has none of its own; ``why`` gives its origin
+    - ``utilisation``: the maximum (0 to 0.85) for servers whose worth has none of its own; ``reason`` gives its origin
     - ``sites``: where it may run; empty for all sites
     - ``dedicated``: True if it does not share servers with other workloads
     - ``pool``: it shares servers only with workloads of the same pool; empty for the common servers
@@ -76,7 +76,7 @@ class Workload:
     point: Sequence[float]
     sigma: Sequence[float]
     utilisation: float
-    why: str = "given"
+    reason: str = "given"
     sites: frozenset[str] = frozenset()
     dedicated: bool = False
     availability: str = ""

@@ -185,23 +185,23 @@ class Places(dict[str, Placed]):
         """Return the formula of a cell in row ``line`` of the sheet. Strings in it remain as they are."""
 
         def address(match: re.Match[str]) -> str:
-            own, sheet, table, first, row, last, last_row = match.groups()
-            if own:
-                return cell(line, self.columns(placed)[own])
+            row_key, sheet, table, first, row, last, last_row = match.groups()
+            if row_key:
+                return cell(line, self.columns(placed)[row_key])
             if sheet:
                 return "'" + self.named(sheet, placed).sheet.name.replace("'", "''") + "'!"
             if not table:
                 return match[0]
-            there = self.named(table, placed)
-            columns = self.columns(there)
-            ends = [(there.first + int(row or 0), columns[first])]
+            target = self.named(table, placed)
+            columns = self.columns(target)
+            ends = [(target.first + int(row or 0), columns[first])]
             if last:
-                ends.append((there.first + int(last_row), columns[last]))
+                ends.append((target.first + int(last_row), columns[last]))
             elif not row:
-                ends.append((there.last, columns[first]))
-            if there.sheet is placed.sheet:
+                ends.append((target.last, columns[first]))
+            if target.sheet is placed.sheet:
                 return ":".join(cell(*end) for end in ends)
-            return there.sheet.span(*ends[0], *ends[1]) if len(ends) > 1 else there.sheet.at(*ends[0])
+            return target.sheet.span(*ends[0], *ends[1]) if len(ends) > 1 else target.sheet.address(*ends[0])
 
         return _REFERENCE.sub(address, formula)
 
@@ -315,7 +315,7 @@ def _write(
     if shown.choices:
         sheet.must_be_one_of(line, place, shown.choices)
     if shown.name:
-        sheet.book.name(shown.name, sheet.at(line, place))
+        sheet.book.name(shown.name, sheet.address(line, place))
 
 
 def _tab_charts(book: Book, section: Section, charts: Sequence[Chart], places: Places) -> None:
@@ -373,7 +373,7 @@ def _chart(book: Book, chart: Chart, places: Places) -> None:
     drawn = book.chart(native.kind, chart.title)
     for number, key in enumerate(native.values):
         series: dict[str, Any] = {"categories": cells(native.category), "values": cells(key), "gap": 50}
-        series["name"] = f"={sheet.at(HEAD_ROW, column_of(table, key))}"
+        series["name"] = f"={sheet.address(HEAD_ROW, column_of(table, key))}"
         series["fill"] = {"color": COLOURS[number % len(COLOURS)]}
         if native.ends:
             below, above = map(cells, native.ends)

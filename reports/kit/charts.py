@@ -93,8 +93,8 @@ def to_svg(spec: Spec, number: int) -> str:
     Raise FleetmarkError if vl-convert is not installed.
     """
     vl_convert = required("vl_convert", "charts", "a chart")
-    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
-    svg: str = vl_convert.vegalite_to_svg(_legal(whole))
+    full_spec = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
+    svg: str = vl_convert.vegalite_to_svg(_legal(full_spec))
     svg = _ROLES.sub("", _LABELLED.sub(_titled, svg))
     for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg))):  # ids continue across charts
         svg = svg.replace(f' id="{name}"', f' id="c{number}-{i}"').replace(f"#{name})", f"#c{number}-{i})")
@@ -390,11 +390,11 @@ def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]
     """Yield a vertical rule for each mark, and its text at the top, in the first line without an overlap."""
     ends: list[float] = []  # the end of the last text of each line, in px
     span = math.log2(xs[-1] / xs[0]) if xs and xs[0] > 0 and xs[-1] > xs[0] else 1.0
-    for at, text, colour in sorted(marks):
-        begins = WIDTH * math.log2(at / xs[0]) / span if xs and xs[0] > 0 else 0.0
+    for position, text, colour in sorted(marks):
+        begins = WIDTH * math.log2(position / xs[0]) / span if xs and xs[0] > 0 else 0.0
         line = next((n for n, end in enumerate(ends) if end <= begins), len(ends))
         ends[line:] = [begins + 6.2 * len(text) + 8, *ends[line + 1 :]]
-        data = {"values": [{"x": at, "t": text}]}
+        data = {"values": [{"x": position, "t": text}]}
         rule = {"type": "rule", "strokeDash": [2, 3], "opacity": 0.7, "color": colour}
         words = {"type": "text", "align": "left", "dx": 3, "fontSize": 10, "y": 6 + 12 * line, "color": colour}
         yield {"data": data, "mark": rule, "encoding": {"x": x}}
@@ -440,7 +440,7 @@ def matrix(
     step = min(WIDTH / count, max(26, 44 if count <= 12 else 14))
     width, height = step * len(columns), step * len(rows)
     # The colour scale covers at least 5%, so that noise is not coloured.
-    most = max([5.0, *(abs(c[2]) for c in cells)])
+    limit = max([5.0, *(abs(c[2]) for c in cells)])
     ends: Spec = {
         "x": {
             "field": "b",
@@ -454,7 +454,7 @@ def matrix(
         "field": "v",
         "type": "quantitative",
         "legend": {"title": legend, "titleLimit": 0, "gradientLength": min(max(height, 60), 160)},
-        "scale": {"domain": [-most, 0, most], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
+        "scale": {"domain": [-limit, 0, limit], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
     data = [
         {"a": a, "b": b, "v": v, "t": t} | on_hover(len(cells), f"{a} → {b}: {_with_unit(t, unit)} ({v:+.1f}%)")
@@ -475,7 +475,7 @@ def matrix(
         ],
     }
     if count <= 12:
-        ink = {"condition": {"test": f"abs(datum.v) > {0.75 * most}", "value": "#fff"}, "value": "#111"}
+        ink = {"condition": {"test": f"abs(datum.v) > {0.75 * limit}", "value": "#fff"}, "value": "#111"}
         second = any("\n" in c[3] for c in cells)
         text = {"type": "text", "fontSize": 10} | ({"lineBreak": "\n", "dy": -6} if second else {})
         spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})

@@ -116,8 +116,8 @@ def labels(text: str) -> str:
 
 def point(metric: str, subject: str, label_text: str, standing: str) -> str:
     """A metric with what tells it from others of its name: ``read_bw, nvme0n1``; ``base_ratio, estimate``."""
-    where = "" if subject == "host" else clean(subject)
-    return ", ".join(p for p in (clean(metric), where, labels(label_text), clean(standing)) if p)
+    subject_name = "" if subject == "host" else clean(subject)
+    return ", ".join(p for p in (clean(metric), subject_name, labels(label_text), clean(standing)) if p)
 
 
 def better(value: str) -> str:
@@ -137,10 +137,12 @@ def duration(seconds: float) -> str:
 def moment(iso: str) -> str:
     """An ISO 8601 time as ``2026-03-04 09:12 UTC``; other text unchanged."""
     try:
-        when = datetime.fromisoformat(iso)
+        timestamp = datetime.fromisoformat(iso)
     except ValueError:
         return clean(iso)
-    return (when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+    return (timestamp.replace(tzinfo=UTC) if timestamp.tzinfo is None else timestamp.astimezone(UTC)).strftime(
+        "%Y-%m-%d %H:%M UTC"
+    )
 
 
 # --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------

@@ -10,7 +10,6 @@ import stat
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,14 +29,6 @@ from fleetmark.reports.kit.tabular import Cell
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
 _SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of the page: the id of its heading's section, and its title."""
-
-    id: str
-    title: str
 
 
 def page(
@@ -60,6 +51,7 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "site": None,
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }
@@ -72,10 +64,10 @@ def page(
     except jinja2.TemplateSyntaxError as e:
         raise FleetmarkError(f"{e.filename or e.name} line {e.lineno}: {e.message}") from e
     except Exception as e:
-        where = _line_of(e, templates)
-        if where is None:
+        line_place = _line_of(e, templates)
+        if line_place is None:
             raise  # an error of Fleetmark's, not of the user's templates
-        raise FleetmarkError(f"{where}: {e}") from e
+        raise FleetmarkError(f"{line_place}: {e}") from e
 
 
 def _unique_ids() -> Callable[[str], str]:
@@ -163,10 +155,10 @@ def _compiled() -> jinja2.BytecodeCache | None:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fleetmark" / "templates"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        about = folder.lstat()
+        details = folder.lstat()
     except (OSError, RuntimeError):  # there is no home
         return None
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
+    if not stat.S_ISDIR(details.st_mode) or details.st_uid != os.geteuid() or details.st_mode & 0o077:
         return None
     return _Cache(str(folder))
 

@@ -26,21 +26,21 @@ class Tree:
     pdf: Any
 
     def finish(self) -> None:
-        root = self.at(self.pdf.catalog["StructTreeRoot"])
-        document = self.at(root["K"][0])
+        root = self.resolved(self.pdf.catalog["StructTreeRoot"])
+        document = self.resolved(root["K"][0])
         self._drop_decoration(document)
         self._nest_headings(document)
         self._scope_heads(document, in_head=False)
         self._place_figures(document)
-        self._mark_artifacts(self.at(root["ParentTree"])["Nums"], {document.number, *self._numbers(document)})
+        self._mark_artifacts(self.resolved(root["ParentTree"])["Nums"], {document.number, *self._numbers(document)})
 
-    def at(self, reference: bytes) -> Any:
+    def resolved(self, reference: bytes) -> Any:
         return self.pdf.objects[int(reference.split()[0])]
 
     def children(self, element: Any) -> Iterator[Any]:
         """The elements right below, in reading order; neither marks nor annotations."""
         for kid in element["K"]:
-            if isinstance(kid, bytes) and (child := self.at(kid)).get("Type") == "/StructElem":
+            if isinstance(kid, bytes) and (child := self.resolved(kid)).get("Type") == "/StructElem":
                 yield child
 
     def below(self, element: Any) -> Iterator[Any]:
@@ -85,7 +85,7 @@ class Tree:
         """From pixels below the page's upper edge to points above its lower one."""
         for element in self.below(document):
             if element["S"] == "/Figure" and "BBox" in element.get("A", {}):
-                height = self.at(element["Pg"])["MediaBox"][3]
+                height = self.resolved(element["Pg"])["MediaBox"][3]
                 x1, y1, x2, y2 = (_POINTS * x for x in element["A"]["BBox"])
                 element["A"]["BBox"][:] = [x1, height - y2, x2, height - y1]
 
@@ -98,7 +98,7 @@ class Tree:
             dropped = {mark for mark, reference in enumerate(elements) if int(reference.split()[0]) not in in_tree}
             for mark in dropped:
                 elements[mark] = "null"
-            self._unmark(self.at(self.at(self.pdf.page_references[page])["Contents"]).stream, dropped)
+            self._unmark(self.resolved(self.resolved(self.pdf.page_references[page])["Contents"]).stream, dropped)
 
     @staticmethod
     def _unmark(stream: list[Any], dropped: set[int]) -> None:

@@ -259,7 +259,7 @@ class Sheet:
 
     # ------------------------------------------------------------ references
 
-    def at(self, row: int, col: int) -> str:
+    def address(self, row: int, col: int) -> str:
         """The cell as any sheet's formulas name it: ``'Per host'!$B$4``."""
         return f"{self._quoted()}!{xl_rowcol_to_cell(row, col, True, True)}"
 

@@ -40,7 +40,7 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
     """
     result = []
     for name, workload in list(v.question.workloads.items())[:MOST_CHARTS]:
-        rows = v.of(name)
+        rows = v.supply_of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
         lines = [
             _Line(_(message("capacity")), [s.capacity for s in rows], COLOURS[2], [1, 0], 6),

@@ -98,12 +98,12 @@ def _now(v: PlanView) -> str:
     orders = [order for order in v.orders if order.period == first]
     parts = []
     for arrives in sorted({order.arrives for order in orders}, key=lambda t: math.inf if t is None else t):
-        what = counted([order for order in orders if order.arrives == arrives])
+        purchases = counted([order for order in orders if order.arrives == arrives])
         if arrives is None:
-            parts.append(message("{what}, in use after the plan", what=what))
+            parts.append(message("{what}, in use after the plan", what=purchases))
         else:
             parts.append(
-                message("{what}, in use from {period}", what=what, period=fmt.clean(v.question.periods[arrives]))
+                message("{what}, in use from {period}", what=purchases, period=fmt.clean(v.question.periods[arrives]))
             )
     values = {"orders": joined(parts, "; "), "period": fmt.clean(v.question.periods[first])}
     values |= {"money": fmt.money(sum(order.money for order in orders)), "currency": v.question.currency}
@@ -194,7 +194,7 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             "If any one failure domain is lost, capacity still meets the demand of {workloads}.", workloads=names
         )
     for w in q.workloads:
-        runs = [s.runs for s in v.of(w) if s.runs is not None]
+        runs = [s.runs for s in v.supply_of(w) if s.runs is not None]
         if runs:
             yield message(
                 "{workload} runs in the failover headroom of others: on average at least {share} of it gets done, with "
@@ -224,14 +224,14 @@ def _risk(v: PlanView, effect: Effect, extra: float) -> str:
     factor = next(f for end, f in ends if end is None or end == extra)
     part = fmt.share(abs(factor - 1), 0)
     if factor < 1:
-        how = message("If {input} is {part} lower", input=effect.name, part=part)
+        condition = message("If {input} is {part} lower", input=effect.name, part=part)
     else:
-        how = message("If {input} is {part} higher", input=effect.name, part=part)
+        condition = message("If {input} is {part} higher", input=effect.name, part=part)
     if math.isinf(extra):
-        return message("{how}: no plan, since no purchase then meets every limit.", how=how)
+        return message("{how}: no plan, since no purchase then meets every limit.", how=condition)
     return message(
         "{how}: {extra} {currency} ({part}).",
-        how=how,
+        how=condition,
         extra=fmt.change_of_money(extra),
         currency=v.question.currency,
         part=fmt.change(extra / v.plan.objective if v.plan.objective else 0.0),
@@ -244,11 +244,11 @@ def _risk(v: PlanView, effect: Effect, extra: float) -> str:
 def _tight(v: PlanView) -> list[str]:
     """The limits of sites that are nearly used up, the tightest first, each once."""
     uses = [use for load in v.loads for use in _uses(load)]
-    most: dict[tuple[str, str], tuple[float, Load, str]] = {}
-    for share, load, what, text in uses:
-        if share >= TIGHT and share > most.get((load.site, what), (0.0, load, ""))[0]:
-            most[load.site, what] = (share, load, text)
-    ordered = sorted(most.values(), key=lambda use: -use[0])
+    tightest: dict[tuple[str, str], tuple[float, Load, str]] = {}
+    for share, load, resource, text in uses:
+        if share >= TIGHT and share > tightest.get((load.site, resource), (0.0, load, ""))[0]:
+            tightest[load.site, resource] = (share, load, text)
+    ordered = sorted(tightest.values(), key=lambda use: -use[0])
     return [
         message("{use} ({period})", use=text, period=fmt.clean(v.question.periods[load.period]))
         for _, load, text in ordered[: LIMITS - 1]

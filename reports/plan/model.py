@@ -168,7 +168,7 @@ class PlanView:
         """Servers of a SKU at the start, at all sites."""
         return sum(c.count for c in self.question.fleet if c.sku == sku and not c.ordered)
 
-    def of(self, workload: str) -> list[Supply]:
+    def supply_of(self, workload: str) -> list[Supply]:
         """A workload, period by period."""
         return [s for s in self.supply if s.workload == workload]
 
@@ -285,13 +285,13 @@ class Served:
     worth: Estimate
     source: str
     utilisation: float
-    why: str
+    reason: str
 
 
 def served(q: Question) -> list[Served]:
     """A row for each SKU that can run a workload."""
     return [
-        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), worth.why or q.workloads[w].why)
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), worth.reason or q.workloads[w].reason)
         for w in q.workloads
         for s, sku in q.skus.items()
         if (worth := sku.worth.get(w)) is not None
@@ -301,9 +301,9 @@ def served(q: Question) -> list[Served]:
 def left_out(q: Question) -> list[Message]:
     """SKUs that cannot run a workload within its objective, and why."""
     return [
-        message("{sku} cannot serve {workload}: {why}", sku=s, workload=w, why=why)
+        message("{sku} cannot serve {workload}: {why}", sku=s, workload=w, why=reason)
         for s, sku in q.skus.items()
-        for w, why in sku.out.items()
+        for w, reason in sku.out.items()
     ]
 
 

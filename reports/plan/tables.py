@@ -85,7 +85,7 @@ def capacity(v: PlanView) -> Tabular:
     """Return capacity and demand of each workload in its first, its tightest and its last period."""
     chosen: list[Supply] = []
     for workload in v.question.workloads:
-        supply = v.of(workload)
+        supply = v.supply_of(workload)
         periods = {s.period: s for s in (supply[0], min(supply, key=lambda s: s.spare), supply[-1])}
         chosen += [periods[t] for t in sorted(periods)]
     columns = (
@@ -291,7 +291,7 @@ def _worth(row: Served) -> tuple[Cell, ...]:
     lo, hi = (None, None) if row.worth.lo == row.worth.hi else (row.worth.lo, row.worth.hi)
     ends = "" if lo is None or hi is None else f"{fmt.figure(lo)}–{fmt.figure(hi)}"
     value = Cell(fmt.figure(row.worth.value), row.worth.value, lo=lo, hi=hi, ends=ends)
-    return (Cell(row.workload), Cell(row.sku), value, share(row.utilisation), Cell(row.source), Cell(row.why))
+    return (Cell(row.workload), Cell(row.sku), value, share(row.utilisation), Cell(row.source), Cell(row.reason))
 
 
 def skus(v: PlanView) -> Tabular:

@@ -48,9 +48,9 @@ def fleet(root: Path) -> None:
         measured: dict[tuple[str, Bench], list[float]] = {}
         benches = [*INTEGER, *DISK, NET, TRIAD, IDLE, *([CHASE] if number == 0 else [])]
         for host in names:
-            own = (0.9 if host == SLOW else 1.0) * math.exp(rng.gauss(0, 0.004))
+            speed = (0.9 if host == SLOW else 1.0) * math.exp(rng.gauss(0, 0.004))
             for place, bench in enumerate(benches):
-                better = _FACTOR[bench.class_][generation] * own * (1 + (place % 3 - 1) * 0.03 * number)
+                better = _FACTOR[bench.class_][generation] * speed * (1 + (place % 3 - 1) * 0.03 * number)
                 usual = _USUAL[bench.class_] * (1 + 0.1 * place)
                 value = usual / better if bench.better == "lower" else usual * better
                 measured[host, bench] = [value * math.exp(rng.gauss(0, 0.003)) for _ in range(3)]

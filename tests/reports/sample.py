@@ -157,20 +157,20 @@ def _campaign(
         bad = {w: t for (h, w), t in (troubles or {}).items() if h == host}
         # A result known before anything runs is a single outcome for the whole workload.
         for workload in _VERSIONS if len(hosts) > 1 else ("stream", "fio", "lmbench"):
-            status, why, _ = bad.get(workload, (Status.PASSED, "", 0))
+            status, message, _ = bad.get(workload, (Status.PASSED, "", 0))
             if host == dead:
-                status, why = Status.LOST, f"unreachable: {reason}"
+                status, message = Status.LOST, f"unreachable: {reason}"
             if host == dead or status is Status.SKIPPED:
-                outcomes.append((host, workload, "*", 0, status, why, "", math.nan, math.nan))
+                outcomes.append((host, workload, "*", 0, status, message, "", math.nan, math.nan))
         for workload, case, metrics in _cases(host, number, kind, [h for h in hosts if h != dead]):
             if host == dead or bad.get(workload, (Status.PASSED,))[0] is Status.SKIPPED:
                 continue
             for repeat in range(repeats):
-                status, why, count = bad.get(workload, (Status.PASSED, "", 0))
+                status, message, count = bad.get(workload, (Status.PASSED, "", 0))
                 if repeat >= count:
-                    status, why = Status.PASSED, ""
+                    status, message = Status.PASSED, ""
                 if host == dead:
-                    status, why = Status.LOST, f"unreachable: {reason}"
+                    status, message = Status.LOST, f"unreachable: {reason}"
                 started = (
                     ""
                     if status is Status.SKIPPED or host == dead
@@ -178,7 +178,7 @@ def _campaign(
                 )
                 wall = rng.uniform(2, 9) if started else math.nan
                 foreign = (1.42 if status is Status.INVALID else abs(rng.normal(0, 0.004))) if started else math.nan
-                outcomes.append((host, workload, case, repeat, status, why, started, wall, foreign))
+                outcomes.append((host, workload, case, repeat, status, message, started, wall, foreign))
                 if status not in (Status.PASSED, Status.INVALID):
                     continue
                 raw = f"raw/{host}/{workload}/{case}/{repeat}/stdout"
@@ -219,7 +219,7 @@ def _campaign(
         wall_s=4215.0 if len(hosts) > 1 else 412.0,
         notes=() if len(hosts) == 1 else ("The clock of ice-b is 41 s ahead of the controller's.",),
     )
-    about = tuple(
+    infos = tuple(
         HostInfo(
             name=h,
             generation=generations[h],
@@ -236,7 +236,7 @@ def _campaign(
     )
     return Results(
         info,
-        about,
+        infos,
         pd.DataFrame(outcomes, columns=list(OUTCOME_COLUMNS)),
         Values(schema.frame(rows)),
     )
@@ -437,9 +437,9 @@ def tiny(
     """
     columns: dict[str, list[object]] = {c: [] for c in OUTCOME_COLUMNS}
     runs = [(h, r, Status.PASSED, "") for h, repeats in values.items() for r in range(len(repeats))]
-    runs += [(h, 90 + i, status, why) for i, (h, status, why) in enumerate(ended or [])]
-    for host, repeat, status, why in runs:
-        outcome = (host, "stream", "2t", repeat, status, why, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
+    runs += [(h, 90 + i, status, message) for i, (h, status, message) in enumerate(ended or [])]
+    for host, repeat, status, message in runs:
+        outcome = (host, "stream", "2t", repeat, status, message, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
         for column, value in zip(OUTCOME_COLUMNS, outcome, strict=True):
             columns[column].append(value)
     triad = {"workload": "stream", "case": "2t", "metric": "triad", "unit": unit, "better": better, "class": "mem-bw"}

@@ -49,10 +49,10 @@ def _of_document(pdf: pikepdf.Pdf) -> Iterator[str]:
         yield "it has no language"
     if root.get("/ViewerPreferences", {}).get("/DisplayDocTitle") is not True:
         yield "its title is not what a viewer shows"
-    with pdf.open_metadata() as about:
-        if about.get("pdfuaid:part") != "1":
+    with pdf.open_metadata() as metadata:
+        if metadata.get("pdfuaid:part") != "1":
             yield "it does not say that it is PDF/UA-1"
-        if not about.get("dc:title"):
+        if not metadata.get("dc:title"):
             yield "it has no title"
     yield from (f"page {n}: no tab order by structure" for n, p in enumerate(pdf.pages, 1) if p.get("/Tabs") != "/S")
 

@@ -26,8 +26,8 @@ from tests.reports import rendered, sample
 FACTS = {"time": 0.0, "hostname": "h1", "user": "u", "root": True, "python": "p", "python_version": "3.11"}
 
 
-def known(results: Results, **own: object) -> Results:
-    hosts = tuple(replace(h, facts=Facts(**{**FACTS, "work_dir": "/w", **own})) for h in results.hosts)
+def known(results: Results, **extra_facts: object) -> Results:
+    hosts = tuple(replace(h, facts=Facts(**{**FACTS, "work_dir": "/w", **extra_facts})) for h in results.hosts)
     return replace(results, hosts=hosts)
 
 
@@ -75,10 +75,14 @@ def test_other_cases_and_hosts_without_facts_have_no_peak() -> None:
 
 def test_each_generation_is_held_against_its_own_peak_the_middle_of_its_hosts() -> None:
     generations = {"a": "old", "b": "old", "c": "old", "d": "new"}
-    of = all_cores(sample.tiny({"a": [57.6e9], "b": [57.6e9], "c": [57.6e9], "d": [57.6e9]}, generations=generations))
+    measured = all_cores(
+        sample.tiny({"a": [57.6e9], "b": [57.6e9], "c": [57.6e9], "d": [57.6e9]}, generations=generations)
+    )
     number = {"a": 2, "b": 2, "c": 1, "d": 4}
-    hosts = tuple(replace(h, facts=Facts(**FACTS, work_dir="/w", dimms=modules(number[h.name]))) for h in of.hosts)
-    results = replace(of, hosts=hosts)
+    hosts = tuple(
+        replace(h, facts=Facts(**FACTS, work_dir="/w", dimms=modules(number[h.name]))) for h in measured.hosts
+    )
+    results = replace(measured, hosts=hosts)
     context = held(results)
     assert {side: row.share.text for (_, side), row in context.rows.items()} == {"old": "100%", "new": "50%"}
     traffic = "1.33 bytes are moved for each that is counted"
@@ -157,7 +161,7 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("workload", "case", "metric", "of"),
+    ("workload", "case", "metric", "expected"),
     [
         ("stream", "all-cores", "triad", "memory"),
         ("stream", "4t", "triad", None),
@@ -182,6 +186,8 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
         ("unknown", "x", "y", None),
     ],
 )
-def test_manifests_say_what_a_figure_is_held_against(workload: str, case: str, metric: str, of: str | None) -> None:
+def test_manifests_say_what_a_figure_is_held_against(
+    workload: str, case: str, metric: str, expected: str | None
+) -> None:
     peak = declared.peak(workload, case, metric)
-    assert (peak.part if peak else None) == of
+    assert (peak.part if peak else None) == expected

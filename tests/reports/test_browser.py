@@ -47,8 +47,8 @@ class Opened:
     def texts(self, selector: str) -> list[str]:
         return [" ".join(t.split()) for t in self.page.locator(selector).all_inner_texts()]
 
-    def unfold(self, which: str = "details") -> None:
-        self.page.locator(which).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
+    def unfold(self, selector: str = "details") -> None:
+        self.page.locator(selector).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
 
     def status(self) -> str:
         return str(self.page.locator("#status").inner_text())
@@ -140,226 +140,226 @@ def opened(browser: Any, file: Path, anchor: str = "", script: str = "", **optio
 @pytest.mark.parametrize("name", ["comparison", "campaign", "hostile", "many"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_loads_alone_and_fits(browser: Any, pages: dict[str, Path], name: str, width: int) -> None:
-    at = opened(browser, pages[name], viewport={"width": width, "height": 800})
-    at.unfold()
-    assert at.errors == []
-    assert [r for r in at.requests if not r.startswith(("file:", "data:"))] == []
-    assert at.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert "ran" not in at.page.title()
+    tab = opened(browser, pages[name], viewport={"width": width, "height": 800})
+    tab.unfold()
+    assert tab.errors == []
+    assert [r for r in tab.requests if not r.startswith(("file:", "data:"))] == []
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "ran" not in tab.page.title()
 
 
 def test_nor_do_the_answers_for_four(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["five"])
-    ends = at.page.locator("#classes table").bounding_box()
+    tab = opened(browser, pages["five"])
+    ends = tab.page.locator("#classes table").bounding_box()
     assert ends["y"] + ends["height"] <= 950
-    sides = at.page.locator("#baseline option").all_inner_texts()
+    sides = tab.page.locator("#baseline option").all_inner_texts()
     assert sides == ["rome", "sierra", "icelake", "genoa", "turin"]
-    at.page.select_option("#baseline", label="turin")
-    assert at.page.locator("#b4-classes thead tr:last-child th").count() == 10
+    tab.page.select_option("#baseline", label="turin")
+    assert tab.page.locator("#b4-classes thead tr:last-child th").count() == 10
 
 
 def test_the_answer_needs_no_scrolling(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    ends = at.page.locator("#classes").bounding_box()
+    tab = opened(browser, pages["comparison"])
+    ends = tab.page.locator("#classes").bounding_box()
     assert ends["y"] + ends["height"] <= 800
-    answer = " ".join(at.page.locator("#main").inner_text().split())
+    answer = " ".join(tab.page.locator("#main").inner_text().split())
     assert re.search(r"One genoa replaces 1\.2\d \(.*\) to 1\.\d\d \(.*\) icelake servers; one turin ", answer)
     assert "100 icelake become" in answer
     assert "1 benchmark not compared" in answer
 
 
 def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    head = at.page.locator("#ratios thead tr:last-child th.num").nth(2)
+    tab = opened(browser, pages["comparison"])
+    head = tab.page.locator("#ratios thead tr:last-child th.num").nth(2)
     ratios = "#class-disk-iops tr:not(.head) td:nth-of-type(4)"
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    up = [float(t.split()[0]) for t in at.texts(ratios)]
+    up = [float(t.split()[0]) for t in tab.texts(ratios)]
     assert up == sorted(up) and len(up) == 2
     head.get_by_role("button").click()
-    assert [float(t.split()[0]) for t in at.texts(ratios)] == up[::-1]
+    assert [float(t.split()[0]) for t in tab.texts(ratios)] == up[::-1]
     assert head.get_attribute("aria-sort") == "descending"
-    assert at.status() == "sorted by ratio, descending"
-    assert at.page.locator("#class-disk-iops tr").first.get_attribute("class") == "head"  # the class stays first
+    assert tab.status() == "sorted by ratio, descending"
+    assert tab.page.locator("#class-disk-iops tr").first.get_attribute("class") == "head"  # the class stays first
 
 
 def test_values_sort_by_size_whatever_their_unit(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["campaign"])
-    head = at.page.locator("#headlines table").first.locator("thead th", has_text="value")
+    tab = opened(browser, pages["campaign"])
+    head = tab.page.locator("#headlines table").first.locator("thead th", has_text="value")
     head.get_by_role("button").click()
-    cells = at.page.locator("#headlines table >> nth=0 >> tbody td:nth-child(3)")
+    cells = tab.page.locator("#headlines table >> nth=0 >> tbody td:nth-child(3)")
     values = [float(v) for v in cells.evaluate_all("cells => cells.map((c) => c.dataset.v)")]
     assert values == sorted(values) and len(set(values)) > 5
 
 
 def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    rows = at.page.locator("#ratios tbody tr:not(.head):visible")
+    tab = opened(browser, pages["comparison"])
+    rows = tab.page.locator("#ratios tbody tr:not(.head):visible")
     every = rows.count()
-    at.page.fill("#filter", "FIO qd16")
-    sync_api.expect(at.page.locator("#status")).not_to_be_empty()
+    tab.page.fill("#filter", "FIO qd16")
+    sync_api.expect(tab.page.locator("#status")).not_to_be_empty()
     assert rows.count() == 1 < every
-    assert not at.page.locator("#class-os").is_visible()
-    assert at.page.locator("#metrics details[open]").count() == 1
+    assert not tab.page.locator("#class-os").is_visible()
+    assert tab.page.locator("#metrics details[open]").count() == 1
     n = (
         rows.count()
-        + at.page.locator(".figures tbody tr:visible, .tabular tbody tr:not(.head):visible").count()
+        + tab.page.locator(".figures tbody tr:visible, .tabular tbody tr:not(.head):visible").count()
         - rows.count()
     )
-    assert at.status().startswith(f"{n} of ")
-    at.page.fill("#filter", "")
-    sync_api.expect(at.page.locator("#status")).to_be_empty()
+    assert tab.status().startswith(f"{n} of ")
+    tab.page.fill("#filter", "")
+    sync_api.expect(tab.page.locator("#status")).to_be_empty()
     assert rows.count() == every
-    assert at.page.locator("#metrics details[open]").count() == 0
+    assert tab.page.locator("#metrics details[open]").count() == 0
 
 
 def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    before = at.texts("#class-mem-bw .head td:nth-of-type(4)")
-    title = at.page.title()
-    at.page.select_option("#baseline", label="genoa")
-    assert at.page.locator("h1").inner_text().startswith("One icelake replaces")
-    assert at.page.title() != title and "genoa servers" in at.page.title()
-    assert at.status() == "The baseline is now genoa."
-    after = at.texts("#b1-class-mem-bw .head td:nth-of-type(4)")
+    tab = opened(browser, pages["comparison"])
+    before = tab.texts("#class-mem-bw .head td:nth-of-type(4)")
+    title = tab.page.title()
+    tab.page.select_option("#baseline", label="genoa")
+    assert tab.page.locator("h1").inner_text().startswith("One icelake replaces")
+    assert tab.page.title() != title and "genoa servers" in tab.page.title()
+    assert tab.status() == "The baseline is now genoa."
+    after = tab.texts("#b1-class-mem-bw .head td:nth-of-type(4)")
     forward, back = (float(t[0].split()[0]) for t in (before, after))
     assert abs(forward * back - 1) < 0.02  # the ratio and its inverse agree
-    assert at.page.locator("#b1-excluded").count() == 1 and at.page.locator("#excluded").count() == 0
-    for link in at.page.locator("nav a").all():
-        assert at.page.locator(link.get_attribute("href")).count() == 1
-    at.page.locator("#b1-ratios thead tr:last-child th.num").first.get_by_role(
+    assert tab.page.locator("#b1-excluded").count() == 1 and tab.page.locator("#excluded").count() == 0
+    for link in tab.page.locator("nav a").all():
+        assert tab.page.locator(link.get_attribute("href")).count() == 1
+    tab.page.locator("#b1-ratios thead tr:last-child th.num").first.get_by_role(
         "button"
     ).click()  # sorting works here, too
-    at.page.select_option("#baseline", "0")
-    assert at.texts("#class-mem-bw .head td:nth-of-type(4)") == before and at.page.title() == title
-    assert at.errors == []
+    tab.page.select_option("#baseline", "0")
+    assert tab.texts("#class-mem-bw .head td:nth-of-type(4)") == before and tab.page.title() == title
+    assert tab.errors == []
 
 
 def test_a_link_brings_its_baseline(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], "#b2-class-net-flow")
-    assert at.page.locator("#baseline").input_value() == "2"
-    assert at.page.locator("#b2-class-net-flow").bounding_box()["y"] < 800
-    at.page.evaluate("location.hash = '#class-net-flow'")
-    sync_api.expect(at.page.locator("#baseline")).to_have_value("0")
+    tab = opened(browser, pages["comparison"], "#b2-class-net-flow")
+    assert tab.page.locator("#baseline").input_value() == "2"
+    assert tab.page.locator("#b2-class-net-flow").bounding_box()["y"] < 800
+    tab.page.evaluate("location.hash = '#class-net-flow'")
+    sync_api.expect(tab.page.locator("#baseline")).to_have_value("0")
 
 
 def test_folding_a_class(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    row = at.page.locator("#class-cpu-int tr:not(.head)", has_text="gcc")
-    fold = at.page.locator("#class-cpu-int .fold")
+    tab = opened(browser, pages["comparison"])
+    row = tab.page.locator("#class-cpu-int tr:not(.head)", has_text="gcc")
+    fold = tab.page.locator("#class-cpu-int .fold")
     assert row.is_visible() and fold.get_attribute("aria-expanded") == "true"
     fold.click()
-    assert not row.is_visible() and at.page.locator("#class-cpu-int .head").is_visible()
-    at.page.locator("#filter").fill("gcc")
+    assert not row.is_visible() and tab.page.locator("#class-cpu-int .head").is_visible()
+    tab.page.locator("#filter").fill("gcc")
     sync_api.expect(row).to_be_visible()  # a search result unfolds
 
 
 def test_only_what_is_worse_or_in_doubt(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.select_option("#doubt", "doubt")
-    rows = at.page.locator("#ratios tbody tr:not(.head):visible")
-    assert 0 < rows.count() < at.page.locator("#ratios tbody tr:not(.head)").count()
+    tab = opened(browser, pages["comparison"])
+    tab.page.select_option("#doubt", "doubt")
+    rows = tab.page.locator("#ratios tbody tr:not(.head):visible")
+    assert 0 < rows.count() < tab.page.locator("#ratios tbody tr:not(.head)").count()
     assert all("worse" in t or "cannot tell" in t for t in rows.all_inner_texts())
-    at.page.select_option("#doubt", "")
-    assert at.page.locator("#ratios tbody tr:not(.head):visible").count() > 8
+    tab.page.select_option("#doubt", "")
+    assert tab.page.locator("#ratios tbody tr:not(.head):visible").count() > 8
 
 
 def test_few_tab_stops(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
+    tab = opened(browser, pages["comparison"])
     stops = "#answer a, #answer button, #answer [tabindex='0'], #ratios a, #ratios button, #ratios [tabindex='0']"
-    assert at.page.locator(stops).count() < 35
+    assert tab.page.locator(stops).count() < 35
 
 
 def test_units(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    row = at.page.locator("#class-mem-bw tr:not(.head)").first
+    tab = opened(browser, pages["comparison"])
+    row = tab.page.locator("#class-mem-bw tr:not(.head)").first
     cells = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
     scaled, unit = cells[1].split()
     assert unit == "GB/s"
-    at.page.select_option("#units", "base")
+    tab.page.select_option("#units", "base")
     in_base = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
     value, unit = in_base[1].split()
     assert unit == "B/s" and float(value) == pytest.approx(float(scaled) * 1e9, rel=1e-9)
     assert in_base[3] == cells[3]  # a ratio has no unit
-    at.page.select_option("#baseline", "1")  # tables that are shown later use the same units
-    assert at.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=1").inner_text().endswith(" B/s")
-    at.page.select_option("#baseline", "0")
-    at.page.select_option("#units", "scaled")
+    tab.page.select_option("#baseline", "1")  # tables that are shown later use the same units
+    assert tab.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=1").inner_text().endswith(" B/s")
+    tab.page.select_option("#baseline", "0")
+    tab.page.select_option("#units", "scaled")
     assert [" ".join(t.split()) for t in row.locator("td").all_inner_texts()] == cells
 
 
 def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["many"])
-    at.unfold("#headlines-hosts details")
-    table = at.page.locator("#headlines-hosts table")
+    tab = opened(browser, pages["many"])
+    tab.unfold("#headlines-hosts details")
+    table = tab.page.locator("#headlines-hosts table")
     place = [t.split("\n")[-1] for t in table.locator("thead th").all_inner_texts()].index("GB/s")
     cell = table.locator("tbody tr").first.locator("th, td").nth(place)
     head = table.locator("thead th").nth(place).locator("small")
     before = cell.inner_text()
-    at.page.select_option("#units", "base")
+    tab.page.select_option("#units", "base")
     assert head.inner_text() == "B/s"
     first, base = (float(t.split()[0].replace(",", "")) for t in (before, cell.inner_text()))
     assert base == pytest.approx(first * 1e9)
-    at.page.select_option("#units", "scaled")
+    tab.page.select_option("#units", "scaled")
     assert cell.inner_text() == before
     # A comma within a number does not separate the ends of a range.
-    assert at.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
+    assert tab.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
 
 
 def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], script=CLIPBOARD)
-    at.page.locator("#classes .copy-table").click()
-    text = at.page.evaluate("window.copied")[0]
+    tab = opened(browser, pages["comparison"], script=CLIPBOARD)
+    tab.page.locator("#classes .copy-table").click()
+    text = tab.page.evaluate("window.copied")[0]
     assert "integer" in text
-    at.page.locator("#ratios .copy-table").first.click()
-    rows = [line.split("\t") for line in at.page.evaluate("window.copied")[1].strip("\n").split("\n")]
+    tab.page.locator("#ratios .copy-table").first.click()
+    rows = [line.split("\t") for line in tab.page.evaluate("window.copied")[1].strip("\n").split("\n")]
     assert rows[0][:6] == ["benchmark", "icelake", "genoa: value", "genoa: ratio", "low", "high"]
     assert len({len(row) for row in rows}) == 1
     gcc = next(row for row in rows if "502.gcc_r" in row[0])
     assert float(gcc[4]) < float(gcc[3]) < float(gcc[5])
-    at.page.locator("#ratios h2 .anchor").click()
-    assert at.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
-    assert at.page.url.endswith("#ratios")
+    tab.page.locator("#ratios h2 .anchor").click()
+    assert tab.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
+    assert tab.page.url.endswith("#ratios")
 
 
 def test_copying_where_a_page_may_not(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], script=NO_CLIPBOARD)
-    button = at.page.locator("#classes .copy-table").first
+    tab = opened(browser, pages["comparison"], script=NO_CLIPBOARD)
+    button = tab.page.locator("#classes .copy-table").first
     button.click()
     assert button.inner_text() in ("copied", "selected: press Ctrl-C")
-    assert at.errors == []
+    assert tab.errors == []
 
 
 def test_no_formula_is_copied(browser: Any, tmp_path: Path) -> None:
     names = {"=cmd|'/c calc'!A1": [10e9], "@sum": [11e9]}
     file = tmp_path / "page.html"
     file.write_text(of_campaign(sample.tiny(names)), "utf-8")
-    at = opened(browser, file, script=CLIPBOARD)
-    at.unfold()
-    at.page.locator("#metrics .copy-table").first.click()
-    cells = at.page.evaluate("window.copied")[0].replace("\n", "\t").split("\t")
+    tab = opened(browser, file, script=CLIPBOARD)
+    tab.unfold()
+    tab.page.locator("#metrics .copy-table").first.click()
+    cells = tab.page.evaluate("window.copied")[0].replace("\n", "\t").split("\t")
     assert "'=cmd|'/c calc'!A1" in cells and "'@sum" in cells
 
 
 def test_theme(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], color_scheme="dark")
+    tab = opened(browser, pages["comparison"], color_scheme="dark")
     colour = "getComputedStyle(document.body).backgroundColor"
-    dark = at.page.evaluate(colour)
-    button = at.page.locator("#theme")
+    dark = tab.page.evaluate(colour)
+    button = tab.page.locator("#theme")
     button.click()
-    assert button.inner_text() == "theme: light" and at.page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert button.inner_text() == "theme: light" and tab.page.evaluate(colour) == "rgb(255, 255, 255)"
     button.click()
-    assert button.inner_text() == "theme: dark" and at.page.evaluate(colour) == dark
+    assert button.inner_text() == "theme: dark" and tab.page.evaluate(colour) == dark
     button.click()
-    assert button.inner_text() == "theme: system" and at.page.evaluate(colour) == dark
+    assert button.inner_text() == "theme: system" and tab.page.evaluate(colour) == dark
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
 def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.emulate_media(media="print")
-    assert not at.page.locator("#tools").is_visible() and not at.page.locator("nav").is_visible()
-    at.page.pdf(path=tmp_path / "page.pdf", format="A4", prefer_css_page_size=True)
+    tab = opened(browser, pages["comparison"])
+    tab.page.emulate_media(media="print")
+    assert not tab.page.locator("#tools").is_visible() and not tab.page.locator("nav").is_visible()
+    tab.page.pdf(path=tmp_path / "page.pdf", format="A4", prefer_css_page_size=True)
     text = subprocess.run(["pdftotext", "-layout", tmp_path / "page.pdf", "-"], capture_output=True, text=True).stdout
     for words in ("spec_cpu2017 505.mcf_r", "Method", "Provenance", "not compared"):
         assert words in text
@@ -369,63 +369,63 @@ def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["comparison", "campaign", "many", "plan", "diagnosis", "history"])
 def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
-    at = opened(browser, pages[name], color_scheme=scheme)
-    at.unfold("details:not(#metrics details), #metrics details:first-of-type")
-    violations = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
+    tab = opened(browser, pages[name], color_scheme=scheme)
+    tab.unfold("details:not(#metrics details), #metrics details:first-of-type")
+    violations = axe.Axe().run(tab.page, context={"exclude": [["figure svg"]]}).response["violations"]
     assert [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in violations] == []
 
 
 @pytest.mark.parametrize("name", ["campaign", "plan", "diagnosis", "history"])
 def test_all_that_acts_is_reached_by_tab(browser: Any, pages: dict[str, Path], name: str) -> None:
-    at = opened(browser, pages[name])
+    tab = opened(browser, pages[name])
     acts = "document.querySelectorAll('a[href], button, summary, select, input')"
     shown = f"[...{acts}].filter((e) => e.checkVisibility())"
-    assert at.page.evaluate(f"{shown}.every((e) => e.tabIndex === 0 && !e.disabled)")
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.className") == "skip"
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.tagName") == "A"
-    assert at.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert tab.page.evaluate(f"{shown}.every((e) => e.tabIndex === 0 && !e.disabled)")
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.className") == "skip"
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.tagName") == "A"
+    assert tab.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
 def test_by_keyboard(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"])
-    at.page.keyboard.press("Tab")
-    assert at.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    tab = opened(browser, pages["comparison"])
+    tab.page.keyboard.press("Tab")
+    assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the content"
     outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert at.page.evaluate(outline) != "none"
-    at.page.keyboard.press("Enter")
-    at.page.locator("#ratios thead button").first.focus()
-    at.page.keyboard.press("Enter")
-    assert at.page.locator("#ratios thead tr:last-child th").first.get_attribute("aria-sort") == "ascending"
+    assert tab.page.evaluate(outline) != "none"
+    tab.page.keyboard.press("Enter")
+    tab.page.locator("#ratios thead button").first.focus()
+    tab.page.keyboard.press("Enter")
+    assert tab.page.locator("#ratios thead tr:last-child th").first.get_attribute("aria-sort") == "ascending"
 
 
 def test_hosts_on_demand(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["many"])
-    at.unfold()
-    button = at.page.locator("#metrics .more").first
+    tab = opened(browser, pages["many"])
+    tab.unfold()
+    button = tab.page.locator("#metrics .more").first
     row = [" ".join(t.split()) for t in button.locator("xpath=ancestor::tr").locator("td").all_inner_texts()]
     button.click()
-    rows = at.page.locator("#detail tbody tr")
+    rows = tab.page.locator("#detail tbody tr")
     n = rows.count()
-    assert at.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
+    assert tab.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
     assert 25 < n <= 30
-    sides = at.texts("#detail tbody td:nth-child(2)")
+    sides = tab.texts("#detail tbody td:nth-child(2)")
     assert sides.count(row[1]) == int(row[5])
-    values = [float(t.replace(",", "")) for t in at.texts("#detail tbody td:nth-child(3)")]
+    values = [float(t.replace(",", "")) for t in tab.texts("#detail tbody td:nth-child(3)")]
     assert values == sorted(values, reverse=True)
-    assert at.page.evaluate("document.activeElement.id") == "detail-h"
-    at.page.locator("#detail thead th", has_text="host").get_by_role("button").click()
-    names = at.texts("#detail tbody th")
+    assert tab.page.evaluate("document.activeElement.id") == "detail-h"
+    tab.page.locator("#detail thead th", has_text="host").get_by_role("button").click()
+    names = tab.texts("#detail tbody th")
     assert names[:2] == ["n0000", "n0002"] or names[0] < names[1]
-    at.page.keyboard.press("Escape")
-    assert not at.page.locator("#detail").is_visible()
-    assert at.page.evaluate("document.activeElement.className") == "more"
-    assert at.errors == []
+    tab.page.keyboard.press("Escape")
+    assert not tab.page.locator("#detail").is_visible()
+    assert tab.page.evaluate("document.activeElement.className") == "more"
+    assert tab.errors == []
 
 
 def test_without_script(browser: Any, pages: dict[str, Path]) -> None:
-    at = opened(browser, pages["comparison"], java_script_enabled=False)
-    assert at.page.locator("#class-mem-bw").is_visible()
-    assert not at.page.locator("#tools").is_visible()
-    assert at.page.get_by_role("heading", name="Provenance").is_visible()
+    tab = opened(browser, pages["comparison"], java_script_enabled=False)
+    assert tab.page.locator("#class-mem-bw").is_visible()
+    assert not tab.page.locator("#tools").is_visible()
+    assert tab.page.get_by_role("heading", name="Provenance").is_visible()

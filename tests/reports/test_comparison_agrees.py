@@ -39,19 +39,19 @@ def test_a_comparisons_first_screen_reads_alike(compared_root: Path, tmp_path: P
     readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
     sentences = [first.answer, first.basis, first.bought, *first.worse, *(r.text for r in first.before), *first.legend]
     for sentence in filter(None, sentences):
-        for where in (page, md, text, readme):
-            assert " ".join(sentence.split()) in where, sentence
+        for form in (page, md, text, readme):
+            assert " ".join(sentence.split()) in form, sentence
     assert " ".join(first.answer.split()) in paper and first.answer == doc["sentence"]
     assert all(w in doc["gets_worse"] for w in first.worse)
     assert len(first.lines) == 5 + ("mix" in options)
-    for line, own in zip(first.lines, doc["classes"], strict=True):
-        assert own["title"] == line.title
+    for line, entry in zip(first.lines, doc["classes"], strict=True):
+        assert entry["title"] == line.title
         for candidate, cell in zip(first.candidates, line.cells, strict=True):
-            for where in (page, md, text):
-                assert cell.amount in where, (line.title, candidate)
-                assert not cell.needed or cell.needed in where
+            for form in (page, md, text):
+                assert cell.amount in form, (line.title, candidate)
+                assert not cell.needed or cell.needed in form
             assert cell.ratio in paper and cell.interval in paper and cell.servers in paper
-            assert own["candidates"][candidate]["ratio"] == cell.ratio
+            assert entry["candidates"][candidate]["ratio"] == cell.ratio
     in_book = {
         shown(c.value, c.number_format)
         for row in workbook["Conversion"].iter_rows()

@@ -28,9 +28,9 @@ def side(title: str, speeds: Sequence[float], benchmarks: int, class_: str = "cp
     titles = [f"spec_cpu2017 {500 + n}.job{n}_r base_ratio" for n in range(benchmarks)]
     noise = rng.normal(0, 0.002, (len(speeds), benchmarks))
     logs = np.log(np.asarray(speeds))[:, None] + noise + 0.001 * np.arange(benchmarks)[None, :]
-    about = {"workload": "spec_cpu2017", "metric": "base_ratio", "unit": "1", "better": "higher", "class": class_}
-    about |= {"kind": "capacity", "standing": "", "smallest": math.nan, "largest": math.nan, "limit": math.nan}
-    frame = pd.DataFrame([about | {"case": t.split()[1], "quantity": ""} for t in titles], index=titles)
+    columns = {"workload": "spec_cpu2017", "metric": "base_ratio", "unit": "1", "better": "higher", "class": class_}
+    columns |= {"kind": "capacity", "standing": "", "smallest": math.nan, "largest": math.nan, "limit": math.nan}
+    frame = pd.DataFrame([columns | {"case": t.split()[1], "quantity": ""} for t in titles], index=titles)
     return Side(title, pd.DataFrame(logs, [f"{title}-{n}" for n in range(len(speeds))], titles), frame)
 
 
@@ -78,8 +78,8 @@ def test_the_terminal_cuts_no_number_and_no_name(name: str, width: int) -> None:
     solid = "".join(text.split())
     for title in (comparison.baseline, *first.candidates):
         assert title in solid
-    at = next(n for n, line in enumerate(lines) if "Before you rely on this" in line)
-    assert at <= {"12 candidates": 120, "names of 80 characters": 40}.get(name, 32)  # the conversion comes first
+    position = next(n for n, line in enumerate(lines) if "Before you rely on this" in line)
+    assert position <= {"12 candidates": 120, "names of 80 characters": 40}.get(name, 32)  # the conversion comes first
 
 
 def test_a_slow_host_of_two_thousand_is_named() -> None:

@@ -39,7 +39,7 @@ def two(
     """The page of ``new`` against ``old``: each benchmark's repeats, a list a host."""
     for name, figures in (("old", old), ("new", new)):
         hosts = {f"{name}{n}": {"gen": name} for n in range(max(len(v) for v in figures.values()))}
-        measured = {(f"{name}{n}", b): own for b, values in figures.items() for n, own in enumerate(values)}
+        measured = {(f"{name}{n}", b): repeats for b, values in figures.items() for n, repeats in enumerate(values)}
         records.record(root, f"20261101T00000{len(name)}-{name}", hosts, measured)
     return Page(html.render(document(compared(root, "gen=old", ["gen=new"], **options)), ENGLISH))
 

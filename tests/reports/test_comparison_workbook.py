@@ -151,15 +151,15 @@ def cell_of(book: bytes, sheet: str, row: Mapping[str, str], head: str) -> str:
 def edits(book: bytes) -> dict[str, dict[tuple[str, str], Any]]:
     """Changes of inputs by name: (sheet, cell) to value."""
 
-    def at(class_: str, benchmark: str, head: str) -> tuple[str, str]:
+    def place(class_: str, benchmark: str, head: str) -> tuple[str, str]:
         row = {"candidate": "new", "class": class_, "benchmark": benchmark}
         return "Weights", cell_of(book, "Weights", row, head)
 
     return {
         "weights": {
-            at("cpu-int", TITLE, "weight"): 9.0,
-            at("os", LATENCY, "counted"): 0,
-            at("disk-iops", "fio randread-4k-qd32 read_iops", "weight"): 0,
+            place("cpu-int", TITLE, "weight"): 9.0,
+            place("os", LATENCY, "counted"): 0,
+            place("disk-iops", "fio randread-4k-qd32 read_iops", "weight"): 0,
         },
         "others": {("Inputs", "B5"): 0.8, ("Raw", cell_of(book, "Raw", {"benchmark": LATENCY}, "value")): 4e-7},
     }
@@ -229,8 +229,8 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
                 )
                 if class_ == "work mix" and ratio is e.ratio:
                     expected[-1] = None  # the headline for equal work carries the verdict
-                for at, value in zip((head, "from", "to", "p", "verdict"), expected, strict=True):
-                    cell = cell_of(books[name], sheet, row, at)
+                for column, value in zip((head, "from", "to", "p", "verdict"), expected, strict=True):
+                    cell = cell_of(books[name], sheet, row, column)
                     shown = libreoffice[name][sheet].get(cell)
                     assert shown == (pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value)
                     checked += value is not None
@@ -332,13 +332,13 @@ def test_workings_are_not_printed_and_verdicts_keep_their_colours(books: Mapping
         working = min(column_index_from_string(heads[head]) for head in ("hosts, baseline", "hosts, candidate"))
         assert last == working - 1, name
         rules = [
-            (rule.formula[0], where)
-            for where, given in read[name].conditional_formatting._cf_rules.items()
+            (rule.formula[0], area)
+            for area, given in read[name].conditional_formatting._cf_rules.items()
             for rule in given
         ]
         column = heads["verdict"]
         assert {formula.split("=")[1] for formula, _ in rules} == {'"better"', '"worse"', '"cannot tell"'}
-        assert all(str(where.sqref) == f"{column}5:{column}{4 + len(rows)}" for _, where in rules)
+        assert all(str(area.sqref) == f"{column}5:{column}{4 + len(rows)}" for _, area in rules)
         assert all(formula.startswith(f"{column}5=") for formula, _ in rules)
         words = {cells.get(column) for cells in rows}
         assert "better" in words

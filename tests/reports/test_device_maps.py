@@ -32,9 +32,9 @@ def devices(tool: str, raw: bytes, gpus: Sequence[Gpu], *chosen: str) -> dict[st
         for m in parsed.measurements
         if m.metric == "bandwidth" and m.case in chosen
     ]
-    about = {"time": 0.0, "hostname": "h1", "user": "u", "root": True, "python": "p", "python_version": "3.11"}
+    host_facts = {"time": 0.0, "hostname": "h1", "user": "u", "root": True, "python": "p", "python_version": "3.11"}
     results = replace(sample.tiny({"h1": [1.0]}), values=Values(schema.frame(links)))
-    known = replace(results.hosts[0], facts=Facts(**about, work_dir="/w", gpus=tuple(gpus)))
+    known = replace(results.hosts[0], facts=Facts(**host_facts, work_dir="/w", gpus=tuple(gpus)))
     drawn = maps.of_devices(view(replace(results, hosts=(known,))), Language())
     return {str(d.title).split(":")[0].split()[-1]: d for d in drawn}
 

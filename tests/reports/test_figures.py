@@ -47,8 +47,8 @@ def omitted(seen: View) -> list[str]:
 
 def specs(seen: View, kind: str) -> list[Any]:
     """Return the charts of one kind before they are drawn."""
-    most = (figures.MOST,) if kind == "strips" else ()
-    return list(getattr(figures, f"_{kind}")(seen, Language(), *most))
+    limits = (figures.MOST,) if kind == "strips" else ()
+    return list(getattr(figures, f"_{kind}")(seen, Language(), *limits))
 
 
 def words(chart: Chart) -> list[str]:

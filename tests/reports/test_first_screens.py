@@ -86,8 +86,8 @@ CAMPAIGNS: dict[str, Callable[[], Results]] = {
 @pytest.mark.parametrize("name", ["12 generations", "one benchmark"])
 def test_what_to_do_with_figures_names_their_record(name: str) -> None:
     results = CAMPAIGNS[name]()
-    at = replace(results, campaign=replace(results.campaign, root="/the results"))
-    commands = [line for _, line in next_steps(view(at), problems(at))]
+    moved = replace(results, campaign=replace(results.campaign, root="/the results"))
+    commands = [line for _, line in next_steps(view(moved), problems(moved))]
     assert shlex.split(commands[-1])[:2] == ["fleetmark", {"12 generations": "compare"}.get(name, "reference")]
     assert shlex.split(commands[-1])[-2:] == ["--results", "/the results"]
 
@@ -145,13 +145,13 @@ def answer(names: dict[str, str]) -> Answer:
 
 @pytest.mark.parametrize("names", [{}, {n: f"{n}-{LONG}"[:80] for n in ("old", "new", "gpu", "web", "batch", "ams")}])
 def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
-    of = answer(names)
-    first = plan_front(plan_view(of))
+    planned = answer(names)
+    first = plan_front(plan_view(planned))
     assert len(first.risks) == RISKS and len(first.limits) <= LIMITS
     for name in ("new", "old"):
         assert names.get(name, name) in first.answer
     for width in WIDTHS:
-        lines = printed(terminal.render(plan_sample.document(of), Language()), width)
+        lines = printed(terminal.render(plan_sample.document(planned), Language()), width)
         top = lines[: lines.index("Purchases")]
         assert max(map(cell_len, top)) <= width and len(top) <= (44 if names else 24)
         assert "…" not in "".join(top)

@@ -132,8 +132,8 @@ def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
     marked = markdown_format.render(report, ENGLISH).replace("\\", "").replace("&amp;", "&")
     first = front(v)
     for sentence in (first.answer, first.cost, first.nothing, *first.risks, *first.limits):
-        for where in (page, text, readme, marked):
-            assert str(sentence) in where, sentence
+        for form in (page, text, readme, marked):
+            assert str(sentence) in form, sentence
         assert str(sentence) in paper or sentence.split()[0] in paper
     money = [fmt.money(p.objective), *(cost for _, cost in first.years), *(fmt.money(o.money) for o in v.orders)]
     for figure in money[: 1 + len(first.years)]:
@@ -154,9 +154,9 @@ def test_capacity_is_one_figure(plan: Answer) -> None:
     rows = [row for sheet in workbook for row in sheet.iter_rows(values_only=True)]
     named = [n for n, row in enumerate(rows) if row[0] == "capacity"]
     block = next(row for n in named for row in rows[n : n + 12] if row[0] == "web")
-    expected = [s.capacity for s in view(plan).of("web")]
+    expected = [s.capacity for s in view(plan).supply_of("web")]
     assert [x for x in block if isinstance(x, float | int)] == pytest.approx(expected)
-    assert [s.all_up for s in view(plan).of("web")] != pytest.approx(expected)
+    assert [s.all_up for s in view(plan).supply_of("web")] != pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

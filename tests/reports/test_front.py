@@ -70,9 +70,9 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
 
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:
     results = sample.tiny({"h1": [1.0, 1.0], "h2": [1.0, 1.0]})
-    own = results.values.frame.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
-    assert mixed(Values(own)) == []  # the tool's version includes the precision, which differs between cases
-    other = own.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
+    frame = results.values.frame.assign(tool_version=["2.13 bf16", "2.13 fp32"] * 2, case=["bf16", "fp32"] * 2)
+    assert mixed(Values(frame)) == []  # the tool's version includes the precision, which differs between cases
+    other = frame.assign(tool_version=["2.13 bf16", "2.13 fp32", "2.12 bf16", "2.13 fp32"])
     assert mixed(Values(other)) == [("stream", "2.13 bf16", ["h1"]), ("stream", "2.12 bf16", ["h2"])]
 
 
@@ -121,12 +121,12 @@ def test_the_first_screen_and_the_terminal_have_every_class() -> None:
 
 def test_a_class_is_represented_by_what_it_measures_rather_than_by_its_guardrail() -> None:
     results = sample.tiny({"h1": [1.0, 1.0]})
-    own = results.values.frame
-    guard = own.assign(case="a", metric="latency_p99", kind="guardrail", unit="s")
-    many = [own.assign(workload="other", case=f"case-{i:02d}", **{"class": "os"}) for i in range(20)]
-    values = pd.concat([own.iloc[:0], guard, own.assign(case="b"), *many], ignore_index=True).assign(headline=True)
+    frame = results.values.frame
+    guard = frame.assign(case="a", metric="latency_p99", kind="guardrail", unit="s")
+    many = [frame.assign(workload="other", case=f"case-{i:02d}", **{"class": "os"}) for i in range(20)]
+    values = pd.concat([frame.iloc[:0], guard, frame.assign(case="b"), *many], ignore_index=True).assign(headline=True)
     rows = first_rows(view(replace(results, values=Values(values))))
-    assert {row[0].text.split()[2] for row in rows if row[1].text == class_title(own["class"][0])} >= {"triad"}
+    assert {row[0].text.split()[2] for row in rows if row[1].text == class_title(frame["class"][0])} >= {"triad"}
 
 
 def test_machines_with_and_without_accelerators_are_told_apart() -> None:

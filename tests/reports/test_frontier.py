@@ -254,7 +254,7 @@ def test_a_campaigns_documents_show_it(tmp_path: Path) -> None:
 def test_of_a_pair_the_point_is_of_the_host_that_serves(tmp_path: Path) -> None:
     seen = results(tmp_path, measured(["a"], 1.0, "a>b"), "a", "b")
     (family,) = families(seen.values.frame, seen.hosts)
-    assert {machine for of in family.sides.values() for machine in of} == {"b"}
+    assert {machine for machines in family.sides.values() for machine in machines} == {"b"}
     assert families(schema.frame(), seen.hosts) == []
 
 

@@ -36,12 +36,12 @@ CASES = {  # share of the roof, balance
 
 
 def rows() -> pd.DataFrame:
-    about = {"workload": "torch_ops", "subject": "host", "labels": "{}", "standing": ""}
+    shared = {"workload": "torch_ops", "subject": "host", "labels": "{}", "standing": ""}
     table: list[dict[str, Any]] = []
     for case, (share, balance) in CASES.items():
-        table.append({**about, "case": case, "metric": "roof_share", "value": share, "better": "none"})
-        table.append({**about, "case": case, "metric": "balance", "value": balance, "better": "none"})
-        table.append({**about, "case": case, "metric": "flops", "value": 1e9, "better": "higher"})
+        table.append({**shared, "case": case, "metric": "roof_share", "value": share, "better": "none"})
+        table.append({**shared, "case": case, "metric": "balance", "value": balance, "better": "none"})
+        table.append({**shared, "case": case, "metric": "flops", "value": 1e9, "better": "higher"})
     return pd.DataFrame(table)
 
 
@@ -71,8 +71,8 @@ def test_the_worst_come_first() -> None:
 
 
 def test_with_a_reference_there_are_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = rows().to_dict("records")
-    titles = {str(r["case"]): title_of(r) for r in of if r["metric"] == "flops"}
+    records = rows().to_dict("records")
+    titles = {str(r["case"]): title_of(r) for r in records if r["metric"] == "flops"}
     ratios = {"basic-8t-b1/mm/bf16/x": 2.0, "basic-8t-b1/mm/fp32/x": 0.5, "fused-8t-b1/gelu/bf16/x": 3.0}
     compared = {titles[case]: SimpleNamespace(ratio=ratio) for case, ratio in ratios.items()}
     monkeypatch.setattr(graded, "ratio_of", lambda _: lambda row: compared.get(title_of(row)))

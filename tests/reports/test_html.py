@@ -238,7 +238,7 @@ def test_a_template_of_ours_extended_or_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "line", "what"),
+    ("name", "text", "line", "fault"),
     [
         ("extra.html.j2", "a\n{% if %}", 2, "Expected an expression"),
         ("extra.html.j2", "a\nb\n{{ nothing_such }}", 3, "nothing_such"),
@@ -247,9 +247,9 @@ def test_a_template_of_ours_extended_or_replaced(tmp_path: Path) -> None:
         ("hosts.html.j2", "\n\n{{ campaign.nonsense }}", 3, "nonsense"),
     ],
 )
-def test_an_error_in_a_template_is_named(tmp_path: Path, name: str, text: str, line: int, what: str) -> None:
+def test_an_error_in_a_template_is_named(tmp_path: Path, name: str, text: str, line: int, fault: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(FleetmarkError, match=what) as raised:
+    with pytest.raises(FleetmarkError, match=fault) as raised:
         page_format.render(document(sample.tiny({"h1": [1.0]})), Language(), templates=tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / name} line {line}: ")
 

@@ -97,7 +97,7 @@ def texts() -> set[str]:
 
 def fields(template: str) -> set[tuple[str, str]]:
     """Placeholders with how they are written; ``{n:,}`` is ("n", ",")."""
-    return {(name, how or "") for _, name, how, _ in string.Formatter().parse(template) if name is not None}
+    return {(name, form or "") for _, name, form, _ in string.Formatter().parse(template) if name is not None}
 
 
 @pytest.mark.parametrize("code", [c for c in languages() if c != ENGLISH])

@@ -42,16 +42,16 @@ def words(document: bytes, folder: Path) -> Iterator[tuple[int, float, list[Word
 
 def faults(document: bytes, folder: Path) -> list[str]:
     """Words beyond the margins, and words printed over each other by more than four points."""
-    found = []
+    overlaps = []
     for number, width, boxes in words(document, folder):
         for n, (left, top, right, bottom, text) in enumerate(boxes):
             if left < MARGIN or right > width - MARGIN:
-                found.append(f"page {number}: {text} from {left:.0f} to {right:.0f} of {width:.0f}")
+                overlaps.append(f"page {number}: {text} from {left:.0f} to {right:.0f} of {width:.0f}")
             for x, y, end, below, other in boxes[n + 1 :]:
                 shared, height = min(right, end) - max(left, x), min(bottom, below) - max(top, y)
                 if shared > 4 and height > 0.5 * min(bottom - top, below - y):
-                    found.append(f"page {number}: {text} over {other}")
-    return found
+                    overlaps.append(f"page {number}: {text} over {other}")
+    return overlaps
 
 
 def rendered(document: Document) -> bytes:

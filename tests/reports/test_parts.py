@@ -24,7 +24,7 @@ def test_parts_give_the_same_view_and_first_screen_as_one_frame(make, monkeypatc
     parts = view(results)
     assert len(list(parts.of_merged)) > 1
     for name in ("stats", "merged", "generational"):
-        shown, as_one = (plain(getattr(of, name)) for of in (parts, one))
+        shown, as_one = (plain(getattr(seen, name)) for seen in (parts, one))
         pd.testing.assert_frame_equal(shown, as_one, check_dtype=False, check_exact=False, rtol=1e-12)
     rows = pd.concat([plain(part) for part in parts.headlines_in_parts()], ignore_index=True)
     pd.testing.assert_frame_equal(

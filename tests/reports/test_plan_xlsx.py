@@ -97,56 +97,56 @@ def verdict(cells: sheets.Cells) -> str:
 def edits(book: bytes) -> dict[str, Changes]:
     """Inputs changed by a script, a few at a time."""
 
-    def at(name: str, i: int = 0, j: int = 0) -> tuple[str, str]:
+    def input_place(name: str, i: int = 0, j: int = 0) -> tuple[str, str]:
         return named(book, name, i, j)
 
     return {
         "money": {
-            at("sku_price", 1): 11_111.11,
-            at("question_energy_price"): 0.31,
-            at("question_discount"): 0.0,
-            at("question_carbon_price"): 33.3,
-            at("question_grid"): 0.21,
-            at("sku_support", 0): 333,
-            at("sku_migration", 0): 1.5,
-            at("site_energy_price", 2): 0.07,
-            at("site_pue", 1): None,
-            at("question_pue"): 1.11,
+            input_place("sku_price", 1): 11_111.11,
+            input_place("question_energy_price"): 0.31,
+            input_place("question_discount"): 0.0,
+            input_place("question_carbon_price"): 33.3,
+            input_place("question_grid"): 0.21,
+            input_place("sku_support", 0): 333,
+            input_place("sku_migration", 0): 1.5,
+            input_place("site_energy_price", 2): 0.07,
+            input_place("site_pue", 1): None,
+            input_place("question_pue"): 1.11,
         },
         "work": {
-            at("demand_median", 0, 3): 512.5,
-            at("demand_sd", 1, 2): 0.25,
-            at("worth_value", 2): 16.77,
-            at("worth_se", 2): 0.09,
-            at("worth_df", 2): 3.14,
-            at("worth_df", 3): None,
-            at("workload_utilisation", 0): 0.51,
-            at("question_quantile"): 0.8,
+            input_place("demand_median", 0, 3): 512.5,
+            input_place("demand_sd", 1, 2): 0.25,
+            input_place("worth_value", 2): 16.77,
+            input_place("worth_se", 2): 0.09,
+            input_place("worth_df", 2): 3.14,
+            input_place("worth_df", 3): None,
+            input_place("workload_utilisation", 0): 0.51,
+            input_place("question_quantile"): 0.8,
         },
         "servers": {
-            at("sku_lead", 1): 2,
-            at("sku_age_limit", 1): 3,
-            at("sku_age_limit", 0): None,
-            at("fleet_count", 0): 44,
-            at("fleet_age", 2): 7,
-            at("fleet_arrives", 4): "2027-Q3",
-            at("sku_peak_w", 0): 280.5,
-            at("sku_idle_w", 1): 99,
-            at("sku_embodied", 1): 2500,
+            input_place("sku_lead", 1): 2,
+            input_place("sku_age_limit", 1): 3,
+            input_place("sku_age_limit", 0): None,
+            input_place("fleet_count", 0): 44,
+            input_place("fleet_age", 2): 7,
+            input_place("fleet_arrives", 4): "2027-Q3",
+            input_place("sku_peak_w", 0): 280.5,
+            input_place("sku_idle_w", 1): 99,
+            input_place("sku_embodied", 1): 2500,
         },
         "limits": {
-            at("site_domain", 1): "elsewhere",
-            at("site_domain", 2): "nl",
-            at("site_power_w", 0): None,
-            at("site_rack_units", 1): 3,
-            at("site_budget", 2): 1000,
-            at("site_spares", 0): 4,
-            at("period_budget", 1): 1000,
-            at("period_budget", 0): None,
-            at("sku_minimum_order", 1): 30,
-            at("question_survive"): "no",
-            at("site_runs", 2, 1): "no",
-            at("site_runs", 1, 0): "yes",
+            input_place("site_domain", 1): "elsewhere",
+            input_place("site_domain", 2): "nl",
+            input_place("site_power_w", 0): None,
+            input_place("site_rack_units", 1): 3,
+            input_place("site_budget", 2): 1000,
+            input_place("site_spares", 0): 4,
+            input_place("period_budget", 1): 1000,
+            input_place("period_budget", 0): None,
+            input_place("sku_minimum_order", 1): 30,
+            input_place("question_survive"): "no",
+            input_place("site_runs", 2, 1): "no",
+            input_place("site_runs", 1, 0): "yes",
         },
     }
 
@@ -187,8 +187,8 @@ def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path)
     total = named(book, "total_present_value")
     assert computed[total[0]][total[1]] == pytest.approx(p.objective, rel=1e-9)
     for i, (_, money) in enumerate(p.costs.groupby("kind", sort=False)["present"].sum().items()):
-        sheet, where = under(book, "Cost", "Present value, EUR", i, len(q.periods))
-        assert computed[sheet][where] == pytest.approx(money, rel=1e-9)
+        sheet, address = under(book, "Cost", "Present value, EUR", i, len(q.periods))
+        assert computed[sheet][address] == pytest.approx(money, rel=1e-9)
     assert verdict(computed) == "all are kept"
     assert broken(computed["Checks"]) == set()
 
@@ -246,7 +246,7 @@ def test_every_limit_can_break() -> None:
             },
         },
     ]
-    together = [{where: v for one in case.values() for where, v in one.items()} for case in cases]
+    together = [{address: v for one in case.values() for address, v in one.items()} for case in cases]
     for case, cells in zip(cases, sheets.recalculated([sheets.edited(book, t) for t in together]), strict=True):
         assert broken(cells["Checks"]) == set(case)
         assert verdict(cells).endswith("are not kept: see Checks")
@@ -265,10 +265,10 @@ def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
     assert set(expected.split(",")) <= set(read.sheetnames)
     assert all(tab.freeze_panes for tab in read.worksheets if tab.title not in ("Readme", "Charts"))
     for name in ("sku_price", "demand_median", "worth_value", "site_power_w", "question_discount", "fleet_count"):
-        sheet, where = named(book, name)
+        sheet, address = named(book, name)
         tab = read[sheet]
-        assert tab[where].fill.fgColor.rgb == "FFFFF2CC", name
-        assert any(where in rule.sqref for rule in tab.data_validations.dataValidation), name
+        assert tab[address].fill.fgColor.rgb == "FFFFF2CC", name
+        assert any(address in rule.sqref for rule in tab.data_validations.dataValidation), name
     solver = read["Purchase plan"]["C6"]
     assert solver.fill.fgColor.rgb == "FFE2EFDA"
     assert str(read["Purchase plan"].print_area).endswith("$I$68")  # without the workings below
@@ -293,7 +293,7 @@ def test_the_same_plan_gives_the_same_bytes() -> None:
 def test_what_was_simulated_and_solved_beside_the_plan() -> None:
     q, p, _ = sample()
     row = {"workload": "web", "period": 5, "shortfall": 0.031, "servers": 80.0}
-    row |= {f"{what}_p{share}": 100.0 + share for what in ("demand", "capacity") for share in (5, 50, 95)}
+    row |= {f"{quantity}_p{share}": 100.0 + share for quantity in ("demand", "capacity") for share in (5, 50, 95)}
     row |= {f"servers_p{share}": 70.0 + share for share in (50, 90, 95)}
     sizing = {"workload": "web", "period": 5, "sku": "new"} | {f"servers_p{s}": 40.0 + s for s in (50, 90, 95)}
     by_period = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}

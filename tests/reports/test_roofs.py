@@ -70,9 +70,15 @@ def test_report_and_diagnosis_have_the_same_figures(tmp_path: Path) -> None:
     shown = {(line.roof.kind, line.roof.called): line for line in of_campaign(view(load_results(archive)))}
     kinds = dict.fromkeys(HOSTS, next(iter(shown.values())).kind)
     for line in under_roofs.lines(roofs_of(archive), kinds):
-        own = shown.pop((line.roof.kind, line.roof.called))
-        assert (own.rate, own.share, own.balance) == pytest.approx((line.rate, line.share, line.balance), nan_ok=True)
-        assert (own.hosts, own.lowest.host, own.kind) == (line.hosts, line.lowest.host, line.kind)
+        reported_line = shown.pop((line.roof.kind, line.roof.called))
+        assert (reported_line.rate, reported_line.share, reported_line.balance) == pytest.approx(
+            (line.rate, line.share, line.balance), nan_ok=True
+        )
+        assert (reported_line.hosts, reported_line.lowest.host, reported_line.kind) == (
+            line.hosts,
+            line.lowest.host,
+            line.kind,
+        )
     assert not shown
 
 
@@ -92,7 +98,7 @@ def test_no_section_where_nothing_stands_beside_anything(tmp_path: Path) -> None
 def test_roofs_of_a_campaign_by_hand(tmp_path: Path) -> None:
     sick(tmp_path)
     roofs = {(r.host, r.kind, r.called): r for r in roofs_of(Archive(tmp_path / "20260101T000000-x"))}
-    assert {(of, called) for _, of, called in roofs} == {
+    assert {(kind, called) for _, kind, called in roofs} == {
         ("compute", "fp64"), ("cache", "l3"), ("memory", ""), ("link", "")
     }  # fmt: skip
     memory = roofs["n00", "memory", ""]

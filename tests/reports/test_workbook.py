@@ -61,7 +61,7 @@ def test_names_of_sheets_and_cells_are_legal_and_differ() -> None:
     names = [workbook.sheet(n).name for n in ("a/b[c]:*?", "A-B-C----", "x" * 40, "x" * 40, "History", "'", "Message")]
     assert names[0] == "a-b-c----" and names[1] == "A-B-C---- (2)" and names[4] != "History" and names[5]
     assert all(len(n) <= 31 for n in names) and len({n.lower() for n in names}) == len(names)
-    target = workbook.sheets["Message"].at(0, 0)
+    target = workbook.sheets["Message"].address(0, 0)
     defined = [workbook.name(n, target) for n in ("E_gen=new", "E_gen new", "A1", "R1C1", "9lives", "世界")]
     assert defined == ["E_gen_new", "E_gen_new_2", "_A1", "_R1C1", "_9lives", "__"]
     assert set(openpyxl.load_workbook(io.BytesIO(workbook.bytes())).defined_names) == set(defined)
@@ -70,7 +70,7 @@ def test_names_of_sheets_and_cells_are_legal_and_differ() -> None:
 def test_references_quote_the_sheet() -> None:
     workbook = book()
     sheet = workbook.sheet("it's")
-    assert (sheet.at(3, 1), sheet.span(3, 1, 8, 27)) == ("'it''s'!$B$4", "'it''s'!$B$4:$AB$9")
+    assert (sheet.address(3, 1), sheet.span(3, 1, 8, 27)) == ("'it''s'!$B$4", "'it''s'!$B$4:$AB$9")
     assert (cell(3, 1), literal('a"b')) == ("B4", '"a""b"')
 
 

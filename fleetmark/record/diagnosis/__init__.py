@@ -97,9 +97,9 @@ def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures
     if not file.exists():
         raise FleetmarkError(f"{archive.id}: {_why_nothing(archive)}")
     hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
-    which = figures.EVERYTHING if everything else figures.HEADLINES
+    scope = figures.EVERYTHING if everything else figures.HEADLINES
     listed = numbered((archive.id, host) for host in hosts)
-    return figures.read({archive.id: file}, listed, condition=which, spread=True), hosts
+    return figures.read({archive.id: file}, listed, condition=scope, spread=True), hosts
 
 
 def _why_nothing(archive: Archive) -> str:

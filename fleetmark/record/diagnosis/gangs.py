@@ -42,8 +42,8 @@ def metric_of(archive: Archive, workload: str, case: str, metric: str) -> str:
 
     For a case that always failed, return a headline of its workload. Raise FleetmarkError if no group measured it.
     """
-    where = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
-    names = read_values(archive).distinct("metric", "headline", condition=where)
+    condition = f"{_is_of(workload, case)} and better <> '{Better.NONE}'"
+    names = read_values(archive).distinct("metric", "headline", condition=condition)
     ranked = names.sort_values("headline", ascending=False, kind="stable")["metric"]
     measured = list(dict.fromkeys(map(str, ranked))) or [n for n, m in load(workload).metrics.items() if m.headline]
     if not metric and measured:
@@ -80,8 +80,8 @@ def alone(archive: Archive, workload: str, case: str, metric: str) -> dict[str, 
 
 
 def _rows(archive: Archive, workload: str, case: str, metric: str) -> pd.DataFrame:
-    where = f"{_is_of(workload, case)} and metric = {literal(metric)} and {PASSED} and value > 0"
-    rows = read_values(archive).select(where)
+    condition = f"{_is_of(workload, case)} and metric = {literal(metric)} and {PASSED} and value > 0"
+    rows = read_values(archive).select(condition)
     sign = np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0)
     return rows.assign(log=np.log(rows["value"].to_numpy(float)) * sign, members=rows["members"].astype(str))
 
@@ -91,9 +91,9 @@ def _is_of(workload: str, case: str) -> str:
     return f'workload = {literal(workload)} and "case" = {literal(case)}'
 
 
-def _per_repeat(rows: pd.DataFrame, by: str) -> list[tuple[str, int, float]]:
+def _per_repeat(rows: pd.DataFrame, column: str) -> list[tuple[str, int, float]]:
     """Return the mean over the labels of each repeat."""
-    means = rows.groupby([rows[by].astype(str), "repeat"], sort=True)["log"].mean()
+    means = rows.groupby([rows[column].astype(str), "repeat"], sort=True)["log"].mean()
     return [(str(key), int(repeat), float(value)) for (key, repeat), value in zip(means.index, means, strict=True)]
 
 

@@ -172,10 +172,10 @@ def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
     return tuple(bounds)
 
 
-def _share(amount: Amount, where: str) -> float:
+def _share(amount: Amount, key: str) -> float:
     value, unit = parse_quantity(amount)
     if unit != "1" or not 0 < value < 10:
-        raise FleetmarkError(f"{where}: {amount} is no share; write 90% or 0.9")
+        raise FleetmarkError(f"{key}: {amount} is no share; write 90% or 0.9")
     return value
 
 

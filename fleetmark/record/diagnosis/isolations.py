@@ -135,7 +135,7 @@ def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
 def alone(archive: Archive, asked: Question) -> dict[str, float]:
     """Return the rate of each host alone as an oriented logarithm, or FAILED if the run failed."""
     table = Table(*_figures(archive))
-    metrics = table.about
+    metrics = table.metrics
     same = (
         (metrics["workload"] == asked.workload) & (metrics["case"] == asked.case) & (metrics["metric"] == asked.metric)
     )

@@ -125,7 +125,7 @@ def _runs(table: Table, finding: Finding) -> int:
 def _row(table: Table, finding: Finding) -> int | None:
     same = np.ones(len(table.keys), dtype=bool)
     for name in _SAME:
-        same &= (table.about[name] == finding.benchmark[name]).to_numpy(bool)
+        same &= (table.metrics[name] == finding.benchmark[name]).to_numpy(bool)
     rows = np.flatnonzero(same)
     return int(rows[0]) if len(rows) else None
 

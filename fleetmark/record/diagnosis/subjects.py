@@ -70,7 +70,7 @@ def headlines(archive: Archive) -> Table | None:
 
 def best_memory(table: Table) -> dict[str, float]:
     """Return the best main-memory bandwidth of each host in B/s. Accelerator memory does not count."""
-    metrics = table.about
+    metrics = table.metrics
     chosen = (
         ((metrics["class"] == MEMORY) & (metrics["unit"] == "B/s") & (metrics["subject"] == "host"))
         .to_numpy(bool)
@@ -92,7 +92,7 @@ def _extreme(table: Table, chosen: np.ndarray) -> dict[str, float]:
 
 def _remote(table: Table) -> dict[str, float]:
     """Return each host's lowest bandwidth to a remote NUMA node, as a share of the local bandwidth."""
-    metrics = table.about
+    metrics = table.metrics
     rows = np.flatnonzero(((metrics["class"] == CORE) & (metrics["unit"] == "B/s")).to_numpy(bool))
     local: dict[tuple[str, str, str], float] = {}
     others: list[tuple[tuple[str, str, str], float]] = []
@@ -118,7 +118,7 @@ def _remote(table: Table) -> dict[str, float]:
 
 def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
     """Return each host's lowest share of its peers' bandwidth, over the collectives that it ran alone."""
-    metrics = table.about
+    metrics = table.metrics
     rows = np.flatnonzero(((metrics["class"] == COLLECTIVE) & (metrics["unit"] == "B/s")).to_numpy(bool))
     of_kind: dict[str, list[str]] = {}
     for host, own_facts in facts.items():
@@ -140,7 +140,7 @@ def _collectives(table: Table, facts: Mapping[str, Facts]) -> dict[str, Share]:
 
 def _responsive(table: Table) -> set[str]:
     """Return the hosts with a measured latency."""
-    metrics = table.about
+    metrics = table.metrics
     rows = ((metrics["unit"] == "s") & metrics["class"].isin(list(CLASSES))).to_numpy(bool)
     measured = ~np.isnan(table.values[rows]).all(axis=0) if rows.any() else np.zeros(len(table.hosts), bool)
     return {host for host, n in table.place.items() if measured[n]}

@@ -31,8 +31,8 @@ class Table:
         self.place = {host: n for n, host in enumerate(hosts)}
         self.hosts = list(hosts)
         self.keys = np.flatnonzero(single)  # the key of each row
-        self.about = keys.iloc[self.keys]
-        self._names = list(zip(*(self.about[name].astype(str) for name in BENCHMARK), strict=True))
+        self.metrics = keys.iloc[self.keys]
+        self._names = list(zip(*(self.metrics[name].astype(str) for name in BENCHMARK), strict=True))
         row_of = np.full(len(keys), -1)
         row_of[self.keys] = range(len(self.keys))
         rows = measured.rows
@@ -40,7 +40,7 @@ class Table:
         chosen = row >= 0
         if not chosen.all():
             row, column, rows = row[chosen], column[chosen], rows[chosen]
-        sign = np.where(self.about["better"] == Better.LOWER.value, -1.0, 1.0)
+        sign = np.where(self.metrics["better"] == Better.LOWER.value, -1.0, 1.0)
         shape = (len(self.keys), len(hosts))
         self.sign = sign
         self.values = np.full(shape, np.nan)
@@ -49,10 +49,10 @@ class Table:
         self.runs[row, column] = rows["n"].to_numpy()
         self.sd = np.full(shape, np.nan, dtype=np.float32)
         self.sd[row, column] = rows["log_sd"].to_numpy()
-        tailed = (self.about["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
+        tailed = (self.metrics["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
         self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
         if least:
-            classes = self.about["class"].astype(str)
+            classes = self.metrics["class"].astype(str)
             wanted = [least.get(name, least.get("")) for name in classes]
             self.deficit = np.array([d if w is None else w for w, d in zip(wanted, self.deficit, strict=True)])
 

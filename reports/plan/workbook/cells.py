@@ -19,7 +19,7 @@ def _key(key: Key) -> str:
     return f"p{key}" if isinstance(key, int) else key
 
 
-def at(table: str, key: Key, row: int = 0) -> str:
+def ref(table: str, key: Key, row: int = 0) -> str:
     """Return the reference of a cell."""
     return f"[{table}!{_key(key)}!{row}]"
 

@@ -13,7 +13,7 @@ from fleetmark.planner.capacity.question import SURVIVES
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal
-from fleetmark.reports.plan.workbook.cells import across, at, down, grid, live, numbers, periods
+from fleetmark.reports.plan.workbook.cells import across, down, grid, live, numbers, periods, ref
 from fleetmark.reports.plan.workbook.limits import losses
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
@@ -126,7 +126,7 @@ def _size(n: Numbers, i: int) -> Slack:
 
 def _demand(n: Numbers, i: int) -> Check:
     slack = n.done(i) - n.planned[i]
-    cells = _row(n, lambda t: f"{at('done', t, i)}-{at('planned', t, i)}", lambda t: float(slack[t]))
+    cells = _row(n, lambda t: f"{ref('done', t, i)}-{ref('planned', t, i)}", lambda t: float(slack[t]))
     work = n.question.workloads[n.workloads[i]]
     return Check(message("demand is met"), work.name, work.unit, cells, _size(n, i))
 
@@ -136,13 +136,13 @@ def _survival(n: Numbers, i: int, line: int, lost: str) -> Check:
     lasts = bool(lost) and n.question.survives(n.workloads[i])
     cells = _row(
         n,
-        lambda t: at("above", t, line),
+        lambda t: ref("above", t, line),
         lambda t: float(slack[t]) if lasts else None,
-        lambda t: f'OR({at("above", t, line)}="",{at("workloads", "counts", i)}<>"{SURVIVES}")',
+        lambda t: f'OR({ref("above", t, line)}="",{ref("workloads", "counts", i)}<>"{SURVIVES}")',
     )
     work = n.question.workloads[n.workloads[i]]
-    what = joined([work.name, n.sites[losses(n)[line][1]]])
-    return Check(message("demand is met with a domain gone"), what, work.unit, cells, _size(n, i))
+    subject = joined([work.name, n.sites[losses(n)[line][1]]])
+    return Check(message("demand is met with a domain gone"), subject, work.unit, cells, _size(n, i))
 
 
 def _allowed(n: Numbers, i: int) -> Check:
@@ -163,8 +163,8 @@ def _allowed(n: Numbers, i: int) -> Check:
 def _as_solved(n: Numbers, i: int) -> Check:
     """Check that a workload still uses the pool for which the plan was solved."""
     name, pool = n.workloads[i], n.question.pool(n.workloads[i])
-    own, other = at("workloads", "dedicated", i), at("workloads", "pool", i)
-    now = f'IF({own}="{YES}",{at("workloads", "name", i)},{other}&"")'
+    dedicated, other = ref("workloads", "dedicated", i), ref("workloads", "pool", i)
+    now = f'IF({dedicated}="{YES}",{ref("workloads", "name", i)},{other}&"")'
     slack = f'IF(OR({now}="",EXACT({now},{literal(pool)})),0,-1)'
     return Check(message("shares servers as solved"), name, message("1 or 0"), [(slack, 0.0)])
 
@@ -173,17 +173,17 @@ def _of_allocation(n: Numbers) -> Iterator[Check]:
     """Yield the checks of server shares and of dedicated pools."""
     if not n.combos:
         return
-    what, unit = message("shares in Allocation"), message("share of a server")
+    subject, unit = message("shares in Allocation"), message("share of a server")
     fewer = _row(
         n,
         lambda t: f"SUMPRODUCT(MIN({down('allocation', f'share_{t}')}-{down('allocation', f'working_{t}')}))",
         lambda t: float((n.share[:, t] - n.share_working[:, t]).min()),
     )
-    yield Check(message("no more work than are there for it"), what, unit, fewer)
+    yield Check(message("no more work than are there for it"), subject, unit, fewer)
     slack = _row(n, lambda t: f"MIN({down('allocation', f'share_{t}')})", lambda t: float(n.share[:, t].min()))
-    yield Check(message("not below 0"), what, unit, slack)
-    for j, (name, p) in enumerate(n.own):
-        cells = [at("pools", t, j) for t in range(n.periods)]
+    yield Check(message("not below 0"), subject, unit, slack)
+    for j, (name, p) in enumerate(n.dedicated_pools):
+        cells = [ref("pools", t, j) for t in range(n.periods)]
         servers = n.pooled[name][p]
         slack = _row(
             n,
@@ -191,11 +191,11 @@ def _of_allocation(n: Numbers) -> Iterator[Check]:
             lambda t, servers=servers: min(0.0, float(servers[t])),  # type: ignore[misc]
         )
         yield Check(message("whole servers, none below 0"), joined([name, *n.pairs[p]]), message("servers"), slack)
-        mine = [c for c, own in enumerate(n.own_of) if own == j]
+        mine = [c for c, pool_no in enumerate(n.own_of) if pool_no == j]
         yield _shared(n, joined([name, *n.pairs[p]]), mine, "pool_no", j + 1)
 
 
-def _shared(n: Numbers, what: str, mine: Sequence[int], col: str, number: int) -> Check:
+def _shared(n: Numbers, subject: str, mine: Sequence[int], col: str, number: int) -> Check:
     """Check that the shares of a pool's servers add up to at most all of them.
 
     The pool's rows of the tab Allocation have ``number`` in the column ``col``.
@@ -212,7 +212,7 @@ def _shared(n: Numbers, what: str, mine: Sequence[int], col: str, number: int) -
         ),
         lambda t: float(1 - used[t]),
     )
-    return Check(message("no server is used twice"), what, message("share of a server"), cells)
+    return Check(message("no server is used twice"), subject, message("share of a server"), cells)
 
 
 def _of_sites(n: Numbers) -> Iterator[Check]:
@@ -231,10 +231,10 @@ def _of_sites(n: Numbers) -> Iterator[Check]:
 def _limit(
     n: Numbers, block: str, k: int, kind: Message, unit: Message | str, limit: float | None, used: Floats
 ) -> Check:
-    head = at(block, "limit", k)
+    head = ref(block, "limit", k)
     cells = _row(
         n,
-        lambda t: f"{head}-{at(block, t, k)}",
+        lambda t: f"{head}-{ref(block, t, k)}",
         lambda t: None if limit is None else limit - float(used[k, t]),
         lambda _: f'{head}=""',
     )
@@ -243,29 +243,29 @@ def _limit(
 
 def _of_domains(n: Numbers) -> Iterator[Check]:
     """Yield the checks of the power of rows and feeds, against the planned limits."""
-    for name, most in n.question.domains_w.items():
+    for name, limit_w in n.question.domains_w.items():
         here = [k for k, site in enumerate(n.sites) if name in n.question.domains(site)]
         drawn = n.domain_w(name)
 
-        def slack(t: int, most: float = most, here: Sequence[int] = here) -> str:
-            return f"{most!r}-({'+'.join(at('power', t, k) for k in here) or '0'})"
+        def slack(t: int, limit_w: float = limit_w, here: Sequence[int] = here) -> str:
+            return f"{limit_w!r}-({'+'.join(ref('power', t, k) for k in here) or '0'})"
 
-        cells = _row(n, slack, lambda t, most=most, drawn=drawn: float(most - drawn[t]))  # type: ignore[misc]
-        yield Check(message("power of the row or feed"), name, "W", cells, (repr(most), most))
+        cells = _row(n, slack, lambda t, limit_w=limit_w, drawn=drawn: float(limit_w - drawn[t]))  # type: ignore[misc]
+        yield Check(message("power of the row or feed"), name, "W", cells, (repr(limit_w), limit_w))
 
 
 def _of_supply(n: Numbers) -> Iterator[Check]:
     """Yield the checks that the supply covers the orders."""
     for j, supply in enumerate(n.question.supply):
-        of, ordered = n.question.supplied(supply), n.supplied(supply)
-        mine = [p for p, (s, _) in enumerate(n.pairs) if s in of]
+        skus, ordered = n.question.supplied(supply), n.supplied(supply)
+        mine = [p for p, (s, _) in enumerate(n.pairs) if s in skus]
 
         def slack(t: int, j: int = j, mine: Sequence[int] = mine) -> str:
-            return f"{at('supply', 'maximum', j)}-({'+'.join(at('buy', t, p) for p in mine) or '0'})"
+            return f"{ref('supply', 'maximum', j)}-({'+'.join(ref('buy', t, p) for p in mine) or '0'})"
 
         def unless(t: int, j: int = j) -> str:
-            when = at("supply", "period", j)
-            return f'AND({when}<>"",{when}&""<>{at("periods", "name", t)}&"")'
+            period = ref("supply", "period", j)
+            return f'AND({period}<>"",{period}&""<>{ref("periods", "name", t)}&"")'
 
         values = [float(supply.maximum - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
         cells = _row(n, slack, values.__getitem__, unless)
@@ -282,9 +282,9 @@ def _budget(n: Numbers) -> Check:
 
     cells = _row(
         n,
-        lambda t: f"{at('periods', 'budget', t)}-{at('kinds', t)}",
+        lambda t: f"{ref('periods', 'budget', t)}-{ref('kinds', t)}",
         slack,
-        lambda t: at("periods", "budget", t) + '=""',
+        lambda t: ref("periods", "budget", t) + '=""',
     )
     size = (f"MAX({down('periods', 'budget')})", max((b for b in budget if b is not None), default=0.0))
     return Check(message("money for purchases in the period"), message("all sites"), n.question.currency, cells, size)
@@ -293,21 +293,21 @@ def _budget(n: Numbers) -> Check:
 def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     s, k = n.pairs[p]
     sku, site = n.question.skus[s], n.question.sites[k]
-    what, servers = joined([s, k]), message("servers")
-    spares, least = (at("figures", name, p) for name in ("spares", "minimum_order"))
-    price = at("skus", "price", n.skus.index(s))
-    lot = at("skus", "lot", n.skus.index(s))
-    windows = at("sites", "windows", n.sites.index(k))
+    subject, servers = joined([s, k]), message("servers")
+    spares, least = (ref("figures", name, p) for name in ("spares", "minimum_order"))
+    price = ref("skus", "price", n.skus.index(s))
+    lot = ref("skus", "lot", n.skus.index(s))
+    windows = ref("sites", "windows", n.sites.index(k))
     listed = f'","&SUBSTITUTE({windows}&"",", ",",")&","'
     buy, active, installed = n.buy[p], n.active[p], n.installed[p]
     late = np.cumsum(n.retire[p]) - n.must_leave[p]
 
     def idle(t: int) -> str:
-        return f"{at('installed', t, p)}-{at('active', t, p)}-IF({at('active', t, p)}>0,{spares},0)"
+        return f"{ref('installed', t, p)}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{spares},0)"
 
     def integer_slack(t: int) -> str:
-        cells = [at(table, t, p) for table in ("buy", "retire", "active")]
-        return f"MIN({','.join([at('installed', t, p), *cells, *(f'-ABS({c}-ROUND({c},0))' for c in cells)])})"
+        cells = [ref(table, t, p) for table in ("buy", "retire", "active")]
+        return f"MIN({','.join([ref('installed', t, p), *cells, *(f'-ABS({c}-ROUND({c},0))' for c in cells)])})"
 
     def least_count(t: int) -> float:
         counts = [float(a[p, t]) for a in (n.buy, n.retire, n.active)]
@@ -322,55 +322,55 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
         ),
         (
             message("gone at the age limit"),
-            lambda t: f"{at('have_left', t, p)}-{at('must_leave', t, p)}",
+            lambda t: f"{ref('have_left', t, p)}-{ref('must_leave', t, p)}",
             lambda t: float(late[t]),
             None,
         ),
         (
             message("orders are of the minimum at least"),
-            lambda t: f"{at('buy', t, p)}-{least}",
+            lambda t: f"{ref('buy', t, p)}-{least}",
             lambda t: float(buy[t] - sku.minimum_order) if buy[t] else None,
-            lambda t: f"{at('buy', t, p)}=0",
+            lambda t: f"{ref('buy', t, p)}=0",
         ),
         (
             message("ordered only while sold"),
-            lambda t: f"-{at('buy', t, p)}",
+            lambda t: f"-{ref('buy', t, p)}",
             lambda t: -float(buy[t]) if sku.price is None else None,
             lambda t: f'{price}<>""',
         ),
         (
             message("orders are of whole lots"),
-            lambda t: f"-MOD({at('buy', t, p)},MAX(N({lot}),1))",
+            lambda t: f"-MOD({ref('buy', t, p)},MAX(N({lot}),1))",
             lambda t: -float(buy[t] % sku.lot),
             None,
         ),
         (
             message("retired in the site's windows"),
-            lambda t: f"-{at('retire', t, p)}",
+            lambda t: f"-{ref('retire', t, p)}",
             lambda t: None if site.windows is None or t in site.windows else -float(n.retire[p, t]),
-            lambda t: f'OR({windows}="",ISNUMBER(FIND(","&{at("periods", "name", t)}&",",{listed})))',
+            lambda t: f'OR({windows}="",ISNUMBER(FIND(","&{ref("periods", "name", t)}&",",{listed})))',
         ),
         (message("whole servers, none below 0"), integer_slack, least_count, None),
     )
     for kind, formula, value, unless in rows:
-        yield Check(kind, what, servers, _row(n, formula, value, unless))
+        yield Check(kind, subject, servers, _row(n, formula, value, unless))
     mine = [c for c, (_, pair) in enumerate(n.combos) if pair == p and n.own_of[c] is None]
     if mine:
-        yield _shared(n, what, mine, "pair_no", p + 1)
-    if n.own:
+        yield _shared(n, subject, mine, "pair_no", p + 1)
+    if n.dedicated_pools:
         rest = f"SUMIFS({{}},{down('pools', 'pair_no')},{p + 1})"
         fit = _row(
-            n, lambda t: f"{at('active', t, p)}-{rest.format(down('pools', t))}", lambda t: float(n.common[p, t])
+            n, lambda t: f"{ref('active', t, p)}-{rest.format(down('pools', t))}", lambda t: float(n.common[p, t])
         )
-        yield Check(message("servers of pools are active"), what, servers, fit)
+        yield Check(message("servers of pools are active"), subject, servers, fit)
 
 
 def _of_inputs(n: Numbers) -> Iterator[Check]:
     q = n.question
     for i, (s, w) in enumerate(n.pairs_of_worth):
-        slack = (f"{CAP:g}-{at('worth', 'used', i)}", CAP - q.utilisation(s, w))
-        most = message("utilisation at most {cap}", cap=f"{CAP:.0%}")
-        yield Check(most, joined([w, s]), message("share of a server"), [slack])
+        slack = (f"{CAP:g}-{ref('worth', 'used', i)}", CAP - q.utilisation(s, w))
+        text = message("utilisation at most {cap}", cap=f"{CAP:.0%}")
+        yield Check(text, joined([w, s]), message("share of a server"), [slack])
     start = down("figures", "start")
     missing = float(n.start.sum() - sum(c.count for c in q.fleet if not c.ordered))
     cells = [(f'SUM({start})-SUMPRODUCT((fleet_arrives="")*fleet_count)', missing)]

@@ -16,7 +16,7 @@ from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.reports.kit.format import FIGURE_FORM
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal, t_quantile
-from fleetmark.reports.plan.workbook.cells import at, by_period, decided, down, grid, live, names, numbers, plain
+from fleetmark.reports.plan.workbook.cells import by_period, decided, down, grid, live, names, numbers, plain, ref
 from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quantile
 
 SPARE = 5  # empty rows below a table of inputs, for new entries
@@ -197,7 +197,7 @@ def fleet(n: Numbers, say: Say) -> Tabular:
             return
         cohort = q.fleet[i]
         limit = q.skus[cohort.sku].age_limit
-        source = at("skus", "age_limit", n.skus.index(cohort.sku))
+        source = ref("skus", "age_limit", n.skus.index(cohort.sku))
         yield live(f'IF({source}="","",{source})', limit)
         leaves = None if limit is None else max(limit - cohort.age + (cohort.arrives or 0), 0)
         gone = never if leaves is None else q.periods[leaves] if leaves < n.periods else after
@@ -241,7 +241,7 @@ def benchmarks(n: Numbers) -> Tabular:
         worth = n.question.skus[s].worth[w]
         figures = (plain(None if math.isinf(x) else x) for x in (worth.value, worth.se, worth.df))
         unit, used = Cell(n.question.workloads[w].unit), plain(worth.utilisation)
-        return (Cell(s), Cell(w), unit, *figures, Cell(worth.source), used, Cell(worth.why))
+        return (Cell(s), Cell(w), unit, *figures, Cell(worth.source), used, Cell(worth.reason))
 
     return grid("benchmarks", message("Benchmarks"), columns, len(n.pairs_of_worth), row)
 
@@ -275,13 +275,13 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         yield live(f"{{value}}*EXP(-{reach})", estimate.lo)
         yield live(f"{{value}}*EXP({reach})", estimate.hi)
         yield live(
-            f'IF({{utilisation}}="",{at("workloads", "utilisation", work)},{{utilisation}})', q.utilisation(s, w)
+            f'IF({{utilisation}}="",{ref("workloads", "utilisation", work)},{{utilisation}})', q.utilisation(s, w)
         )
-        yield live(at("workloads", "unit", work), q.workloads[w].unit)
+        yield live(ref("workloads", "unit", work), q.workloads[w].unit)
         fields = ("value", "se", "df", "utilisation")
-        alike = ",".join(f'{{{field}}}&""={at("benchmarks", field, i)}&""' for field in fields)
+        alike = ",".join(f'{{{field}}}&""={ref("benchmarks", field, i)}&""' for field in fields)
         yield live(f"IF(AND({alike}),{literal(same)},{literal(edited)})", same)
-        yield from (Cell(worths[i].source), Cell(worths[i].why or q.workloads[w].why))
+        yield from (Cell(worths[i].source), Cell(worths[i].reason or q.workloads[w].reason))
 
     choices = {"sku": "sku_name", "workload": "workload_name"}
     title, columns = message("Equivalence"), tables.worths()
@@ -310,7 +310,7 @@ def utilisation(n: Numbers) -> Tabular:
     def results(i: int) -> Iterator[Cell]:
         work = q.workloads[n.workloads[i]]
         yield live(f'IF({{availability}}="",{general},{{availability}})', q.availability(work.name))
-        yield from (plain(work.utilisation), Cell(work.why))
+        yield from (plain(work.utilisation), Cell(work.reason))
         yield live(f"{{utilisation}}<={CAP:g}", work.utilisation <= CAP)
 
     title, columns = message("Utilisation"), tables.workloads()
@@ -387,7 +387,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
 
     def spread(key: str, title: str, share: str, value: float) -> Tabular:
         def cell(i: int, t: int) -> Cell:
-            formula = f"{at('median', t, i)}*EXP(NORMSINV({share})*{at('sigma', t, i)})"
+            formula = f"{ref('median', t, i)}*EXP(NORMSINV({share})*{ref('sigma', t, i)})"
             return live(formula, quantile(n.point[i, t], n.sigma[i, t], value))
 
         return block(key, title, cell, AMOUNT)
@@ -404,7 +404,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
     yield block(
         "planned",
         planned,
-        lambda i, t: live(f"{at('median', t, i)}*{at('margin', t, i)}", n.planned[i, t]),
+        lambda i, t: live(f"{ref('median', t, i)}*{ref('margin', t, i)}", n.planned[i, t]),
         FIGURE_FORM,
     )
     work_of, used = down("allocation", "workload_no"), down("allocation", "rate")
@@ -419,7 +419,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
     def counts(i: int, t: int) -> Cell:
         losses = len(n.sites) * n.most_domains
         least = f"MIN({down('left', t, i * losses, (i + 1) * losses - 1)})"
-        formula = f'IF({at("workloads", "counts", i)}="{SURVIVES}",{least},{at("delivered", t, i)})'
+        formula = f'IF({ref("workloads", "counts", i)}="{SURVIVES}",{least},{ref("delivered", t, i)})'
         return live(formula, counted[i][t])
 
     yield block("done", message("work done, all sites up"), does, FIGURE_FORM)
@@ -437,7 +437,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
         labels,
         labelled,
         lambda i, t: live(
-            f"{at('high', t, i)}-{at('low', t, i)}",
+            f"{ref('high', t, i)}-{ref('low', t, i)}",
             quantile(n.point[i, t], n.sigma[i, t], BAND[1]) - quantile(n.point[i, t], n.sigma[i, t], BAND[0]),
         ),
         AMOUNT,

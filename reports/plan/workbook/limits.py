@@ -10,7 +10,7 @@ import numpy as np
 from fleetmark.base.text import message
 from fleetmark.demand.columns import AMOUNT
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
-from fleetmark.reports.plan.workbook.cells import across, at, by_period, down, grid, live, names, numbers
+from fleetmark.reports.plan.workbook.cells import across, by_period, down, grid, live, names, numbers, ref
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers, servers_for
 from fleetmark.reports.plan.workbook.stock import pair_labels
 
@@ -41,7 +41,7 @@ def sizing(n: Numbers) -> Iterator[Tabular]:
             rows.append((Cell(s), live(f"{e}*{u}", n.question.rate(s, w))))
 
         def cell(j: int, t: int, i: int = i, w: str = w, skus: Sequence[str] = skus) -> Cell:
-            formula = rounded_up(at("planned", t, i), "{rate}")
+            formula = rounded_up(ref("planned", t, i), "{rate}")
             return live(formula, servers_for(n.planned[i, t], n.question.rate(skus[j], w)))
 
         title = message("Servers needed for {workload}", workload=w)
@@ -60,12 +60,12 @@ def lost(n: Numbers) -> Iterator[Tabular]:
         workload=message("workload"), site=message("without the domain of"), domain=message("failure domain")
     )
     rows = [
-        (Cell(n.workloads[i]), Cell(n.sites[k]), live(at("sites", f"domain_{d}", k), n.lost(k, d)))
+        (Cell(n.workloads[i]), Cell(n.sites[k]), live(ref("sites", f"domain_{d}", k), n.lost(k, d)))
         for i, k, d in listed
     ]
     left = [n.delivered(i, n.lost(k, d)) if n.lost(k, d) else None for i, k, d in listed]
     domains = down("sites", "domains", 0, len(n.sites) - 1)
-    all_sites = f"ROW({domains})-ROW({at('sites', 'domains')})+1"
+    all_sites = f"ROW({domains})-ROW({ref('sites', 'domains')})+1"
 
     def remaining(line: int, t: int) -> Cell:
         stays = f'ISERROR(FIND(","&{{domain}}&",",{domains}))'
@@ -77,8 +77,8 @@ def lost(n: Numbers) -> Iterator[Tabular]:
     def above(line: int, t: int) -> Cell:
         values, i = left[line], listed[line][0]
         slack = None if values is None else round(float(values[t] - n.planned[i, t]), 6) + 0.0
-        capacity = at("left", t, line)
-        return live(f'IF({capacity}="","",ROUND({capacity}-{at("planned", t, i)},6))', slack)
+        capacity = ref("left", t, line)
+        return live(f'IF({capacity}="","",ROUND({capacity}-{ref("planned", t, i)},6))', slack)
 
     yield by_period(n, "left", message("Capacity left, in the unit of the workload"), labels, rows, remaining, _WORK)
     table = by_period(n, "above", message("Capacity left, less the planned demand"), labels, rows, above, _WORK)
@@ -113,7 +113,7 @@ def rack(n: Numbers) -> Iterator[Tabular]:
         message("Power limits for charts"),
         names(site=message("site")),
         [[Cell(site)] for site in n.sites],
-        lambda k, _: live(at("power", "limit", k), q.sites[n.sites[k]].power_w),
+        lambda k, _: live(ref("power", "limit", k), q.sites[n.sites[k]].power_w),
         _WHOLE,
         is_working=True,
     )
@@ -128,7 +128,7 @@ def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: st
     )
     rows = []
     for k, site in enumerate(n.sites):
-        source = at("sites", limit, k)
+        source = ref("sites", limit, k)
         value = getattr(n.question.sites[site], limit)
         rows.append((Cell(site), Cell(unit), live(f'IF({source}="","",{source})', value)))
     site_no = down("figures", "site_no")
@@ -150,13 +150,13 @@ def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: st
 
 def refresh(n: Numbers) -> Iterator[Tabular]:
     """Yield how many servers will have reached their age limit, and how many have been retired, since the start."""
-    rows = [(live(at("buy", "sku", i), s), live(at("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
+    rows = [(live(ref("buy", "sku", i), s), live(ref("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
     retired = np.cumsum(n.retire, axis=1)
 
     def leaving(i: int, t: int) -> Cell:
-        limit, number = at("figures", "age_limit", i), at("periods", "no", t)
+        limit, number = ref("figures", "age_limit", i), ref("periods", "no", t)
         arrivals = across("arrive", i, n.periods - 1)
-        bought = f"IF({number}>{limit},SUM({at('arrive', 0, i)}:INDEX({arrivals},{number}-{limit})),0)"
+        bought = f"IF({number}>{limit},SUM({ref('arrive', 0, i)}:INDEX({arrivals},{number}-{limit})),0)"
         in_place = (
             'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")'
             f"*(fleet_age+{number}-1>={limit})*fleet_count)"
@@ -165,7 +165,7 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
 
     def left(i: int, t: int) -> Cell:
         before = f"{{p{t - 1}}}+" if t else ""
-        return live(f"{before}{at('retire', t, i)}", retired[i, t])
+        return live(f"{before}{ref('retire', t, i)}", retired[i, t])
 
     must = message("Servers at their age limit by then")
     yield by_period(n, "must_leave", must, pair_labels(), rows, leaving, _WHOLE)
@@ -208,12 +208,12 @@ def scenarios(n: Numbers) -> Iterator[Tabular]:
             lo, hi = worth.estimate.interval or (worth.value, worth.value)
             yield Cell(s)
             for (end, _), value in zip(ends, (lo, worth.value, hi), strict=True):
-                one = f"{at('worth', end, place)}*{at('worth', 'used', place)}"
+                one = f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
                 for m in times:
-                    by = "scenario_multiplier" if m is None else f"{m:g}"
+                    factor = "scenario_multiplier" if m is None else f"{m:g}"
                     demand = (_OTHER if m is None else m) * n.point[i, -1]
                     needed = servers_for(demand, value * n.question.utilisation(s, w))
-                    yield live(rounded_up(f"{by}*{at('scenario_demand', 'demand', i)}", one), needed)
+                    yield live(rounded_up(f"{factor}*{ref('scenario_demand', 'demand', i)}", one), needed)
 
         title = message("Servers needed for {workload}", workload=w)
         yield grid(f"scenario_{i}", title, columns, len(able(n, w)), row)
@@ -225,7 +225,7 @@ def by_workload(n: Numbers) -> Tabular:
 
     def row(i: int) -> Sequence[Cell]:
         demand = live(f"INDEX({across('median', i, n.periods - 1)},scenario_period)", n.point[i, -1])
-        unit = live(at("workloads", "unit", i), n.question.workloads[n.workloads[i]].unit)
+        unit = live(ref("workloads", "unit", i), n.question.workloads[n.workloads[i]].unit)
         return (Cell(n.workloads[i]), demand, unit)
 
     unit = Column("unit", message("unit"))

@@ -14,7 +14,6 @@ from fleetmark.reports.kit.tabular import Cell, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
     across,
-    at,
     by_period,
     decided,
     down,
@@ -23,6 +22,7 @@ from fleetmark.reports.plan.workbook.cells import (
     names,
     numbers,
     plain,
+    ref,
     total,
 )
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
@@ -53,7 +53,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
         message("Periods"),
         names(kind=message("figure")),
         [[Cell(message("present value of 1"))], [Cell(message("no. of the year"))]],
-        lambda i, t: plain(n.years[t]) if i else live(at("periods", "weight", t), n.weight[t], "0.0000"),
+        lambda i, t: plain(n.years[t]) if i else live(ref("periods", "weight", t), n.weight[t], "0.0000"),
         "0",
     )
     present = message("Present value")
@@ -62,7 +62,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
         "present",
         present,
         labels,
-        lambda i, t: f"{at('kinds', t, i)}*{at('weights', t)}",
+        lambda i, t: f"{ref('kinds', t, i)}*{ref('weights', t)}",
         kinds * n.weight,
         name="total_present_value",
     )
@@ -78,7 +78,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     bought = np.array([(n.buy[rows] * n.paid[rows]).sum(axis=0) for rows in mine])
     yield _summed(n, "bought", message("Purchases by SKU, undiscounted"), n.skus, spent, bought)
     more = round(n.total - n.plan.objective, 2) + 0.0
-    now = f"ROUND({at('present', 'total', LAST + 1)}-{at('solved', 'value')},2)"
+    now = f"ROUND({ref('present', 'total', LAST + 1)}-{ref('solved', 'value')},2)"
     rows = (
         (Cell(message("present value as solved")), decided(n.plan.objective)),
         (Cell(message("present value now, less that as solved")), live(now, more)),
@@ -119,23 +119,23 @@ def _in(title: str, n: Numbers) -> Message:
 def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
     """Return the formula of each kind of cost for a period."""
 
-    def of(name: str) -> str:
+    def column(name: str) -> str:
         return down("figures", name)
 
     def draw(t: int) -> str:
         active = down("active", t)
-        return f"({of('idle_w')}*{active}+{of('swing')}*{down('load', t)}*{active})"
+        return f"({column('idle_w')}*{active}+{column('swing')}*{down('load', t)}*{active})"
 
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
-        "energy": lambda t: f"SUMPRODUCT({of('watt')}*{draw(t)})",
-        "support": lambda t: f"question_years*SUMPRODUCT({of('support')},{down('installed', t)})",
-        "space": lambda t: f"question_years*SUMPRODUCT({of('space')},{down('installed', t)})",
-        "migration": lambda t: f"SUMPRODUCT({of('migration')},{down('retire', t)})",
+        "energy": lambda t: f"SUMPRODUCT({column('watt')}*{draw(t)})",
+        "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
+        "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
+        "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",
         "carbon": lambda t: (
-            f"question_carbon_price/1000*(SUMPRODUCT({of('embodied')},{down('buy', t)})"
-            f"+question_grid*SUMPRODUCT({of('kwh')}*{draw(t)}))"
+            f"question_carbon_price/1000*(SUMPRODUCT({column('embodied')},{down('buy', t)})"
+            f"+question_grid*SUMPRODUCT({column('kwh')}*{draw(t)}))"
         ),
         "residual": lambda t: f"-SUM({left})" if t == n.periods - 1 and n.pairs else "0",
     }

@@ -59,17 +59,17 @@ class Numbers(Ledger):
         return np.asarray(self.point * self.margin)
 
     @cached_property
-    def own(self) -> list[tuple[str, int]]:
+    def dedicated_pools(self) -> list[tuple[str, int]]:
         """(pool, pair) of each pool of its own, where it has servers."""
         pools = dict.fromkeys((self.question.pool(w), p) for w, p in self.combos)
         return [(name, p) for name, p in pools if name and self.pooled[name][p].any()]
 
     @cached_property
     def own_of(self) -> list[int | None]:
-        """The number in ``own`` of each combo; None for the common servers, -1 where its pool has none."""
-        at = {pool: j for j, pool in enumerate(self.own)}
+        """The number in ``dedicated_pools`` of each combo; None for the common servers, -1 where its pool has none."""
+        positions = {pool: j for j, pool in enumerate(self.dedicated_pools)}
         pools = [(self.question.pool(w), p) for w, p in self.combos]
-        return [at.get(pool, -1) if pool[0] else None for pool in pools]
+        return [positions.get(pool, -1) if pool[0] else None for pool in pools]
 
     @cached_property
     def load_of_active(self) -> Floats:

@@ -16,7 +16,7 @@ from fleetmark.reports.kit.format import FIGURE_FORM
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan import tables as shown
 from fleetmark.reports.plan.model import PlanView
-from fleetmark.reports.plan.workbook.cells import MONEY, across, at, down, grid, live, names, numbers, plain
+from fleetmark.reports.plan.workbook.cells import MONEY, across, down, grid, live, names, numbers, plain, ref
 from fleetmark.reports.plan.workbook.limits import able, rounded_up
 from fleetmark.reports.plan.workbook.money import LAST
 from fleetmark.reports.plan.workbook.numbers import Numbers, servers_for
@@ -66,7 +66,7 @@ def _costs(n: Numbers) -> Tabular:
     """Return the cost of the same plan with one price higher."""
     q, last = n.question, n.periods - 1
     lines: list[tuple[Message, str, float]] = [
-        (label, at("present", "total", KINDS.index(kind)), float(n.kinds[kind] @ n.weight)) for kind, label in _PRICES
+        (label, ref("present", "total", KINDS.index(kind)), float(n.kinds[kind] @ n.weight)) for kind, label in _PRICES
     ]
     for s, name in enumerate(n.skus):
         mine = [p for p, (sku, _) in enumerate(n.pairs) if sku == name]
@@ -114,8 +114,8 @@ def _sizes(n: Numbers) -> Tabular:
         e, u = n.worth_cells(w, s)
         demand = f"INDEX({across('planned', i, n.periods - 1)},scenario_period)"
         planned, one = float(n.planned[i, -1]), n.question.rate(s, w)
-        for _, _, more, less, factor in cases:
-            yield live(rounded_up(f"{demand}{more}", f"{e}*{u}{less}"), servers_for(planned * factor, one))
+        for _, _, more, reduction, factor in cases:
+            yield live(rounded_up(f"{demand}{more}", f"{e}*{u}{reduction}"), servers_for(planned * factor, one))
 
     heads = (numbers(key, title, _COUNT, unit=message("servers")) for key, title, *_ in cases)
     columns = (*names(pair=message("workload, on SKU")), *heads)

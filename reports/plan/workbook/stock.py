@@ -15,7 +15,6 @@ from fleetmark.reports.plan.workbook.cells import (
     MONEY,
     SHARE,
     across,
-    at,
     by_period,
     decided,
     down,
@@ -25,6 +24,7 @@ from fleetmark.reports.plan.workbook.cells import (
     numbers,
     periods,
     plain,
+    ref,
     total,
 )
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
@@ -39,7 +39,7 @@ def pair_labels() -> tuple[Column, ...]:
 
 def pair_names(n: Numbers) -> list[tuple[Cell, Cell]]:
     """Return the names of each SKU at a site as references to the first table of the purchase plan."""
-    return [(live(at("buy", "sku", i), s), live(at("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
+    return [(live(ref("buy", "sku", i), s), live(ref("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
 
 
 def tables(n: Numbers) -> Iterator[Tabular]:
@@ -85,45 +85,45 @@ def _decision(values: Floats, i: int, t: int) -> Cell:
 
 def _ordered(n: Numbers, i: int, t: int) -> str:
     """Return the orders that arrive in a period."""
-    late = f"{at('periods', 'no', t)}-{at('figures', 'lead', i)}"
+    late = f"{ref('periods', 'no', t)}-{ref('figures', 'lead', i)}"
     return f"IF({late}<1,0,INDEX({across('buy', i, n.periods - 1)},{late}))"
 
 
 def _arriving(n: Numbers, i: int, t: int) -> str:
-    arrives = f"EXACT(fleet_arrives,{at('periods', 'name', t)})"
+    arrives = f"EXACT(fleet_arrives,{ref('periods', 'name', t)})"
     placed = f"EXACT(fleet_sku,{{sku}})*EXACT(fleet_site,{{site}})*{arrives}*fleet_count"
     return f"{_ordered(n, i, t)}+SUMPRODUCT({placed})"
 
 
 def _installed(i: int, t: int) -> str:
-    before = f"{{p{t - 1}}}" if t else at("figures", "start", i)
-    return f"{before}+{at('arrive', t, i)}-{at('retire', t, i)}"
+    before = f"{{p{t - 1}}}" if t else ref("figures", "start", i)
+    return f"{before}+{ref('arrive', t, i)}-{ref('retire', t, i)}"
 
 
 def _load(i: int, t: int) -> str:
     shares = "*".join(down("allocation", key) for key in ("used", f"working_{t}", f"servers_{t}"))
     busy = f"SUMPRODUCT(({down('allocation', 'pair_no')}={i + 1})*{shares})"
-    return f"IF({at('active', t, i)}=0,0,{busy}/{at('active', t, i)})"
+    return f"IF({ref('active', t, i)}=0,0,{busy}/{ref('active', t, i)})"
 
 
 def _paid(n: Numbers, i: int, t: int) -> str:
     row = n.skus.index(n.pairs[i][0])
-    return f'IF({at("skus", "price_breaks", row)}="",N({at("skus", "price", row)}),{float(n.paid[i, t])!r})'
+    return f'IF({ref("skus", "price_breaks", row)}="",N({ref("skus", "price", row)}),{float(n.paid[i, t])!r})'
 
 
 def _kept(n: Numbers, i: int, t: int) -> str:
     rest = f"-SUM({across('kept', i, n.periods - 1, t + 1)})" if t + 1 < n.periods else ""
-    limit = at("figures", "age_limit", i)
+    limit = ref("figures", "age_limit", i)
     new = f'{n.periods - t}<=IF({limit}="",{n.periods},{limit})'
-    return f"IF({new},MIN({_ordered(n, i, t)},{at('installed', n.periods - 1, i)}{rest}),0)"
+    return f"IF({new},MIN({_ordered(n, i, t)},{ref('installed', n.periods - 1, i)}{rest}),0)"
 
 
 def _kept_worth(n: Numbers, i: int, t: int) -> str:
     sku = n.pairs[i][0]
-    breaks, price = at("skus", "price_breaks", n.skus.index(sku)), at("figures", "price", i)
+    breaks, price = ref("skus", "price_breaks", n.skus.index(sku)), ref("figures", "price", i)
     one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})'
-    share = at("figures", "residual", i)
-    return f"IF({share}=0,0,{at('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
+    share = ref("figures", "residual", i)
+    return f"IF({share}=0,0,{ref('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
 
 
 def _figures(n: Numbers) -> Tabular:
@@ -158,36 +158,36 @@ def _figures(n: Numbers) -> Tabular:
         s, k = n.pairs[i]
         sku, site, place = q.skus[s], q.sites[k], n.sites.index(k)
 
-        def of(field: str) -> str:
-            return at("skus", field, n.skus.index(s))
+        def sku_ref(field: str) -> str:
+            return ref("skus", field, n.skus.index(s))
 
-        def own(field: str) -> Cell:
-            return live(of(field), getattr(sku, field))
+        def sku_cell(field: str) -> Cell:
+            return live(sku_ref(field), getattr(sku, field))
 
         start = 'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")*fleet_count)'
-        rack = at("sites", "rack_w", place)
+        rack = ref("sites", "rack_w", place)
         share = f"IF(OR(N({rack})=0,{{peak}}=0),0,1/MAX(INT({rack}/{{peak}}),1))"
-        racks = f"IF(N({of('racks')})>0,{of('racks')},{share})"
-        taken, is_liquid = q.positions(s, k), f'{of("cooling")}="{LIQUID}"'
+        racks = f"IF(N({sku_ref('racks')})>0,{sku_ref('racks')},{share})"
+        taken, is_liquid = q.positions(s, k), f'{sku_ref("cooling")}="{LIQUID}"'
         price = q.energy(k) * q.price_of_energy(k)
         return (
             *pair_names(n)[i],
             live(start, n.start[i]),
-            live(f"N({of('price')})", n.price(s)),
-            own("idle_w"),
-            live(f"{of('peak_w')}-{of('idle_w')}", sku.peak_w - sku.idle_w),
-            live(f'IF({of("provisioned_w")}="",{of("peak_w")},{of("provisioned_w")})', sku.budgeted_w),
-            *map(own, ("rack_units", "ports", "support", "space", "migration", "embodied")),
-            live(f'{of("lead")}+IF({of("slips")}="",0,{sku.allowance})', sku.delay),
-            live(f'IF({of("age_limit")}="","",{of("age_limit")})', sku.age_limit),
-            own("minimum_order"),
-            live(at("sites", "spares", place), site.spares),
-            live(at("sites", "kwh", place), q.energy(k)),
-            live(at("sites", "watt", place), price),
+            live(f"N({sku_ref('price')})", n.price(s)),
+            sku_cell("idle_w"),
+            live(f"{sku_ref('peak_w')}-{sku_ref('idle_w')}", sku.peak_w - sku.idle_w),
+            live(f'IF({sku_ref("provisioned_w")}="",{sku_ref("peak_w")},{sku_ref("provisioned_w")})', sku.budgeted_w),
+            *map(sku_cell, ("rack_units", "ports", "support", "space", "migration", "embodied")),
+            live(f'{sku_ref("lead")}+IF({sku_ref("slips")}="",0,{sku.allowance})', sku.delay),
+            live(f'IF({sku_ref("age_limit")}="","",{sku_ref("age_limit")})', sku.age_limit),
+            sku_cell("minimum_order"),
+            live(ref("sites", "spares", place), site.spares),
+            live(ref("sites", "kwh", place), q.energy(k)),
+            live(ref("sites", "watt", place), price),
             live(f"{place + 1}", place + 1),
             live(f"IF({is_liquid},0,{racks})", 0.0 if sku.liquid else taken),
             live(f"IF({is_liquid},{racks},0)", taken if sku.liquid else 0.0),
-            live(f"N({of('residual')})", sku.residual),
+            live(f"N({sku_ref('residual')})", sku.residual),
         )
 
     title = message("Figures behind each row, from SKU & TCO, Sites and Fleet")
@@ -221,23 +221,23 @@ def allocation(n: Numbers) -> Tabular:
 
 
 def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
-    q, (w, p), own = n.question, n.combos[c], n.own_of[c]
+    q, (w, p), pool_no = n.question, n.combos[c], n.own_of[c]
     s, k = n.pairs[p]
     i, site = n.workloads.index(w), n.sites.index(k)
     yield from (Cell(w), Cell(s), Cell(k), plain(i + 1), plain(p + 1), plain(site + 1))
     e, u = n.worth_cells(w, s)
     yield from (live(f"{e}*{u}", n.rate[c]), live(u, n.used[c]))
     may = not q.workloads[w].sites or k in q.workloads[w].sites
-    anywhere, here = down("sites", f"runs_{i}"), at("sites", f"runs_{i}", site)
+    anywhere, here = down("sites", f"runs_{i}"), ref("sites", f"runs_{i}", site)
     yield live(f'IF(COUNTA({anywhere})=0,1,IF({here}="{YES}",1,0))', float(may))
-    yield live(f'IF({at("workloads", "counts", i)}="{PREEMPTIBLE}",0,1)', float(not q.yields(w)))
-    yield plain(0 if own is None else own + 1)
+    yield live(f'IF({ref("workloads", "counts", i)}="{PREEMPTIBLE}",0,1)', float(not q.yields(w)))
+    yield plain(0 if pool_no is None else pool_no + 1)
     for t in range(n.periods):
-        if own is not None:
-            servers = at("pools", t, own) if own >= 0 else "0"
+        if pool_no is not None:
+            servers = ref("pools", t, pool_no) if pool_no >= 0 else "0"
         else:
-            pooled = f"-SUMIFS({down('pools', t)},{down('pools', 'pair_no')},{p + 1})" if n.own else ""
-            servers = f"{at('active', t, p)}{pooled}"
+            pooled = f"-SUMIFS({down('pools', t)},{down('pools', 'pair_no')},{p + 1})" if n.dedicated_pools else ""
+            servers = f"{ref('active', t, p)}{pooled}"
         yield live(servers, n.of_pool[c, t])
     yield from map(decided, n.share[c])
     yield from map(decided, n.share_working[c])
@@ -253,7 +253,7 @@ def pools(n: Numbers) -> Tabular:
     )
 
     def row(j: int) -> Sequence[Cell]:
-        name, p = n.own[j]
+        name, p = n.dedicated_pools[j]
         return (Cell(name), *map(Cell, n.pairs[p]), plain(p + 1), *map(decided, n.pooled[name][p]))
 
-    return grid("pools", message("Pools"), columns, len(n.own), row)
+    return grid("pools", message("Pools"), columns, len(n.dedicated_pools), row)
