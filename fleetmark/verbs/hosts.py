@@ -74,13 +74,13 @@ def survey(
 
 def _with_mirrors(entries: Sequence[Entry], checked: Sequence[Checked], schedule: Schedule) -> list[Entry]:
     """Return the entries, with the reason where a host would install packages and reaches no mirror of them."""
-    asked = {}
+    installing = {}
     for entry, c in zip(entries, checked, strict=True):
         family = (c.facts.os_family if c.facts else None) or ""
         names = {d.workload for d in schedule.hosts[c.host.name].deploy if d.packages.get(family)} if family else set()
         if c.reach and names & set(entry.deploy):
-            asked[c.host.name] = (c.reach, family)
-    silent = silent_mirrors(asked)
+            installing[c.host.name] = (c.reach, family)
+    silent = silent_mirrors(installing)
     return [replace(entry, mirror=silent.get(entry.host.name, "")) for entry in entries]
 
 

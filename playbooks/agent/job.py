@@ -158,6 +158,7 @@ def detach(folder, is_trial):
         import runner
 
         runner.main(folder)
+        sys.stdout.flush()  # _exit drops what is buffered: why there is no lock
         status = 0
     except BaseException:  # noqa: BLE001
         sys.excepthook(*sys.exc_info())

@@ -182,7 +182,8 @@ def test_a_holder_cannot_change_who_it_is(lock: ModuleType) -> None:
     assert (holder["pid"], holder["uid"], holder["dir"]) == (os.getpid(), os.geteuid(), "/x")
 
 
-def test_a_folder_that_cannot_hold_a_lock_is_one_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_hold_a_lock_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # with it, nothing would be left to flush
     (tmp_path / "lock").mkdir()
     answer = Job(tmp_path, [step(0, ["true"])]).start()
     assert answer["state"] == "error"
