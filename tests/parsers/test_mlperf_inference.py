@@ -233,7 +233,7 @@ def test_interactive_by_its_limits(ttft: int, tpot: int, command: tuple[str, ...
     text = text.replace(b"1800000000", b"%d000000" % ttft).replace(b": 180000000\n", b": %d000000\n" % tpot)
     parsed = parse(text, command)
     assert cases(parsed) == {case}
-    assert any("Server or Interactive cannot be told" in note for note in parsed.notes) == noted
+    assert any("Server and Interactive cannot be distinguished" in note for note in parsed.notes) == noted
 
 
 def test_offline_latencies_only_describe() -> None:
