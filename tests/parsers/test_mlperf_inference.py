@@ -338,7 +338,7 @@ def test_summary_that_is_cut() -> None:
     two = parse(text + cut)
     assert two.invalid == "the output is cut: one of its results ends before its last line"
     begun = parse(text + text[: text.index(b"Completed")])
-    assert begun.invalid == "the output is cut: of the run that begins on line 58 there is no figure"
+    assert begun.invalid == "the output is cut: the run that begins on line 58 has no figure"
     beheaded = parse(text[text.index(b"Completed") :])
     assert (cases(beheaded), beheaded.invalid) == ({"Server"}, None)
     assert "no line names the scenario: Server judging by the printed figures" in beheaded.notes
