@@ -71,7 +71,7 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
                 [
                     interval[comparison.pairing],
                     message(
-                        "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is where "
+                        "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is if "
                         "there is no difference; n counts hosts."
                     ),
                     message("Beyond ±50% it is not even any more: ×÷ is the factor that it reaches either way."),
