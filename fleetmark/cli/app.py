@@ -21,6 +21,7 @@ from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reference as cli_reference
 from fleetmark.cli import reports as cli_reports
+from fleetmark.cli import serve as cli_serve
 from fleetmark.cli import tune as cli_tune
 from fleetmark.cli import workloads as cli_workloads
 from fleetmark.cli.common import (
@@ -420,6 +421,7 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
 
 app.command(rich_help_panel=RECORD)(cli_parse.parse)
 app.command(rich_help_panel=RECORD)(cli_parse.rebuild)
+app.command(rich_help_panel=RECORD)(cli_serve.serve)
 app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)

@@ -26,8 +26,8 @@ _FIELDS = [f.name for f in fields(Summary) if f.name not in ("campaign", "path",
 _STALE = 2  # lines per campaign above which the index is rewritten
 
 
-def summaries(root: Path) -> list[Summary]:
-    """Return a summary of each campaign under ``root``, oldest first."""
+def summaries(root: Path, *, stores_index: bool = True) -> list[Summary]:
+    """Return a summary of each campaign under ``root``, oldest first. ``stores_index``: write what was read anew."""
     lines, known = _read(root)
     listed, fresh = [], []
     for name in _names(root):
@@ -37,6 +37,8 @@ def summaries(root: Path) -> list[Summary]:
             fresh += _lines(summary)
         if summary is not None:
             listed.append(summary)
+    if not stores_index:
+        return listed
     _append(root, fresh, root)
     if lines + len(fresh) > _STALE * max(100, len(listed)):
         _tidy(root)

@@ -23,6 +23,8 @@ from fleetmark.verbs.documents import Documents, show
 from fleetmark.workloads import declared
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fleetmark.planner.comparison import Comparison
     from fleetmark.record.compare import Answer, Question
     from fleetmark.reports.comparison.compared import Compared
@@ -50,19 +52,8 @@ def campaign(
     documents = documents or Documents()
     has_page = has_page or not documents.paths
     _ahead(documents)
-    results = load_results(archive, measured=_so_far(archive))
-    pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
     page = archive.path / "summary.html" if has_page else documents.paths.get("html")
-    document = campaign_report.document(
-        results,
-        documents.language,
-        date=documents.date,
-        pinned=pinned,
-        rated=rated,
-        has_appendix=documents.appendix,
-        has_every_value=documents.raw,
-        page=page,
-    )
+    results, document = campaign_document(archive, documents, page)
     if has_page:
         from fleetmark.reports.formats import html
 
@@ -75,6 +66,25 @@ def campaign(
                 shown = path.resolve() if path is page else path
                 console.print(unwrapped(f"{label} ", "dim").append(fmt.clean(shown), style="not dim"))
     return results
+
+
+def campaign_document(
+    archive: Archive, documents: Documents, page: Path | None = None
+) -> tuple[Results, Document]:
+    """Return a campaign's results and its document. ``page``: the file that holds the document's page."""
+    results = load_results(archive, measured=_so_far(archive))
+    pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
+    document = campaign_report.document(
+        results,
+        documents.language,
+        date=documents.date,
+        pinned=pinned,
+        rated=rated,
+        has_appendix=documents.appendix,
+        has_every_value=documents.raw,
+        page=page,
+    )
+    return results, document
 
 
 def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:

@@ -17,11 +17,12 @@ from fleetmark.reports.diagnosis.sentences import MANY, share
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Document, Note, Section, provenance
-from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone
 from fleetmark.workloads import declared
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDE, MOST_PLOTS = 24, 400
+MOST_ROWS = 1000  # of a page, those that changed first
 WIDTH, HEIGHT, MARGIN = 220, 56, 5
 
 
@@ -134,7 +135,8 @@ def _series(order: Sequence[Series]) -> Tabular:
         Column("last", message("last value"), "number"),
         Column("changed", message("what changed"), "note"),
     )
-    return Tabular("series", message("Series"), columns, tuple(map(_row, order)))
+    limits: dict[Kind, int] = {"html": MOST_ROWS, "pdf": MOST_ROWS}
+    return Tabular("series", message("Series"), columns, tuple(map(_row, order)), limits=limits)
 
 
 def _row(series: Series) -> tuple[Cell, ...]:

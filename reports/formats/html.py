@@ -21,18 +21,27 @@ from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.page import Medium, page
 from fleetmark.reports.kit.paper import pieces
+from fleetmark.reports.kit.site import Site
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
 MOST_LINKS = 12  # to sections, at the top of the page
 
 
-def render(document: Document, language: Language, *, templates: Path | None = None, medium: Medium = "screen") -> str:
+def render(
+    document: Document,
+    language: Language,
+    *,
+    templates: Path | None = None,
+    medium: Medium = "screen",
+    site: Site | None = None,
+) -> str:
     """Return the page. Nothing is fetched; the caller writes it in UTF-8.
 
     ``templates``: a user's folder that is searched first. It may have ``logo.svg``, ``colours.css`` (after all other
     styles), ``extra.html.j2`` (further sections), a template named after the key of a section, and any of Fleetmark's
     templates, replaced or extended (``{% extends "fleetmark/document.html.j2" %}``). On paper there is no script and
-    nothing to fold. Raise FleetmarkError, with file and line, for a template that has an error.
+    nothing to fold. ``site``: the other pages, if a server shows this one. Raise FleetmarkError, with file and line,
+    for a template that has an error.
     """
     kind: Kind = "html" if medium == "screen" else "pdf"
     sections = document.sections_for(kind)
@@ -64,7 +73,8 @@ def render(document: Document, language: Language, *, templates: Path | None = N
         else [],
         "varying": {s.key for d in seen[1:] for s in d.sections},
         "titles": [f"{language(d.answer or d.title)} · {d.title}" for d in seen],
-        "link": lambda path: _link(document.folder, path),
+        "link": site.file if site else lambda path: _link(document.folder, path),
+        "site": site,
     }
     return page("document.html.j2", context, language, templates=templates, medium=medium)
 

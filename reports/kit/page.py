@@ -51,6 +51,7 @@ def page(
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
         "faces": [],  # a page that compares nothing, and carries no figures of single hosts
         "embedded": "",
+        "site": None,
         "svg": lambda chart: chart.svg,
         "unique": _unique_ids(),
     }

@@ -101,11 +101,13 @@ class History:
         return sorted((s for s in self.series if s.moved), key=lambda s: (s.worst, s.host))
 
 
-def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, everything: bool = False) -> History:
+def history(
+    root: Path, metrics: Sequence[str], limit: str | None = None, *, name: str | None = None, everything: bool = False
+) -> History:
     """Return the history of benchmarks over all campaigns under ``root``.
 
     ``metrics``: patterns for the title (workload/case/metric); an empty list selects all. ``limit``: a pattern of host
-    names. Raise FleetmarkError if nothing matches.
+    names; ``name``: that of the only host. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
     scope = figures.EVERYTHING if everything else figures.HEADLINES
@@ -114,7 +116,7 @@ def history(root: Path, metrics: Sequence[str], limit: str | None = None, *, eve
     every = [host for a in archives for host in names_of[a.id]]
     if not every:
         raise FleetmarkError(f"{root}: no campaign there has measured anything")
-    chosen = set(limited(every, limit) if limit else every)
+    chosen = {name} if name else set(limited(every, limit) if limit else every)
     machines = [(a.id, host) for a in archives for host in names_of[a.id] if host in chosen]
     places = [f"{campaign}/{host}" for campaign, host in machines]
     table = Table(figures.read(files, numbered(machines), condition=scope, spread=True), places)

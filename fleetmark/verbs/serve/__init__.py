@@ -1,0 +1,99 @@
+"""``fleetmark serve``: show the record in a browser, read-only."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from fleetmark.base.errors import FleetmarkError, required
+from fleetmark.base.runtime import calculate_in_one_thread
+from fleetmark.reports.kit.language import Language
+from fleetmark.verbs.serve.application import application
+from fleetmark.verbs.serve.guard import Guard
+from fleetmark.verbs.serve.pages import Pages
+
+MOST_TOKEN, LEAST_TOKEN = 500, 16  # characters
+THREADS = 4  # requests at the same time
+REQUEST_BYTES = 1 << 16  # of the head of a request, and of its body, which is not read
+
+
+def show(root: Path, listen: str, token_file: Path | None, language: Language) -> None:
+    """Serve the record under ``root`` until the process is interrupted.
+
+    ``listen``: HOST:PORT. ``token_file``: holds the token that a browser must present. Raise FleetmarkError if the
+    address is invalid or in use, or if other machines can reach it and there is no token.
+    """
+    host, port = address(listen)
+    token = _token(token_file) if token_file else None
+    if token is None and not _is_loopback(host):
+        raise FleetmarkError(
+            f"--listen {listen}: other machines can reach this address; add --token-file FILE "
+            "(openssl rand -hex 24 > FILE)"
+        )
+    calculate_in_one_thread()
+    server = serve(root, host, port, token, language)
+    shown = f"[{host}]" if ":" in host else host
+    start = f"http://{shown}:{server.effective_port}/"
+    typer.echo(f"Open {start} to read {root}. Ctrl-C ends the server.")
+    if token:
+        typer.echo(f"The first address needs ?token= with the token in {token_file}.")
+    if not _is_loopback(host):
+        typer.echo("The connection is not encrypted: put a TLS proxy in front, or listen on 127.0.0.1.")
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.close()
+
+
+def serve(root: Path, host: str, port: int, token: str | None, language: Language) -> Any:
+    """Return a server that listens. ``port`` 0 chooses a free one. Raise FleetmarkError if it cannot listen."""
+    waitress = required("waitress.server", "serve", "the server")
+    names = None if token else ("localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host)
+    try:
+        return waitress.create_server(
+            application(Pages(root, language), Guard(token, names)),
+            host=host,
+            port=port,
+            threads=THREADS,
+            ident="fleetmark",
+            max_request_header_size=REQUEST_BYTES,
+            max_request_body_size=REQUEST_BYTES,
+            channel_timeout=60,
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FleetmarkError(f"--listen {host}:{port}: {reason}; choose another address or port") from error
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return host and port of ``HOST:PORT``, ``[::1]:PORT`` or ``PORT``. Raise FleetmarkError if it is neither."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise FleetmarkError(f"--listen {text}: write HOST:PORT, such as 127.0.0.1:8300")
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _token(file: Path) -> str:
+    try:
+        token = file.read_text("utf-8").strip() if file.is_file() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise FleetmarkError(f"--token-file {file}: cannot be read as text") from error
+    if not LEAST_TOKEN <= len(token) <= MOST_TOKEN or not (token.isascii() and token.isprintable()):
+        raise FleetmarkError(
+            f"--token-file {file}: needs one line of {LEAST_TOKEN} to {MOST_TOKEN} printable ASCII characters; "
+            f"create it: openssl rand -hex 24 > {file}"
+        )
+    return token
