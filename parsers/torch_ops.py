@@ -276,7 +276,7 @@ def _broken(run: _OperatorRun, text: str) -> str | None:
 def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
     """Return what was wrong or failed, by name, for the first few cases."""
     for c in wrong[:_NAMED]:
-        error = "is no number" if c.error is None else f"is off by {c.error:.2g}, and {c.tolerance:.2g} is allowed"
+        error = "is not a number" if c.error is None else f"is off by {c.error:.2g}, and {c.tolerance:.2g} is allowed"
         yield f"{c.case} computes a wrong result: it {error}"
     for f in fails[:_NAMED]:
         yield f"{f.fail} failed: {f.why}"

@@ -71,8 +71,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
     notes = compared(tmp_path, then, now).notes
     assert notes[1:] == (
         "Not in the reference b@1: 1 host (n03).",
-        "fio randread-4k-qd32 read_iops: fewer than 3 repeats then or now on 3 hosts, so no change can be told from "
-        "chance.",
+        "fio randread-4k-qd32 read_iops: fewer than 3 repeats then or now on 3 hosts, so a change may be chance.",
         "stream all-cores triad is in B/s here and in 1 in the reference b@1: not compared.",
         "The reference b@1 lacks w c m.",
     )

@@ -84,7 +84,7 @@ HOSTILE = {
     ),
     "an unknown key": ([entry(run="x")], [member()], "entries.0.run"),
     **{
-        f"type {link['type']!r}": ([entry(bytes=0)], [member(content=b"", **link)], "is no regular file")
+        f"type {link['type']!r}": ([entry(bytes=0)], [member(content=b"", **link)], "is not a regular file")
         for link in LINKS
     },
 }
@@ -110,7 +110,7 @@ def test_a_header_that_would_fill_the_memory_is_refused(kind: bytes, tmp_path: P
     file.write_bytes(head.tobuf(tarfile.GNU_FORMAT))
     with file.open("r+b") as out:
         out.truncate(head.size)  # a sparse file, which takes no space
-    with pytest.raises(FleetmarkError, match="is no regular file"):
+    with pytest.raises(FleetmarkError, match="is not a regular file"):
         check(file)
 
 

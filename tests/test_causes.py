@@ -101,7 +101,7 @@ def test_a_limit_is_a_list_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("@empty", "--limit @empty: the list names no host"),
         ("@binary", "it is not text"),
         ("n[9-1]", "[9-1] is not a range of hosts; write n[001-040]"),
-        ("n[0-99999999]", "is no range of hosts"),
+        ("n[0-99999999]", "is not a range of hosts"),
     ],
 )
 def test_a_bad_limit_is_one_sentence(limit: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def engine(folder: Path, name: str, text: str = ENGINE) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("python", "error"),
     [
-        ("/usr/bin/nothing-here", "is no program on this host"),
+        ("/usr/bin/nothing-here", "is not a program on this host"),
         ("/tmp", "is a folder without bin/python3"),
         ("docker:--privileged", "names no image"),
         ("true", "does not start (exit status 0: it printed nothing)"),

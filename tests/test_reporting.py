@@ -177,7 +177,7 @@ def test_a_campaign_where_nothing_passed_has_its_documents(root: Path, status: s
     [
         (("--html", "absent/a.html"), "--html absent/a.html: there is no folder absent"),
         (("--pdf", "."), "--pdf .: is a folder"),
-        (("--html", "/dev/null"), "--html /dev/null: is no plain file"),
+        (("--html", "/dev/null"), "--html /dev/null: is not a plain file"),
         (("--xlsx", "/proc/a.xlsx"), "--xlsx /proc/a.xlsx: cannot write there"),
         (("--html", "a", "--pdf", "./a"), "two documents cannot be one file"),
         (("--html", "a.html", "--lang", "zh-cn"), "no language 'zh-cn' (did you mean zh-CN?)"),

@@ -110,7 +110,7 @@ def _can_be_written(option: str, path: Path) -> None:
     if path.is_dir():
         raise FleetmarkError(f"{option} {path}: is a folder; add a file name")
     if path.exists() and not path.is_file():
-        raise FleetmarkError(f"{option} {path}: is no plain file; choose another name")
+        raise FleetmarkError(f"{option} {path}: is not a plain file; choose another name")
     if not path.parent.is_dir():
         raise FleetmarkError(f"{option} {path}: there is no folder {path.parent}; create it first")
     try:

@@ -114,7 +114,7 @@ def command_of(python, folders=()):
         raise Wrong("is a folder without bin/python3")
     program = shutil.which(path, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
     if program is None:
-        raise Wrong("is no program on this host")
+        raise Wrong("is not a program on this host")
     return [program]
 
 
@@ -200,7 +200,7 @@ def check_image(name):
         ran = subprocess.run([program, *words], check=False, **pipes)
         if ran.returncode:
             wrong = (engine, reason(ran.stderr or ran.stdout))
-            return {"error": "is no image that %s has on this host (%s); %s" % (*wrong, BRING)}
+            return {"error": "is not an image that %s has on this host (%s); %s" % (*wrong, BRING)}
         described[key] = ran.stdout.decode("utf-8", "replace").strip()[:200]
     words = ["run", "--rm", "--pull=never", "--network=host", "--ipc=host", "--entrypoint", PROBE, image]
     ran = subprocess.run([program, *words], check=False, **pipes)

@@ -102,7 +102,7 @@ def test_the_preflight_looks_for_the_image() -> None:
     assert checked.facts
     error = checked.facts.containers["podman:no-such-image-here:1"].error or ""
     assert error == "needs podman, which is not on this host" or error.startswith(
-        "is no image that podman has on this host"
+        "is not an image that podman has on this host"
     )
 
 

@@ -233,7 +233,7 @@ def test_interactive_by_its_limits(ttft: int, tpot: int, command: tuple[str, ...
     text = text.replace(b"1800000000", b"%d000000" % ttft).replace(b": 180000000\n", b": %d000000\n" % tpot)
     parsed = parse(text, command)
     assert cases(parsed) == {case}
-    assert any("Server or Interactive cannot be told" in note for note in parsed.notes) == noted
+    assert any("Server and Interactive cannot be distinguished" in note for note in parsed.notes) == noted
 
 
 def test_offline_latencies_only_describe() -> None:
@@ -338,7 +338,7 @@ def test_summary_that_is_cut() -> None:
     two = parse(text + cut)
     assert two.invalid == "the output is cut: one of its results ends before its last line"
     begun = parse(text + text[: text.index(b"Completed")])
-    assert begun.invalid == "the output is cut: of the run that begins on line 58 there is no figure"
+    assert begun.invalid == "the output is cut: the run that begins on line 58 has no figure"
     beheaded = parse(text[text.index(b"Completed") :])
     assert (cases(beheaded), beheaded.invalid) == ({"Server"}, None)
     assert "no line names the scenario: Server judging by the printed figures" in beheaded.notes

@@ -633,7 +633,7 @@ def test_records_that_cannot_be_read_are_noted() -> None:
     lines[place] = lines[place][:150] + "\n"
     result = parsed("".join(lines))
     assert len(curve(result, "eval_accuracy")) == 3
-    assert f"line {place + 1}: eval_accuracy that cannot be read, left out" in result.notes
+    assert f"line {place + 1}: eval_accuracy cannot be read and is left out" in result.notes
     lines[-1] = lines[-1][:150] + "NCCL WARN\n"
     assert f"; the one on line {len(lines)} cannot be read, got " in error("".join(lines))
 

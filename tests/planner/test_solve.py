@@ -404,7 +404,7 @@ def test_the_check_finds_what_was_broken() -> None:
     lazy = replace(plan, use=plan.use.assign(servers=plan.use["servers"] * 3))
     assert "servers are used" in faults(lazy)
     away = replace(plan, use=plan.use.assign(site="fra"))
-    assert "web runs at fra, where it may not" in faults(away)
+    assert "web runs at fra, which its question does not allow" in faults(away)
     assert "no worth" in faults(
         plan, replace(question, skus={s: replace(v, worth={}) for s, v in question.skus.items()})
     )

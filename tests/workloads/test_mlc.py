@@ -204,7 +204,7 @@ def test_a_program_of_the_hosts_own_is_used_where_it_lies(tmp_path: Path) -> Non
     assert absent.returncode == 1
     assert f"mlc.path: {program} is not a program" in absent.stderr
     program.write_bytes(tarball.standin())
-    assert "is no program" in unpack(dest, None, str(program)).stderr
+    assert "is not a program" in unpack(dest, None, str(program)).stderr
     program.chmod(0o755)
     assert unpack(dest, None, str(program)).returncode == 0
     assert (dest / "mlc").resolve() == program

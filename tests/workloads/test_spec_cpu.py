@@ -219,7 +219,7 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
         ({"reportable": True, "size": "test"}, "for a reportable run size=ref"),
         ({"reportable": True, "iterations": 1}, "2 or 3 iterations"),
         ({"reportable": True, "tune": "peak"}, "tune=base or all"),
-        ({"reportable": True, "benchmarks": "505.mcf_r"}, "whole suites"),
+        ({"reportable": True, "benchmarks": "505.mcf_r"}, "complete suites"),
         ({"suites": "int"}, "not one of intrate, fprate, intspeed, fpspeed"),
     ],
 )  # fmt: skip

@@ -197,7 +197,7 @@ def test_a_suite_that_selects_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_a_condition_that_breaks_on_a_hosts_facts_names_its_place(tmp_path: Path) -> None:
     mine = write(tmp_path, "mine", "workloads:\n  selftest: {where: facts.memory > 10}\n")
-    with pytest.raises(FleetmarkError, match="suite mine: selftest: where: .* cannot be worked out"):
+    with pytest.raises(FleetmarkError, match="suite mine: selftest: where: .* cannot be evaluated"):
         schedule(mine, memory=None)
 
 

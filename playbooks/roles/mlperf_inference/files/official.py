@@ -86,7 +86,7 @@ def main(logs, command, environment=""):
         return status
     os.unlink(SUMMARY)
     if status == 0:
-        lack = "has no new %s below it" % SUMMARY if os.path.isdir(folder) else "is no folder on this host"
+        lack = "has no new %s below it" % SUMMARY if os.path.isdir(folder) else "is not a folder on this host"
         sys.exit("the command ended well, but %s %s: set mlperf_inference.logs" % (folder, lack))
     return status
 
