@@ -64,7 +64,7 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
     assert re.fullmatch(wording + "1 more ran on one side only", row["headline"])
     shown = run(tmp_path, *ASK)
     assert "not measured" in shown and "999.alone_r" in shown
-    assert "own program" in shown
+    assert "similar program" in shown
 
 
 def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:

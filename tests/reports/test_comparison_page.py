@@ -64,7 +64,7 @@ def test_the_page_of_a_comparison(three: Compared, page: Page) -> None:
     places = [
         words.index(w)
         for w in (
-            "One genoa replaces",
+            "One turin replaces",
             "100 icelake become",
             "Before you rely on this",
             "estimate: not a compliant",
@@ -136,9 +136,9 @@ def test_both_intervals_have_names(tmp_path: Path) -> None:
     old = {b: [[100.0], [101.0], [99.0]] for b in (MCF, GCC, xalan)}
     new = {MCF: [[150.0], [151.0], [149.0]], GCC: [[160.0], [161.0], [159.0]], xalan: [[170.0], [171.0], [169.0]]}
     words = " ".join(two(tmp_path, old, new).words.split())
-    assert re.search(r"[\d.]+ \([\d.]+–[\d.]+\) own program [\d.]+–[\d.]+", words)
+    assert re.search(r"[\d.]+ \([\d.]+–[\d.]+\) similar program [\d.]+–[\d.]+", words)
     assert "In brackets: 95% confidence intervals of the average, across hosts" in words
-    assert "Own program: where a program of yours" in words
+    assert "Similar program: 95% prediction range" in words
 
 
 def test_benchmarks_that_disagree_come_with_their_ends(tmp_path: Path) -> None:
