@@ -17,7 +17,7 @@ from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison, Side
 from fleetmark.record.commands import command_for
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.comparison.areas import expected
-from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.comparison.titles import class_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
@@ -70,7 +70,7 @@ class Covered:
         """Return the number of hosts and benchmarks, or the reason for an exclusion."""
         hosts: str | None = count(self.hosts, "host") if self.hosts else None
         if self.hosts and self.label:
-            hosts = message("{n} × {label}", n=self.hosts, label=word(self.label))
+            hosts = spaced(f"{self.hosts} ×", word(self.label))
         some = message("{n} of {all} benchmarks", n=self.present, all=self.known) if self.present < self.known else None
         return joined([hosts, some if self.present else None, self.reason])
 
@@ -211,15 +211,15 @@ def matrix(found: Coverage) -> Tabular:
         for name, by_side in found.cells.items()
         if name != WORK_MIX
     )
-    shapes = joined([message("{shape} {state}", shape=_SHAPES[s], state=_WORDS[s]) for s in State], "; ")
-    return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(message("{what}.", what=shapes),))
+    shapes = joined([spaced(_SHAPES[s], _WORDS[s]) for s in State], "; ")
+    return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(shapes,))
 
 
 def _cells(row: Sequence[Covered]) -> Iterator[Cell]:
     """Yield the cells of a class; what no side measured has no tone, because it is no difference between them."""
     is_nowhere = all(covered.state is State.MISSING for covered in row)
     for covered in row:
-        text = message("{shape} {state}", shape=_SHAPES[covered.state], state=_WORDS[covered.state])
+        text = spaced(_SHAPES[covered.state], _WORDS[covered.state])
         yield Cell(joined([text, covered.details]), tone="" if is_nowhere else _TONES.get(covered.state, ""))
 
 
