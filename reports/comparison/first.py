@@ -21,9 +21,10 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
+_READ: tuple[Kind, ...] = ("html", "pdf", "terminal", "markdown")
 _MARKS = "o^+*"  # of candidates in a terminal
 _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
@@ -34,9 +35,10 @@ def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()
 
     ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
     """
-    table_of_costs = bills.table(face.front.costs, fmt.clean(face.comparison.baseline))
-    exhibits = (*_sentences(face), *commands(gaps[:1]), *_table(face), *([table_of_costs] if table_of_costs else []))
-    yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
+    exhibits = (*_sentences(face), *commands(gaps[:1]), *_table(face))
+    yield Section("classes", "", exhibits, _READ)
+    if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
+        yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
