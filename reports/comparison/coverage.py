@@ -5,7 +5,7 @@ the gaps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -62,6 +62,7 @@ class Covered:
     hosts: int = 0
     present: int = 0
     known: int = 0
+    _: KW_ONLY
     reason: str = ""
     label: str = ""
 
@@ -125,7 +126,7 @@ def _covered(comparison: Comparison, side: Side | None, title: str, name: str, k
     counts = (hosts, len(present), len(known))
     for candidate in comparison.candidates:
         if candidate.title == title and (reason := _exclusion(comparison, candidate, name, present)):
-            return Covered(State.EXCLUDED, *counts, reason, label)
+            return Covered(State.EXCLUDED, *counts, reason=reason, label=label)
     if standings and all(Standing.ESTIMATE in text.split(", ") for text in standings):
         return Covered(State.ESTIMATED, *counts, label=label)
     return Covered(State.MEASURED, *counts, label=label)
