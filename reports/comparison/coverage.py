@@ -170,9 +170,9 @@ def _gaps(
             some = all(by_side[s].present for s in sides)
             lacking.setdefault((alone, workload, sides, some), []).append(name)
     for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
-        own = [h for h in hosts if h.generation in sides and h.facts is not None]
-        known = {h.generation for h in own}
-        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own[:_MOST_HOSTS]]
+        own_hosts = [h for h in hosts if h.generation in sides and h.facts is not None]
+        known = {h.generation for h in own_hosts}
+        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own_hosts[:_MOST_HOSTS]]
         words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
         yield Gap(workload, tuple(names), sides, line, some)
@@ -197,19 +197,19 @@ def _workload(
 # --- exhibits --------------------------------------------------------------------------------------------------------
 
 
-def section(found: Coverage) -> Section:
+def section(known_coverage: Coverage) -> Section:
     """Return the matrix with the commands that close its gaps."""
-    exhibits = (matrix(found), *commands(found.gaps[:MOST_GAPS]), *_published(found.gaps))
+    exhibits = (matrix(known_coverage), *commands(known_coverage.gaps[:MOST_GAPS]), *_published(known_coverage.gaps))
     return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
 
 
-def matrix(found: Coverage) -> Tabular:
+def matrix(known_coverage: Coverage) -> Tabular:
     """Return classes by sides, each cell with its state in words and as a shape."""
     columns = [Column("class", message("class of work"), "name")]
-    columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(found.sides)]
+    columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(known_coverage.sides)]
     rows = tuple(
-        (Cell(class_title(name)), *_cells([by_side[side] for side in found.sides]))
-        for name, by_side in found.cells.items()
+        (Cell(class_title(name)), *_cells([by_side[side] for side in known_coverage.sides]))
+        for name, by_side in known_coverage.cells.items()
         if name != WORK_MIX
     )
     shapes = joined([spaced(_SHAPES[s], _WORDS[s]) for s in State], "; ")
@@ -248,7 +248,7 @@ def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
         yield Note(text, quiet=True)
 
 
-def record(found: Coverage) -> dict[str, Any]:
+def record(known_coverage: Coverage) -> dict[str, Any]:
     """Return the matrix and the gaps for programs."""
     cells = [
         {
@@ -260,11 +260,11 @@ def record(found: Coverage) -> dict[str, Any]:
             "known_benchmarks": covered.known,
             "reason": covered.reason,
         }
-        for name, by_side in found.cells.items()
+        for name, by_side in known_coverage.cells.items()
         for side, covered in by_side.items()
     ]
     gaps = [
         {"workload": gap.workload, "classes": list(gap.classes), "sides": list(gap.sides), "command": gap.command}
-        for gap in found.gaps
+        for gap in known_coverage.gaps
     ]
     return {"coverage": cells, "gaps": gaps}
