@@ -400,7 +400,7 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     doc = asked(tmp_path)
     assert [o["host"] for o in doc["outliers"]] == ["ol7"]
     sentences = doc["answer"]["before_you_rely_on_this"]
-    assert [t for t in sentences if t.startswith("Unlike its peers: ol7 is 20% slower; excluding it: new 2.00 (")]
+    assert [t for t in sentences if t.startswith("ol7 is 20% slower than its peers; excluding it: new 2.00 (")]
     assert not [t for t in sentences if "Cores" in t]
 
 

@@ -112,7 +112,7 @@ class Answer:
     from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
     with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
     result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
-    purchase; ``whole``: by baseline, the comparison of whole servers, if results are divided and there are prices;
+    purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided results have prices;
     ``root``: the record, as ``--results`` names it.
     """
 
@@ -129,7 +129,7 @@ class Answer:
     effects: Mapping[str, float] = field(default_factory=dict)
     again: Callable[[str, Drop], Comparison | None] | None = None
     terms: Terms = field(default_factory=Terms)
-    whole: Mapping[str, Comparison] = field(default_factory=dict)
+    whole_servers: Mapping[str, Comparison] = field(default_factory=dict)
     root: str = ""
 
 
@@ -228,7 +228,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         effects=matching.effects,
         again=None if off else Again(matching, of_side, against),
         terms=terms(q.servers, q.term, q.energy),
-        whole=_whole(q, chosen, turn=turn),
+        whole_servers=_whole(q, chosen, turn=turn),
         root=store.name_of(q.root),
     )
 

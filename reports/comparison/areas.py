@@ -75,12 +75,12 @@ def lacking(classes_found: Collection[str]) -> str:
 def expected(comparison: Comparison) -> dict[str, str]:
     """Return the classes that the suite for these machines measures, each with the first workload that does."""
     on_devices = any(str(name).startswith(_GPU) for name in comparison.benchmarks["class"])
-    found: dict[str, str] = {}
+    workload_by_class: dict[str, str] = {}
     for workload in load_suite("gpu" if on_devices else "server").workloads:
         for name in sorted(classes(workload)):
             if name in _AREAS:
-                found.setdefault(name.removesuffix(PEAK), workload)
-    return dict(sorted(found.items(), key=lambda item: list(_AREAS).index(item[0])))
+                workload_by_class.setdefault(name.removesuffix(PEAK), workload)
+    return dict(sorted(workload_by_class.items(), key=lambda item: list(_AREAS).index(item[0])))
 
 
 def _has(area: str, measured: Collection[str], powered: bool) -> bool:

@@ -83,7 +83,7 @@ def _compared(
             effects=answer.effects,
             again=answer.again,
             terms=answer.terms,
-            whole=answer.whole,
+            whole_servers=answer.whole_servers,
             counted={title: len(side.means) for title, side in answer.sides.items()},
         ),
         frontiers=blocks(listed, titles, comparison.baseline),

@@ -5,7 +5,7 @@ the gaps.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +17,7 @@ from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison, Side
 from fleetmark.record.commands import command_for
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.comparison.areas import expected
-from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.comparison.titles import class_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
@@ -62,6 +62,7 @@ class Covered:
     hosts: int = 0
     present: int = 0
     known: int = 0
+    _: KW_ONLY
     reason: str = ""
     label: str = ""
 
@@ -70,7 +71,7 @@ class Covered:
         """Return the number of hosts and benchmarks, or the reason for an exclusion."""
         hosts: str | None = count(self.hosts, "host") if self.hosts else None
         if self.hosts and self.label:
-            hosts = message("{n} × {label}", n=self.hosts, label=word(self.label))
+            hosts = spaced(f"{self.hosts} ×", word(self.label))
         some = message("{n} of {all} benchmarks", n=self.present, all=self.known) if self.present < self.known else None
         return joined([hosts, some if self.present else None, self.reason])
 
@@ -125,7 +126,7 @@ def _covered(comparison: Comparison, side: Side | None, title: str, name: str, k
     counts = (hosts, len(present), len(known))
     for candidate in comparison.candidates:
         if candidate.title == title and (reason := _exclusion(comparison, candidate, name, present)):
-            return Covered(State.EXCLUDED, *counts, reason, label)
+            return Covered(State.EXCLUDED, *counts, reason=reason, label=label)
     if standings and all(Standing.ESTIMATE in text.split(", ") for text in standings):
         return Covered(State.ESTIMATED, *counts, label=label)
     return Covered(State.MEASURED, *counts, label=label)
@@ -169,9 +170,9 @@ def _gaps(
             some = all(by_side[s].present for s in sides)
             lacking.setdefault((alone, workload, sides, some), []).append(name)
     for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
-        own = [h for h in hosts if h.generation in sides and h.facts is not None]
-        known = {h.generation for h in own}
-        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own[:_MOST_HOSTS]]
+        own_hosts = [h for h in hosts if h.generation in sides and h.facts is not None]
+        known = {h.generation for h in own_hosts}
+        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own_hosts[:_MOST_HOSTS]]
         words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
         yield Gap(workload, tuple(names), sides, line, some)
@@ -196,30 +197,30 @@ def _workload(
 # --- exhibits --------------------------------------------------------------------------------------------------------
 
 
-def section(found: Coverage) -> Section:
+def section(known_coverage: Coverage) -> Section:
     """Return the matrix with the commands that close its gaps."""
-    exhibits = (matrix(found), *commands(found.gaps[:MOST_GAPS]), *_published(found.gaps))
+    exhibits = (matrix(known_coverage), *commands(known_coverage.gaps[:MOST_GAPS]), *_published(known_coverage.gaps))
     return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
 
 
-def matrix(found: Coverage) -> Tabular:
+def matrix(known_coverage: Coverage) -> Tabular:
     """Return classes by sides, each cell with its state in words and as a shape."""
     columns = [Column("class", message("class of work"), "name")]
-    columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(found.sides)]
+    columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(known_coverage.sides)]
     rows = tuple(
-        (Cell(class_title(name)), *_cells([by_side[side] for side in found.sides]))
-        for name, by_side in found.cells.items()
+        (Cell(class_title(name)), *_cells([by_side[side] for side in known_coverage.sides]))
+        for name, by_side in known_coverage.cells.items()
         if name != WORK_MIX
     )
-    shapes = joined([message("{shape} {state}", shape=_SHAPES[s], state=_WORDS[s]) for s in State], "; ")
-    return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(message("{what}.", what=shapes),))
+    shapes = joined([spaced(_SHAPES[s], _WORDS[s]) for s in State], "; ")
+    return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(shapes,))
 
 
 def _cells(row: Sequence[Covered]) -> Iterator[Cell]:
     """Yield the cells of a class; what no side measured has no tone, because it is no difference between them."""
     is_nowhere = all(covered.state is State.MISSING for covered in row)
     for covered in row:
-        text = message("{shape} {state}", shape=_SHAPES[covered.state], state=_WORDS[covered.state])
+        text = spaced(_SHAPES[covered.state], _WORDS[covered.state])
         yield Cell(joined([text, covered.details]), tone="" if is_nowhere else _TONES.get(covered.state, ""))
 
 
@@ -247,7 +248,7 @@ def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
         yield Note(text, quiet=True)
 
 
-def record(found: Coverage) -> dict[str, Any]:
+def record(known_coverage: Coverage) -> dict[str, Any]:
     """Return the matrix and the gaps for programs."""
     cells = [
         {
@@ -259,11 +260,11 @@ def record(found: Coverage) -> dict[str, Any]:
             "known_benchmarks": covered.known,
             "reason": covered.reason,
         }
-        for name, by_side in found.cells.items()
+        for name, by_side in known_coverage.cells.items()
         for side, covered in by_side.items()
     ]
     gaps = [
         {"workload": gap.workload, "classes": list(gap.classes), "sides": list(gap.sides), "command": gap.command}
-        for gap in found.gaps
+        for gap in known_coverage.gaps
     ]
     return {"coverage": cells, "gaps": gaps}

@@ -76,7 +76,7 @@ def _strip(compared: Compared) -> Strip | None:
     if compared.shown is None:
         return None
     around = compared.around
-    views = [around.whole.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
+    views = [around.whole_servers.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
     return strip(views, around.hosts, around.terms, compared.shown.results.campaign.command)
 
 

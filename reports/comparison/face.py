@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.estimate import Estimate
-from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.forest import Axis
 from fleetmark.reports.comparison.front import MOST_SIDES, Around, Front, front
@@ -39,8 +38,8 @@ class Face:
 
     @property
     def has_verdicts(self) -> bool:
-        """Return whether any ratio has a verdict; data of single runs have none, which is said once."""
-        return any(row.ratio is not None and row.verdict not in ("", Verdict.CANNOT_TELL) for row in self.rows)
+        """Return whether any ratio has an interval; data of single runs have none, which is said once."""
+        return any(row.lo is not None for row in self.rows if row.ratio is not None)
 
     def plot(self, estimates: Sequence[Estimate | None], *, is_headline: bool) -> str:
         """Return a plot with the estimates of all candidates. Few candidates have one line each."""

@@ -23,6 +23,7 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
+_READ: tuple[Kind, ...] = ("html", "pdf", "terminal", "markdown")
 _MARKS = "o^+*x#sd"  # of candidates in a terminal
 _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
@@ -33,9 +34,11 @@ def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()
 
     ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
     """
-    tables = (classes(face), bills.table(face.front.costs, fmt.clean(face.comparison.baseline)))
-    exhibits = (*_sentences(face), *commands(gaps[:1]), *(table for table in tables if table))
-    yield Section("classes", "", exhibits, ("html", "pdf", "terminal", "markdown"))
+    table = classes(face)
+    exhibits = (*_sentences(face), *commands(gaps[:1]), *((table,) if table else ()))
+    yield Section("classes", "", exhibits, _READ)
+    if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
+        yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]

@@ -56,7 +56,7 @@ class Around:
     by baseline, the comparison without outliers. ``families``: server loads to compare at equal service. ``powered``:
     sides with recorded power.
 
-    See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms`` and ``whole``.
+    See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms`` and ``whole_servers``.
     ``counted``: how many hosts, or publishers, the figures of each side are of.
     """
 
@@ -69,7 +69,7 @@ class Around:
     effects: Mapping[str, float] = field(default_factory=dict)
     again: Callable[[str, Drop], Comparison | None] | None = None
     terms: Terms = field(default_factory=Terms)
-    whole: Mapping[str, Comparison] = field(default_factory=dict)
+    whole_servers: Mapping[str, Comparison] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -113,7 +113,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
     number = around.terms.servers
     served = services(comparison, around.families, number)
     lines = [*(s.line for s in served), *_lines(comparison, rows, number)]
-    whole, of_servers, whole_served = _whole(comparison, around, lines, served)
+    whole_servers, of_servers, whole_served = _whole(comparison, around, lines, served)
     if comparison.per == "money":
         lines = [_counted(line, of_servers) for line in lines]
     capacity = tuple(line for line in lines if line.kind == Kind.CAPACITY)
@@ -127,7 +127,11 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         basis=_basis(comparison, lines),
         bought=bought(comparison, around.hosts),
         costs=costs(
-            whole, around.hosts, leaders([x for x in of_servers if x.kind == Kind.CAPACITY]), whole_served, around.terms
+            whole_servers,
+            around.hosts,
+            leaders([x for x in of_servers if x.kind == Kind.CAPACITY]),
+            whole_served,
+            around.terms,
         ),
         candidates=tuple(c.title for c in comparison.candidates),
         worse=(
@@ -154,12 +158,12 @@ def _whole(
     comparison: Comparison, around: Around, lines: Sequence[Line], served: Sequence[Service]
 ) -> tuple[Comparison, Sequence[Line], Sequence[Service]]:
     """Return the comparison of whole servers, its lines and its services; they are the same if nothing is divided."""
-    whole = around.whole.get(comparison.baseline)
-    if whole is None:
+    whole_servers = around.whole_servers.get(comparison.baseline)
+    if whole_servers is None:
         return comparison, lines if comparison.per == "server" else [], served
-    whole_served = services(whole, around.families, around.terms.servers)
-    of_classes = _lines(whole, rows_of(whole), around.terms.servers)
-    return whole, [*(s.line for s in whole_served), *of_classes], whole_served
+    whole_served = services(whole_servers, around.families, around.terms.servers)
+    of_classes = _lines(whole_servers, rows_of(whole_servers), around.terms.servers)
+    return whole_servers, [*(s.line for s in whole_served), *of_classes], whole_served
 
 
 def _counted(line: Line, of_servers: Sequence[Line]) -> Line:

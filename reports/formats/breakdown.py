@@ -56,7 +56,7 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
         for m in origin.members
     ]
     return {
-        "t": origin.title,
+        "t": fmt.clean(origin.title),
         "u": shown.unit,
         "f": 1 / shown.factor,
         "b": origin.unit,

@@ -57,18 +57,20 @@ def test_costs_are_those_of_the_ratio(root: Path) -> None:
 def test_every_format_has_the_costs(root: Path, tmp_path: Path, per: str) -> None:
     seen = compared(root, values=True, mix=MIX, per=per, **ASKED)
     first, report = front_of(seen), document(seen)
-    whole = front_of(compared(root, mix=MIX, **ASKED))
-    assert [b.cost for b in first.costs.bills] == pytest.approx([b.cost for b in whole.costs.bills])
+    whole_servers = front_of(compared(root, mix=MIX, **ASKED))
+    assert [b.cost for b in first.costs.bills] == pytest.approx([b.cost for b in whole_servers.costs.bills])
     page = " ".join(Page(html.render(report, ENGLISH)).words.split())
     paper = " ".join(on_paper(pdf.render(report, ENGLISH), tmp_path).split())
     md = " ".join(markdown.render(report, ENGLISH).replace("\\", "").split())
     text = " ".join(rendered.shown(report).split())
-    for where in (page, md, text):
-        assert "250 icelake cost 2,250,000 EUR" in where and "2026-11-01" in where
+    for document_text in (page, md, text):
+        assert "250 icelake cost 2,250,000 EUR" in document_text and "2026-11-01" in document_text
     for bill in first.costs.bills:
-        for where in (page, paper, md, text):
-            assert fmt.money(bill.cost.total or 0) in where and fmt.money(bill.cost.yearly or 0) in where
-            assert bill.break_even is None or priced(bill.break_even.value) in where
+        for document_text in (page, paper, md, text):
+            assert (
+                fmt.money(bill.cost.total or 0) in document_text and fmt.money(bill.cost.yearly or 0) in document_text
+            )
+            assert bill.break_even is None or priced(bill.break_even.value) in document_text
     if per in ("server", "money"):
         assert "250 icelake become" in page and first.lines[0].cells[0].servers
     doc = json.loads(json_format.render(report))
@@ -119,13 +121,13 @@ def test_the_title_ranks_and_has_at_most_two_figures(root: Path) -> None:
 
 def test_the_coverage_is_what_is_on_record(root: Path) -> None:
     seen = compared(root)
-    found = coverage(seen.comparison, seen.sides, seen.around.hosts, seen.root)
-    assert found.cells["mem-bw"]["turin"].state is State.MEASURED and found.cells["mem-bw"]["turin"].hosts == 3
-    assert found.cells["cpu-int"]["genoa"].state is State.ESTIMATED
-    assert {c.state for c in found.cells["cpu-fp"].values()} == {State.MISSING}
-    partial = found.cells["mem-latency"]["turin"]
+    covered = coverage(seen.comparison, seen.sides, seen.around.hosts, seen.root)
+    assert covered.cells["mem-bw"]["turin"].state is State.MEASURED and covered.cells["mem-bw"]["turin"].hosts == 3
+    assert covered.cells["cpu-int"]["genoa"].state is State.ESTIMATED
+    assert {c.state for c in covered.cells["cpu-fp"].values()} == {State.MISSING}
+    partial = covered.cells["mem-latency"]["turin"]
     assert (partial.present, partial.known) == (1, 2)
-    first = found.gaps[0]
+    first = covered.gaps[0]
     assert (first.workload, first.sides, first.is_partial) == ("mlc", ("turin",), True)
     assert first.command == f"fleetmark run --inventory t1,t2,t3, --suite mlc --results {root}"
 

@@ -67,7 +67,7 @@ def fonts(path: Path) -> Iterator[tuple[str, str]]:
 def test_page_one_answers(file: Path) -> None:
     text = pages(file)
     first = re.sub(r"\s+", " ", text[0])
-    for phrase in ("One new replaces", "2026-11-21", "newer: 3 hosts", "old servers", "Before you rely on this"):
+    for phrase in ("One newer replaces", "2026-11-21", "newer: 3 hosts", "old servers", "Before you rely on this"):
         assert phrase in first
     places = [
         n
@@ -84,7 +84,7 @@ def test_pages_are_numbered_and_titled(file: Path) -> None:
     assert 3 <= len(text) <= 12
     for n, page in enumerate(text[1:], 2):
         assert f"Page {n} of {len(text)}" in page
-        assert "One new replaces" in page.lstrip().splitlines()[0]
+        assert "One newer replaces" in page.lstrip().splitlines()[0]
     assert any(page.lstrip().splitlines()[0].rstrip().endswith("Provenance") for page in text[2:])
 
 
@@ -155,7 +155,7 @@ def test_a_colour_scale_is_drawn_whole(folder: Path, report: Compared) -> None:
 
 def test_metadata_and_bookmarks(file: Path) -> None:
     info = tool("pdfinfo", file)
-    assert "One new replaces" in info and "Fleetmark" in info
+    assert "One newer replaces" in info and "Fleetmark" in info
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", file.read_bytes(), re.S)
     assert any(b"/Lang (en)" in zlib.decompressobj().decompress(s) for s in streams if s[:1] == b"x")
     marks = re.findall(r"<item page=\"(\d+)\">([^<]+)</item>", tool("pdftohtml", "-xml", "-i", "-stdout", file))

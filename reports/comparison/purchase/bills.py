@@ -13,11 +13,11 @@ from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, compact, f
 MOST_BILLS = 24  # maximum number of rows in a terminal and on paper
 
 
-def table(found: Costs, baseline: str) -> Tabular | None:
+def table(all_costs: Costs, baseline: str) -> Tabular | None:
     """Return the bills as a table, the baseline first; None without prices."""
-    if not found.bills:
+    if not all_costs.bills:
         return None
-    unit = next((bill.unit for bill in found.bills if bill.unit), "")
+    unit = next((bill.unit for bill in all_costs.bills if bill.unit), "")
     currency = currency_of(unit)
     columns = (
         Column("side", message("server"), "side"),
@@ -32,22 +32,22 @@ def table(found: Costs, baseline: str) -> Tabular | None:
         Column("rack_units", message("rack units"), "number"),
         Column("break_even", message("break-even price"), "number", unit=unit),
     )
-    works = {bill.class_ for bill in found.bills if bill.class_}
-    rows = tuple(_row(bill, several=len(works) > 1) for bill in found.bills)
-    title = message("Cost of the work of {n} {baseline}", n=f"{found.terms.servers:,}", baseline=baseline)
+    works = {bill.class_ for bill in all_costs.bills if bill.class_}
+    rows = tuple(_row(bill, several=len(works) > 1) for bill in all_costs.bills)
+    title = message("Cost of the work of {n} {baseline}", n=f"{all_costs.terms.servers:,}", baseline=baseline)
     limits = {"terminal": MOST_BILLS, "pdf": MOST_BILLS}
-    table = Tabular("costs", title, columns, rows, notes=tuple(_notes(found)), limits=limits)  # type: ignore[arg-type]
+    table = Tabular("costs", title, columns, rows, notes=tuple(_notes(all_costs)), limits=limits)  # type: ignore[arg-type]
     return compact(table)
 
 
 def _row(bill: Bill, *, several: bool) -> Row:
     cost, even = bill.cost, bill.break_even
-    ends = "" if bill.fewest is None or bill.most is None else span(f"{n:,}" for n in (bill.fewest, bill.most))
+    ends = "" if bill.minimum is None or bill.maximum is None else span(f"{n:,}" for n in (bill.minimum, bill.maximum))
     return (
         Cell(bill.side),
         Cell(bill.work if several or bill.piece else ""),
         Cell() if bill.offer.price is None else Cell(priced(bill.offer.price), bill.offer.price),
-        Cell(f"{cost.servers:,}", cost.servers, lo=bill.fewest, hi=bill.most, ends=ends if "–" in ends else ""),
+        Cell(f"{cost.servers:,}", cost.servers, lo=bill.minimum, hi=bill.maximum, ends=ends if "–" in ends else ""),
         _money(cost.total),
         _money(cost.yearly),
         _money(cost.lifetime),
@@ -62,15 +62,15 @@ def _money(value: float | None) -> Cell:
     return Cell() if value is None else Cell(fmt.money(value), value)
 
 
-def _notes(found: Costs) -> Iterator[str]:
-    if any(bill.break_even for bill in found.bills):
+def _notes(all_costs: Costs) -> Iterator[str]:
+    if any(bill.break_even for bill in all_costs.bills):
         yield message("Break-even price: the same work then costs the same on both sides.")
-    if any(bill.most is not None for bill in found.bills):
+    if any(bill.maximum is not None for bill in all_costs.bills):
         yield message("Brackets: 95% confidence intervals of the ratio, as servers or prices.")
-    if found.terms.years:
-        values = {"years": f"{found.terms.years:g}"}
-        if found.terms.energy is not None:
-            energy = spaced(f"{found.terms.energy:g}", found.terms.currency)
+    if all_costs.terms.years:
+        values = {"years": f"{all_costs.terms.years:g}"}
+        if all_costs.terms.energy is not None:
+            energy = spaced(f"{all_costs.terms.energy:g}", all_costs.terms.currency)
             yield message("Term: {years} years; energy at {energy} per kWh.", energy=energy, **values)
         else:
             yield message("Term: {years} years; energy is not included.", **values)

@@ -31,8 +31,8 @@ class Bill:
     """Hold what it costs to do the work of the baseline's servers with one side, for one class of work.
 
     ``work``: the title of the class, empty for the baseline. ``class_``: its name. ``piece``: what is counted, if not
-    servers. ``ratio``: baseline servers that one server replaces. ``cost``: of the servers needed. ``fewest`` and
-    ``most``: the ends of their number. ``change``: the cost relative to the baseline's, as a fraction. ``unit``: the
+    servers. ``ratio``: baseline servers that one server replaces. ``cost``: of the servers needed. ``minimum`` and
+    ``maximum``: the ends of their number. ``change``: the cost relative to the baseline's, as a fraction. ``unit``: the
     currency and billing term of the offer.
     """
 
@@ -43,8 +43,8 @@ class Bill:
     cost: Cost
     unit: str
     ratio: Estimate | None = None
-    fewest: int | None = None
-    most: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
     change: float | None = None
     break_even: Estimate | None = None
     piece: str = ""
@@ -99,14 +99,14 @@ class _Price:
 
 
 def costs(
-    whole: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line], served: Sequence[Service], terms: Terms
+    whole_servers: Comparison, hosts: Sequence[HostInfo], lead: Sequence[Line], served: Sequence[Service], terms: Terms
 ) -> Costs:
     """Return the cost of the work of ``terms.servers`` baseline servers on every side.
 
-    ``whole`` compares whole servers. ``lead`` lists its classes that the answer covers. ``served`` lists the services
+    ``whole_servers`` compares whole servers. ``lead`` lists its classes of the answer. ``served`` lists the services
     whose accelerators or servers are counted in the same way. Without any price there are no costs.
     """
-    titles = [whole.baseline, *(c.title for c in whole.candidates)]
+    titles = [whole_servers.baseline, *(c.title for c in whole_servers.candidates)]
     known = {t: _price(t, [h for h in hosts if h.generation == t]) for t in titles}
     prices = {t: p for t, p in known.items() if isinstance(p, _Price)}
     unknown = [message("No total cost: {why}", why=p) for p in known.values() if isinstance(p, Message)]
@@ -120,8 +120,8 @@ def costs(
             )
         )
         prices = {}
-    found = offers(titles, hosts)
-    unpowered = [fmt.clean(t) for t in titles if found.by_side[t].watts is None]
+    all_offers = offers(titles, hosts)
+    unpowered = [fmt.clean(t) for t in titles if all_offers.by_side[t].watts is None]
     has_energy = terms.energy is not None and not unpowered
     if terms.energy is not None and prices and not has_energy:
         lacking = joined(unpowered[:MOST])
@@ -129,13 +129,13 @@ def costs(
             message("Energy is not counted: the power of {sides} is not known; add --watts NAME=650", sides=lacking)
         )
     counted = terms if has_energy else Terms(servers=terms.servers, years=terms.years)
-    bills = tuple(_bills(whole, prices, found, lead, served, counted))
+    bills = tuple(_bills(whole_servers, prices, all_offers, lead, served, counted))
     works = [_by_side(bills, work) for work in dict.fromkeys(bill.work if bill.piece else "" for bill in bills)]
-    totals = [sentence for by_side in works for sentence in _totals(whole, by_side, counted)]
-    more = [sentence for by_side in works for sentence in _more(whole, by_side, counted)]
+    totals = [sentence for by_side in works for sentence in _totals(whole_servers, by_side, counted)]
+    more = [sentence for by_side in works for sentence in _more(whole_servers, by_side, counted)]
     return Costs(
         terms=counted,
-        offers=found,
+        offers=all_offers,
         lines=tuple(lead),
         bills=bills,
         totals=(*totals[:MOST], *unknown[:MOST]),
@@ -147,32 +147,32 @@ def costs(
 
 
 def _bills(
-    whole: Comparison,
+    whole_servers: Comparison,
     prices: Mapping[str, _Price],
-    found: Offers,
+    all_offers: Offers,
     lead: Sequence[Line],
     served: Sequence[Service],
     terms: Terms,
 ) -> Iterator[Bill]:
-    base = prices.get(whole.baseline)
+    base = prices.get(whole_servers.baseline)
     lines = [line for line in lead if not line.service]
     for service in served if prices else ():
         sizes = service.family.sizes
         results = {c: e.ratio for c, e in service.results.items() if e.ratio is not None and e.bound is Bound.EXACT}
         offers = {side: price.offer_of_unit(sizes) for side, price in prices.items()}
-        yield from _of_work(whole, offers, prices, service.line, results, terms, unit_of(service.family))
+        yield from _of_work(whole_servers, offers, prices, service.line, results, terms, unit_of(service.family))
     if not lines or not prices:
         return
     if base is not None:
-        yield _bill(whole.baseline, "", "", base.offer(), base.unit, terms.servers, terms)
-    for k, candidate in enumerate(whole.candidates):
+        yield _bill(whole_servers.baseline, "", "", base.offer(), base.unit, terms.servers, terms)
+    for k, candidate in enumerate(whole_servers.candidates):
         for line in lines:
             if estimate := line.cells[k].estimate:
-                yield from _of_class(whole, candidate, prices, found, line, estimate, terms)
+                yield from _of_class(whole_servers, candidate, prices, all_offers, line, estimate, terms)
 
 
 def _of_work(
-    whole: Comparison,
+    whole_servers: Comparison,
     offers: Mapping[str, Offer],
     prices: Mapping[str, _Price],
     line: Line,
@@ -180,10 +180,10 @@ def _of_work(
     terms: Terms,
     piece: str,
 ) -> Iterator[Bill]:
-    base = offers.get(whole.baseline)
+    base = offers.get(whole_servers.baseline)
     if base is not None:
-        unit = prices[whole.baseline].unit
-        yield _bill(whole.baseline, line.title, line.class_, base, unit, terms.servers, terms, piece=piece)
+        unit = prices[whole_servers.baseline].unit
+        yield _bill(whole_servers.baseline, line.title, line.class_, base, unit, terms.servers, terms, piece=piece)
     for candidate, ratio in results.items():
         if candidate in offers:
             unit = prices[candidate].unit
@@ -193,10 +193,10 @@ def _of_work(
 
 
 def _of_class(
-    whole: Comparison,
+    whole_servers: Comparison,
     candidate: Candidate,
     prices: Mapping[str, _Price],
-    found: Offers,
+    all_offers: Offers,
     line: Line,
     ratio: Estimate,
     terms: Terms,
@@ -204,12 +204,12 @@ def _of_class(
     """Yield the bill of a candidate. If a class is compared size by size, servers are bought in the baseline's shares
     of sizes.
     """
-    price, base = prices.get(candidate.title), prices.get(whole.baseline)
+    price, base = prices.get(candidate.title), prices.get(whole_servers.baseline)
     strata = [(share, names) for share, _, names in candidate.classes[line.class_].strata]
     if price is not None:
         offer = price.offer(strata)
     elif base is not None:
-        mine = found.by_side[candidate.title]
+        mine = all_offers.by_side[candidate.title]
         offer = Offer(price=None, hours=base.term, watts=mine.watts, rack_units=mine.rack_units)
     else:
         return
@@ -235,15 +235,15 @@ def _candidate(
     ends = [None if end is None or end <= 0 else needed(terms.servers, end) for end in (ratio.hi, ratio.lo)]
     bill = _bill(side, work, class_, offer, unit, servers, terms, piece=piece)
     if base is None:
-        return replace(bill, ratio=ratio, fewest=ends[0], most=ends[1])
+        return replace(bill, ratio=ratio, minimum=ends[0], maximum=ends[1])
     before = cost(base, terms.servers, terms)
     pairs = ((before.yearly, bill.cost.yearly), (before.total, bill.cost.total))
     changes = [after / old - 1 for old, after in pairs if old and after is not None]
     return replace(
         bill,
         ratio=ratio,
-        fewest=ends[0],
-        most=ends[1],
+        minimum=ends[0],
+        maximum=ends[1],
         change=next(iter(changes), None),
         break_even=break_even(ratio, base, offer, terms),
     )
@@ -334,29 +334,29 @@ def _by_side(bills: Sequence[Bill], service: str) -> dict[str, list[Bill]]:
     return by_side
 
 
-def _totals(whole: Comparison, by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Iterator[str]:
+def _totals(whole_servers: Comparison, by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Iterator[str]:
     """Yield sentences such as ``34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR``."""
-    base = by_side.get(whole.baseline, [None])[0]
+    base = by_side.get(whole_servers.baseline, [None])[0]
     for side, group in by_side.items():
-        if side != whole.baseline and all(bill.cost.total is not None for bill in group):
-            yield _total(whole, group, base, terms)
+        if side != whole_servers.baseline and all(bill.cost.total is not None for bill in group):
+            yield _total(whole_servers, group, base, terms)
 
 
-def _more(whole: Comparison, by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Iterator[str]:
+def _more(whole_servers: Comparison, by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Iterator[str]:
     """Yield the cost of a year, and the break-even prices."""
     if yearly := _yearly(by_side, terms):
         yield yearly
-    rest = {side: group for side, group in by_side.items() if side != whole.baseline}
+    rest = {side: group for side, group in by_side.items() if side != whole_servers.baseline}
     if even := _even(rest):
         yield even
 
 
-def _total(whole: Comparison, group: Sequence[Bill], base: Bill | None, terms: Terms) -> Message:
+def _total(whole_servers: Comparison, group: Sequence[Bill], base: Bill | None, terms: Terms) -> Message:
     numbers = [bill.cost.servers for bill in group]
     totals = [bill.cost.total or 0.0 for bill in group]
     first = group[0]
     of_cost = spaced(span(map(fmt.money, _ends(totals))), first.unit)
-    names = {"n": f"{terms.servers:,}", "baseline": fmt.clean(whole.baseline)}
+    names = {"n": f"{terms.servers:,}", "baseline": fmt.clean(whole_servers.baseline)}
     mine = {"needed": span(f"{n:,}" for n in _ends(numbers)), "candidate": fmt.clean(first.side), "cost": of_cost}
     if first.piece:
         sentence = message(

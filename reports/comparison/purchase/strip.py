@@ -26,8 +26,8 @@ def strip(
     ``comparisons``: of whole servers, from each viewpoint. ``command``: repeats the comparison.
     """
     titles = [comparisons[0].baseline, *(c.title for c in comparisons[0].candidates)]
-    found = offers(titles, hosts)
-    views = [_view(comparison, found.by_side) for comparison in comparisons]
+    all_offers = offers(titles, hosts)
+    views = [_view(comparison, all_offers.by_side) for comparison in comparisons]
     if not views[0].classes:
         return None
     return Strip(
@@ -35,8 +35,8 @@ def strip(
         servers=terms.servers,
         years=terms.years,
         energy=terms.energy,
-        unit=found.unit or terms.currency,
-        hours=found.hours,
+        unit=all_offers.unit or terms.currency,
+        hours=all_offers.hours,
         command=fmt.typed(_without_mix(command)),
     )
 

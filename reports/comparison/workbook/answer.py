@@ -135,7 +135,7 @@ def _row(
     ends = (None, None) if ratio is None else (ratio.hi, ratio.lo)
     pair = (before.yearly, mine.yearly) if before.yearly and mine.yearly else (before.total, mine.total)
     change = pair[1] / pair[0] - 1 if ratio is not None and pair[0] and pair[1] else None
-    fewest, most = (None if not end else float(needed(terms.servers, end)) for end in ends)
+    fewest, maximum = (None if not end else float(needed(terms.servers, end)) for end in ends)
     cells: Mapping[str, Cell] = {
         "price": _input("price", offer.price, number, first),
         **{
@@ -146,13 +146,13 @@ def _row(
         },
         "servers": figure(servers, f"={SERVERS}" if ratio is None else _count("ratio")),
         "fewest": figure(fewest, "" if ratio is None else _count("hi")),
-        "most": figure(most, "" if ratio is None else _count("lo")),
+        "most": figure(maximum, "" if ratio is None else _count("lo")),
         "total": figure(mine.total, '=IF(OR({price}="",{servers}=""),"",{servers}*{price})'),
         "yearly": figure(mine.yearly, _yearly(hours)),
         "change": figure(change, "" if ratio is None else _CHANGE),
         **{
-            key: figure(value, "" if ratio is None else _even(of, hours))
-            for key, of, value in zip(
+            key: figure(value, "" if ratio is None else _even(ratio_key, hours))
+            for key, ratio_key, value in zip(
                 ("even", "even_lo", "even_hi"),
                 ("ratio", "lo", "hi"),
                 (even.value, even.lo, even.hi) if even else (None, None, None),
