@@ -68,9 +68,7 @@ def campaign(
     return results
 
 
-def campaign_document(
-    archive: Archive, documents: Documents, page: Path | None = None
-) -> tuple[Results, Document]:
+def campaign_document(archive: Archive, documents: Documents, page: Path | None = None) -> tuple[Results, Document]:
     """Return a campaign's results and its document. ``page``: the file that holds the document's page."""
     results = load_results(archive, measured=_so_far(archive))
     pinned, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
