@@ -116,7 +116,7 @@ def parse_seconds(text: str | int | float) -> float:
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "m": 1e-3}
 _PREFIXES |= {"u": 1e-6, "µ": 1e-6, "n": 1e-9}
 _BINARY_PREFIXES = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-_COUNTED = re.compile(r" ?(?:IOPS|(?!bits|bytes)[a-z]{2,30}s/s)$")  # rates that people name: tokens/s
+_COUNTED = re.compile(r" ?(?:IOPS|\b(?!bits|bytes)[a-z]{2,30}s/s)$")  # rates that people name: tokens/s
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
 _NAMES = {"bit/s": ("B/s", 1 / 8), "/s": ("1/s", 1.0), "1/s": ("1/s", 1.0), "": ("1", 1.0), "1": ("1", 1.0)}
 _NAMES |= {unit: (unit, 1.0) for unit in ("B/s", "FLOP/s", "Hz", "s", "B", "W", "J", "degC")} | {"%": ("1", 0.01)}

@@ -66,8 +66,9 @@ class _Entries:
         places = {h.name: n for n, h in enumerate(self.view.hosts)}
         entries: dict[Metric, Entry | None] = dict.fromkeys(self.numbers)
         for part in self.view.of_merged:
+            place = np.array([places.get(str(host), -1) for host in part["host"].cat.categories], int)
             for metric, rows, shown in self.view.by_metric(of_metrics(part, self.numbers)):
-                positions = np.array([places[host] for host in rows["host"].tolist()])
+                positions = place[rows["host"].cat.codes.to_numpy()]
                 columns = {field: _spread_out(rows[name], positions, len(places)) for name, field in _COLUMNS.items()}
                 entries[metric] = Entry(title=title(metric), shown=shown, unit=metric.unit, **columns)
         return (entry for entry in entries.values() if entry is not None)

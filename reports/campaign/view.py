@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Centre, Standing, Status
@@ -155,7 +156,9 @@ def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Metric, pd.DataFrame]]:
 def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
     """Return the rows of ``frame`` whose metric is among ``metrics``."""
     known = {*metrics}
-    return frame[[columns in known for columns in frame[METRIC].itertuples(index=False, name=None)]]
+    number = frame.groupby(METRIC, sort=False, observed=True).ngroup().to_numpy()
+    first = frame[METRIC].iloc[np.unique(number, return_index=True)[1]]  # text is read once for each metric
+    return frame[np.array([columns in known for columns in first.itertuples(index=False, name=None)], bool)[number]]
 
 
 def point(metric: Metric) -> str:

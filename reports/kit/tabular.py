@@ -12,7 +12,7 @@ from fleetmark.base.text import joined
 from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.reports.kit import format as fmt
 
-_NUMBER = re.compile(r"[-−]?[\d,]+(?:\.(\d+))?(%?)")
+_NUMBER = re.compile(r"[-\u2212]?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
 # hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
 Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
