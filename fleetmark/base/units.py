@@ -34,8 +34,8 @@ def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = Fa
         # "k/s" would be read as a unit of its own.
         steps = _SI if unit != "1/s" or size >= 1e7 else _SI[-1:]
         picked = _pick(size, steps, unit.removeprefix("1"), 1.0)
-        said = f"{picked.unit.removesuffix('/s')} {counted}".strip()
-        return Scale(picked.factor, said) if counted and unit == "1/s" else picked
+        shown_unit = f"{picked.unit.removesuffix('/s')} {counted}".strip()
+        return Scale(picked.factor, shown_unit) if counted and unit == "1/s" else picked
     if unit == "s":
         return _pick(size, _SMALL, "s", 1.0)
     if unit == "B":

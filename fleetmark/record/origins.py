@@ -40,11 +40,11 @@ class HostRuns:
     files: tuple[str, ...]
 
 
-def chosen(figures: HostFigures, benchmarks: pd.DataFrame, most: int = MOST_RUNS) -> tuple[pd.DataFrame, list[str]]:
+def chosen(figures: HostFigures, benchmarks: pd.DataFrame, limit: int = MOST_RUNS) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of ``figures`` behind the titles of ``benchmarks``, and the titles that have no room.
 
     ``benchmarks``: as in ``planner.comparison.Comparison``. The rows have ``metric``, ``host``, ``value``, ``n`` and
-    ``title``. Titles are included in their order until the values of their metrics are more than ``most``.
+    ``title``. Titles are included in their order until the values of their metrics are more than ``limit``.
     """
     metrics = figures.metrics[_KEY].reset_index(drop=True)
     metrics = metrics[metrics.set_index(_TOLD).index.isin(benchmarks.set_index(_TOLD).index)]
@@ -63,7 +63,7 @@ def chosen(figures: HostFigures, benchmarks: pd.DataFrame, most: int = MOST_RUNS
     total = figures.rows.groupby("metric")["n"].sum()
     of_metric = of_metric.assign(n=total.reindex(of_metric.index).fillna(0))
     ends = of_metric.groupby("bare")["n"].sum().sort_index().cumsum()
-    fits = of_metric["bare"].isin(ends.index[ends <= most])
+    fits = of_metric["bare"].isin(ends.index[ends <= limit])
     omitted = {*of_metric.loc[~fits, "full"], *of_metric.loc[~fits, "bare"]} & {*benchmarks.index}
     of_metric = of_metric[fits].drop(columns="n")
     counted = figures.rows.loc[figures.rows["metric"].isin(of_metric.index), ["metric", "host", "value", "n"]]
@@ -87,13 +87,13 @@ def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -
     among = " and ".join([f"({PASSED})", *names])
     with values.opened() as database:
         database.register("wanted", wanted.astype(dict.fromkeys(_KEY, object)))
-        found = database.execute(
+        values_of_rows = database.execute(
             f"select w.metric_id as metric, e.host, e.file, e.value, e.raw from (select * from every where {among}) e "
             f"join wanted w using ({quoted(_KEY)}) order by e.row"
         ).df()
     folders = [_folder(root, source.file) for source in values.sources]
     repeats: dict[tuple[int, str], list[tuple[float, str]]] = {}
-    for metric, host, file, value, raw in found.itertuples(index=False, name=None):
+    for metric, host, file, value, raw in values_of_rows.itertuples(index=False, name=None):
         place = f"{folders[file]}/{raw}" if raw.startswith("raw/") else f"{folders[file]}: {raw}" if raw else ""
         repeats.setdefault((metric, host), []).append((value, place))
     subjects = figures.metrics["subject"].tolist()

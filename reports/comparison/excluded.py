@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from fleetmark.base.text import joined, message
 from fleetmark.reports.comparison.face import Face
-from fleetmark.reports.comparison.reliance import some
+from fleetmark.reports.comparison.sentences.reliance import some
 from fleetmark.reports.comparison.titles import class_title, labelled, titled
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section

@@ -19,16 +19,16 @@ from fleetmark.planner.peers import Outlier
 from fleetmark.planner.ratio import SAME
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.matching import Drop, moved
-from fleetmark.reports.comparison.answer import amount, answer, leaders, leading
 from fleetmark.reports.comparison.areas import not_measured
 from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.comparison.headline import no_interval
-from fleetmark.reports.comparison.legend import legend
 from fleetmark.reports.comparison.model import RatioRow
 from fleetmark.reports.comparison.model import rows as rows_of
 from fleetmark.reports.comparison.purchase.bought import bought, currency
 from fleetmark.reports.comparison.purchase.costs import Costs, costs
-from fleetmark.reports.comparison.reliance import (
+from fleetmark.reports.comparison.sentences.answer import amount, answer, leaders, leading
+from fleetmark.reports.comparison.sentences.legend import legend
+from fleetmark.reports.comparison.sentences.reliance import (
     Finding,
     Remark,
     mix,
@@ -38,9 +38,9 @@ from fleetmark.reports.comparison.reliance import (
     sides_set_apart,
     threads,
 )
+from fleetmark.reports.comparison.sentences.worse import MOST_WORSE, guardrails, unsure, worse
 from fleetmark.reports.comparison.service import Service, distance, services, unserved, without
 from fleetmark.reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
-from fleetmark.reports.comparison.worse import MOST_WORSE, guardrails, unsure, worse
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
 

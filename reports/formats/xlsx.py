@@ -424,7 +424,7 @@ def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
 def _form(shown: Cell) -> str:
     """Return the number format with which the cell looks like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
-        said = _SAID.search(shown.text) if shown.unit == "1/s" else None
-        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"), counted=said[0] if said else "")
+        match = _SAID.search(shown.text) if shown.unit == "1/s" else None
+        form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"), counted=match[0] if match else "")
         return form if shown.value else f'0" {shown.unit.replace(chr(34), "")}"'
     return shown.text_form or GENERAL

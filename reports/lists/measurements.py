@@ -35,10 +35,10 @@ def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
     percent = metric is not None and metric.percent
     # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared ones.
     bits = metric.bits if metric else any(other.bits and other.unit == m.unit for other in metrics.values())
-    said = counted(tool, m.metric)
+    noun = counted(tool, m.metric)
     is_count = m.unit == "1" and not percent and float(m.value).is_integer()
     value = (
-        number(m.value) if is_count else quantity(m.value, m.unit, bits=bits, percent=percent, counted=said, digits=4)
+        number(m.value) if is_count else quantity(m.value, m.unit, bits=bits, percent=percent, counted=noun, digits=4)
     )
     return (
         Cell(m.case),

@@ -42,7 +42,7 @@ def test_every_benchmark_with_a_ratio_has_its_hosts_and_repeats(seen: compared.C
 def test_what_has_no_room_is_left_out_and_said(seen: compared.Compared) -> None:
     assert seen.shown is not None
     benchmarks = seen.comparison.benchmarks
-    rows, omitted = record.chosen(seen.shown.of_hosts, benchmarks, most=60)
+    rows, omitted = record.chosen(seen.shown.of_hosts, benchmarks, limit=60)
     assert 0 < len(set(rows["title"])) < len(benchmarks) == len({*rows["title"], *omitted})
     assert rows["n"].sum() <= 60
 
@@ -66,10 +66,10 @@ def test_a_command_is_read_from_the_raw_files_else_from_the_campaign(tmp_path: P
 def test_only_a_page_on_a_screen_has_them(tmp_path: Path) -> None:
     report = document(papers.compared(tmp_path, sides=("old", "new")), Language())
     text = html.render(report, Language())
-    (told,) = [json.loads(data) for tag, data in _scripts(text) if tag == "per-benchmark"]
-    assert [o["t"] for o in told] == sorted(o["t"] for o in told)
+    (origins,) = [json.loads(data) for tag, data in _scripts(text) if tag == "per-benchmark"]
+    assert [o["t"] for o in origins] == sorted(o["t"] for o in origins)
     buttons = [a for _, a in Page(text).tags if a.get("class") == "figure-link"]
-    assert {int(a["data-o"] or -1) for a in buttons} == set(range(len(told)))
+    assert {int(a["data-o"] or -1) for a in buttons} == set(range(len(origins)))
     assert "figure-link" not in html.render(report, Language(), medium="paper").partition("<main")[2]
 
 

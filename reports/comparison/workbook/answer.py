@@ -9,9 +9,9 @@ from fleetmark.base.text import Message, message
 from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.cost import HOURS_PER_YEAR, ROUNDING, Offer, Terms, break_even, cost, needed
 from fleetmark.planner.estimate import Estimate
-from fleetmark.reports.comparison.answer import leaders
 from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.sentences.answer import leaders
 from fleetmark.reports.comparison.workbook.classes import ClassRow
 from fleetmark.reports.comparison.workbook.grid import figure
 from fleetmark.reports.kit import format as fmt

@@ -123,9 +123,9 @@ def figures(grid: Grid) -> Tabular:
             sign = -1.0 if benchmark in lower else 1.0
             facts = grid.comparison.benchmarks.loc[benchmark]
             names, unit = (str(facts["workload"]), str(facts["metric"])), str(facts["unit"])
-            percent, said = in_percent(*names), counted(*names)
+            percent, counted_unit = in_percent(*names), counted(*names)
             values = [None if log is None else math.exp(sign * log) for *_, log in grid.values(benchmark)]
-            shown = (quantity(value, unit, percent=percent, counted=said, digits=4) for value in values)
+            shown = (quantity(value, unit, percent=percent, counted=counted_unit, digits=4) for value in values)
             minus = "-" if sign < 0 else ""
             yield (
                 *grid.names(benchmark),

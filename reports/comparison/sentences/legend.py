@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import message
 from fleetmark.reports.comparison.cell import Line
-from fleetmark.reports.comparison.reliance import some
+from fleetmark.reports.comparison.sentences.reliance import some
 
 
 def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:

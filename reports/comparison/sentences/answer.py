@@ -14,7 +14,7 @@ from fleetmark.base.words import word
 from fleetmark.planner.comparison import WORK_MIX, Comparison
 from fleetmark.planner.equivalence import Basis
 from fleetmark.reports.comparison.cell import Line
-from fleetmark.reports.comparison.reliance import some
+from fleetmark.reports.comparison.sentences.reliance import some
 from fleetmark.reports.comparison.service import Service
 from fleetmark.reports.comparison.titles import labelled, spaced
 from fleetmark.reports.frontier.section import unit_of

@@ -12,7 +12,7 @@ from fleetmark.planner.guardrail import Held
 from fleetmark.planner.ratio import SAME, Verdict
 from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.comparison.model import RatioRow
-from fleetmark.reports.comparison.reliance import some
+from fleetmark.reports.comparison.sentences.reliance import some
 from fleetmark.reports.comparison.titles import class_title, labelled, spaced
 from fleetmark.reports.kit import format as fmt
 
