@@ -13,7 +13,7 @@ first-run:
 # tests/longest.py says what runs side by side. The last tests look at what this machine does meanwhile.
 pytest = $(VENV)/bin/python -m pytest
 processes = $(shell cores=$$(nproc); echo $$((cores < 5 ? cores + 3 : 8)))
-beside = --dist loadgroup --no-loadscope-reorder
+beside = --dist loadfile --no-loadscope-reorder
 
 test:
 	@scripts/prepare test

@@ -37,18 +37,15 @@ def _own_key(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.longest import arrange, group
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    from tests.longest import arrange
 
     arrange(items)
-    if config.pluginmanager.hasplugin("xdist"):
-        group(items)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep a file's tests in one process, and all of the machine's jobs in one."""
+    """Keep a file's tests in one process, and all files that take the machine's job in one."""
     from tests.longest import scheduler
 
-    return scheduler(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return scheduler(config, log) if config.getvalue("dist") == "loadfile" else None

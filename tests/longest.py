@@ -1,11 +1,12 @@
 """Decide which tests run side by side, and which start first so that no process runs alone at the end.
 
-The tests of a file run in one process, one after another. So do all tests that take the job of this machine, which runs
-one at a time.
+The tests of a file run in one process, one after another. So do all files with tests that take the job of this machine,
+which runs one at a time.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,19 +46,21 @@ def arrange(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-def group(items: list[pytest.Item]) -> None:
-    """Tell xdist which ``items`` take the machine's job."""
-    for item in items:
-        if item.get_closest_marker(JOB):
-            item.add_marker(pytest.mark.xdist_group(JOB))
+def job_files(root: Path) -> set[str]:
+    """Return the files, relative to ``root``, with a test that takes the machine's job."""
+    files = (root / "tests").rglob("test_*.py")
+    return {str(file.relative_to(root)) for file in files if f"mark.{JOB}" in file.read_text("utf-8")}
 
 
 def scheduler(config: pytest.Config, log: Any) -> Any:
-    """Return a scheduler of xdist that gives a process a whole group, or a whole file, at a time."""
-    from xdist.scheduler import LoadGroupScheduling
+    """Return a scheduler of xdist that gives a process a file at a time, and all ``job_files`` together."""
+    from xdist.scheduler import LoadFileScheduling
 
-    class Scheduling(LoadGroupScheduling):
+    together = job_files(config.rootpath)
+
+    class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return super()._split_scope(nodeid).split("::")[0]
+            file = super()._split_scope(nodeid)
+            return JOB if file in together else file
 
     return Scheduling(config, log)
