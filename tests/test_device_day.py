@@ -26,10 +26,10 @@ def day(out: Path, *words: str) -> tuple[str, dict[str, str]]:
 
 @pytest.mark.job
 def test_the_suite_runs_as_far_as_it_fits_and_leaves_fixtures_and_a_page(tmp_path: Path) -> None:
-    _, left_out = day(tmp_path / "day", "--minutes", "0.3")
+    _, left_out = day(tmp_path / "day", "--minutes", "1.2")
     kept = {path.parent.name for path in (tmp_path / "day" / "fixtures").rglob("*.out")}
-    assert kept == {"stream"}  # nothing else fits 15 s
-    (output,) = (tmp_path / "day" / "fixtures" / "stream").glob("*.out")
+    assert "stream" in kept and kept <= {"stream", "iperf3"}  # a large cache makes STREAM slow; fio does not fit 61 s
+    output = min((tmp_path / "day" / "fixtures" / "stream").glob("*.out"))
     assert parsers.parse("stream", output.read_bytes()).measurements
     assert '"telemetry"' in output.with_suffix(".json").read_text()
     assert "<html" in (tmp_path / "day" / "page.html").read_text()[:1000]

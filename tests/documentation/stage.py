@@ -92,7 +92,8 @@ def small(words: list[str]) -> list[str]:
             skip = True
         elif word not in ("--become", "--dry-run"):
             kept.append("openssl_speed" if number and words[number - 1] in ("--suite", "-s") else word)
-    return [*kept, *SMALL_RUN]
+    suite = [] if {"--suite", "-s"} & set(kept) else ["--suite", "openssl_speed"]
+    return [*kept, *suite, *SMALL_RUN]
 
 
 def tables(page: Path) -> list[str]:

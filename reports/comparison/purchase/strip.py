@@ -81,7 +81,7 @@ def _mix(comparison: Comparison, names: Sequence[str]) -> tuple[dict[str, float]
         shares[name] = shares.get(name, 0.0) + share
     if not weights:
         plain = [name for name in names if not name.endswith("-peak")] or list(names)
-        shares |= dict.fromkeys(plain, 1 / len(plain))
+        shares |= {name: 1 / len(plain) for name in plain}
     return {name: round(share, 12) for name, share in shares.items() if name in names}, bool(weights)
 
 
