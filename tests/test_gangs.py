@@ -127,7 +127,7 @@ def test_a_case_that_one_of_the_hosts_does_not_have_is_refused_once() -> None:
     schedules, _ = each(True, False, True)
     assert {s.case for s in schedules["h1"].steps} == {"sum-3n"}
     assert [(r.case, r.reason) for r in schedules["h1"].refused] == [
-        ("max-3n", "refused: the settings that h2 has by its own facts do not give this case there")
+        ("max-3n", "refused: the settings that follow from the facts of h2 do not have this case")
     ]
 
 

@@ -417,7 +417,7 @@ def test_what_this_machine_has_no_room_for_is_not_fetched(
 def test_a_bucket_that_is_not_there(store: stores.Store) -> None:
     url = "s3://no-such-bucket-here/x"
     for words in (("campaigns",), ("run",), COMPARE):
-        assert "s3://no-such-bucket-here: there is no such bucket" in refused(Path(url), *words)
+        assert "s3://no-such-bucket-here: no such bucket" in refused(Path(url), *words)
 
 
 def test_a_store_that_does_not_answer(store: stores.Store) -> None:

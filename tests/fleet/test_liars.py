@@ -173,6 +173,6 @@ def test_lying_facts_cost_their_own_host(fleet: Fleet, tmp_path: Path) -> None:
     reasons = {h["host"]: h["reason"] for h in json.loads(done.stdout)}
     assert reasons["h1"] is None
     assert "sent a line of more than 16384 KiB" in reasons["h2"]
-    assert "no JSON that can be read" in reasons["h3"]
+    assert "not readable JSON" in reasons["h3"]
     assert "a path that Fleetmark does not trust" in reasons["h4"]
     assert not Path("/tmp/PWNED").exists()

@@ -219,7 +219,7 @@ def test_one_command_adds_all_unknown_keys(fleet: Fleet, tmp_path: Path) -> None
     assert first.returncode == 1
     assert "4 of 4 hosts do not answer" in first.stdout
     [command] = [line for line in first.stdout.splitlines() if "ssh-keyscan" in line]
-    assert "trust the network" in " ".join(first.stdout.split())
+    assert "network that you trust" in " ".join(first.stdout.split())
     subprocess.run(command, shell=True, capture_output=True, check=True)
     again = survey()
     assert again.returncode == 0, again.stdout + again.stderr

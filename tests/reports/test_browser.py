@@ -283,7 +283,7 @@ STOPS = "[...document.querySelectorAll('a[href], button, summary, select, input,
 def test_few_tab_stops(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
     assert tab.page.evaluate(f"{STOPS}.filter((e) => !e.closest('main')).length") < 20
-    assert tab.page.evaluate(f"{STOPS}.length") < 40
+    assert tab.page.evaluate(f"{STOPS}.length") < 60  # 23 of them are inputs of the decision strip
 
 
 def test_units(browser: Any, pages: dict[str, Path]) -> None:

@@ -270,7 +270,7 @@ def test_targets_that_nothing_keeps_have_no_figure(tmp_path: Path) -> None:
         ('{"prompt_tokens": 8}\n', "output_tokens is not a whole number"),
         ('{"prompt": "", "output_tokens": 4}\n', "prompt is not text"),
         ("\n", "has no requests"),
-        ("\x80", "is not text in UTF-8"),
+        ("\x80", "is not UTF-8 text"),
     ],
 )
 def test_wrong_lines_of_a_trace_are_named(served: Served, tmp_path: Path, text: str, words: str) -> None:

@@ -157,7 +157,7 @@ def test_what_facts_py_never_prints_is_refused(changed: dict[str, Any], place: s
 
 def test_another_schema_is_refused_first() -> None:
     for doc in ({}, {"schema": 2}, document(schema=3), [], None, "x"):
-        assert "no document of schema 1" in refused(doc)
+        assert "not a document of schema 1" in refused(doc)
 
 
 def test_counts_that_no_host_has_are_refused() -> None:
