@@ -129,7 +129,7 @@ def test_what_it_writes_to_the_reply_itself_is_held_against_the_model(folder: Pa
 
 def test_figures_that_cannot_be_are_invalid_as_in_ours(folder: Path) -> None:
     parsed = parsers.parse("mine", b"rate: " + b"9" * 30)
-    assert "which cannot be" in (parsed.invalid or "")
+    assert "which is impossible" in (parsed.invalid or "")
 
 
 def test_one_that_hangs_is_ended_with_what_it_started_and_not_run_for_ever(

@@ -206,7 +206,7 @@ def test_a_hundred_operators_and_more_in_every_class() -> None:
         ("mm: {a: {m: 1, k: 2}}", "mm.a: n is not given; mm has m, k, n"),
         ("mm: {a: {m: 1, k: 2, n: 0}}", "mm.a.n: 0 is not a whole number above 0, nor tokens or batch"),
         ("mm: {a: {m: 1, k: 2, n: word}}", "mm.a.n: 'word' is not a whole number above 0"),
-        ("mm: {a: {m: 1, k: 2, n: 3, x: 4}}", "mm.a: it has 'x', which mm does not know"),
+        ("mm: {a: {m: 1, k: 2, n: 3, x: 4}}", "mm.a: it has 'x', which is unknown to mm"),
         ("mm: {'a b': {m: 1, k: 2, n: 3}}", "mm.a b: a name is of letters, digits, dots and hyphens, 60 at most"),
         ("mm: {a: {m: 1, k: 2, n: 3, operators: [gelu]}}", "mm.a.operators: 'gelu' is not one of mm's: mm, linear, mv"),
         ("mm: {a: 1}", "mm.a: it is not a mapping of dimensions"),
