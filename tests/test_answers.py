@@ -357,7 +357,7 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
     second, third, *rest = doc["answer"]["before_you_rely_on_this"]
     assert (
         second
-        == "Settings that differ from the rest of their side: Memory 32 GiB on o10, o11; without them: new 2.00 (2.00–2.00)"
+        == "Settings that differ from the rest of their side: Memory 32 GiB on o10, o11; excluding them: new 2.00 (2.00–2.00)"
     )
     assert third.startswith("old mixes memory populations: 16 GiB (10); 32 GiB (2)")
     assert third.endswith("without this difference: new 2.00 (2.00–2.00)")

@@ -238,7 +238,7 @@ def test_a_comparison_has_the_rows_and_the_answer_of_the_command(root: Path, ope
                 else:
                     assert str(mine) == theirs, name
     document = json.loads(run(root, *words, "--format", "json"))
-    assert compared.answer == document["answer"]["sentence"] and compared.answer.startswith("One genoa replaces ")
+    assert compared.answer == document["answer"]["sentence"] and compared.answer.startswith("One turin replaces ")
     assert compared.warnings == document["warnings"]
 
 

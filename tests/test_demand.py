@@ -90,7 +90,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
     slo = "slo: {p99: 50ms, service_time: 8ms, service_cv: 1.3, arrival_cv: 1.1, slots: 8}"
     web = read(tmp_path, changed("utilisation: 65%", slo)).workloads["web"]
     assert 0.5 < web.utilisation < 0.85
-    assert "50" in web.why
+    assert "50" in web.reason
     faults = refused(tmp_path, changed("utilisation: 65%", slo.replace("50ms", "5ms")))
     assert faults[0].startswith("demand.yml line 11: workloads.web.slo: ")
     assert "cannot be kept" in faults[0]

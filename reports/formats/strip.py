@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from fleetmark.base.text import Message, message
-from fleetmark.planner.cost import HOURS_PER_YEAR, ROUNDING
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.strip import Strip
 
@@ -45,8 +44,6 @@ def embedded(strip: Strip, _: Language) -> str:
     """Return the strip as JSON. The text cannot end the script element around it."""
     record = {
         **asdict(strip),
-        "hours_per_year": HOURS_PER_YEAR,
-        "rounding": ROUNDING,
         "words": {key: _(text) for key, text in _WORDS.items()},
     }
     for view in record["views"]:

@@ -52,10 +52,14 @@ class Strip:
     - ``unit``: of prices, such as ``USD per hour``; empty without any price
     - ``hours``: the hours that a price pays for, None for a purchase
     - ``command``: repeats the comparison with another mix, which follows it
+    - ``hours_per_year``, ``rounding``: constants of costs; ``rounding`` is what a number of servers may exceed a whole
+      number by
     """
 
     views: Sequence[StripView]
     servers: int
+    hours_per_year: float
+    rounding: float
     years: float | None
     energy: float | None
     unit: str

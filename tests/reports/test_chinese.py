@@ -42,6 +42,7 @@ _RECORDED = (
     "bitrate, to genoa",
     "bitrate, to icelake",
     "nginx tls rps",
+    "rate, of requests",
 )
 
 

@@ -148,9 +148,9 @@ def test_a_colour_scale_is_drawn_whole(folder: Path, report: Compared) -> None:
     (folder / "scale.pdf").write_bytes(pdf_format.of_html(drawn))
     tool("pdftoppm", "-r", "96", "-singlefile", folder / "scale.pdf", folder / "scale")
     with Image.open(folder / "scale.ppm") as page:
-        top, bottom = (page.getpixel((30, y)) for y in (4, 115))
-    assert isinstance(top, tuple) and isinstance(bottom, tuple)
-    assert top[0] < 40 and top[2] > 150 and bottom[0] > 180 and bottom[2] < 60
+        left, right = (page.getpixel((x, 60)) for x in (1, 58))
+    assert isinstance(left, tuple) and isinstance(right, tuple)
+    assert right[0] < 60 and right[2] > 150 and left[0] > 180 and left[2] < 60
 
 
 def test_metadata_and_bookmarks(file: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.measurement import Kind
 from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison
-from fleetmark.planner.cost import Offer, Terms
+from fleetmark.planner.cost import HOURS_PER_YEAR, ROUNDING, Offer, Terms
 from fleetmark.planner.equivalence import Basis
 from fleetmark.planner.mix import ratio_of_class
 from fleetmark.record.results import HostInfo
@@ -33,6 +33,8 @@ def strip(
     return Strip(
         views=views,
         servers=terms.servers,
+        hours_per_year=HOURS_PER_YEAR,
+        rounding=ROUNDING,
         years=terms.years,
         energy=terms.energy,
         unit=all_offers.unit or terms.currency,
