@@ -185,6 +185,7 @@ def test_without_a_place_for_the_memory_all_is_as_before(
 ) -> None:
     file = archive.path / NAME
     (tmp_path / "other").write_text("mine")
+    folders = [keep(archive, step, output) for step, output in steps()]
     match obstacle:
         case "a folder":
             file.mkdir()
@@ -194,7 +195,6 @@ def test_without_a_place_for_the_memory_all_is_as_before(
             os.mkfifo(file)
         case _:
             monkeypatch.setattr(os, "write", full)
-    folders = [keep(archive, step, output) for step, output in steps()]
     with Judged(archive) as judged:
         for folder in folders:
             judged.outcome(folder)

@@ -65,12 +65,12 @@ def test_each_sku_has_the_utilisation_of_its_own_slots(tmp_path: Path) -> None:
     worth = demand.read(demand.EXAMPLE, tmp_path)
     used = {s: worth.utilisation(s, "web") for s in worth.skus}
     assert used == pytest.approx({"icelake": 0.675, "genoa": 0.793, "turin": 0.85}, abs=5e-4)
-    assert "15 slots" in worth.skus["genoa"].worth["web"].why
+    assert "15 slots" in worth.skus["genoa"].worth["web"].reason
     text = changed("utilisation: 65%", SLO)
     given = read(tmp_path, changed("web: 1.83", "web: {value: 1.83, slots: 12, speed: 1.05}", text))
     slow = read(tmp_path, changed("web: 1.83", "web: {value: 1.83, speed: 1.02}", text))
-    assert "12 slots" in given.skus["genoa"].worth["web"].why
-    assert "14 slots" in slow.skus["genoa"].worth["web"].why  # 8 x 1.83 / 1.02
+    assert "12 slots" in given.skus["genoa"].worth["web"].reason
+    assert "14 slots" in slow.skus["genoa"].worth["web"].reason  # 8 x 1.83 / 1.02
     fixed = read(tmp_path, changed("web: 1.83", "web: {value: 1.83, utilisation: 55%}", text))
     assert fixed.utilisation("genoa", "web") == 0.55
     assert "give them, or the utilisation" in refused(

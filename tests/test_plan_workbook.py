@@ -100,8 +100,8 @@ def test_edits_are_read_with_their_source(tmp_path: Path) -> None:
     assert question.skus["new"].worth["web"] == Worth(19.0, 0.0111, 9.37, "given in plan.xlsx")
     assert question.skus["new"].worth["batch"] == Worth(1.83, 0.02, math.inf, "given in plan.xlsx")
     assert question.skus["old"].worth["web"] == q.skus["old"].worth["web"]
-    assert (question.workloads["web"].utilisation, question.workloads["web"].why) == (0.5, "given in plan.xlsx")
-    assert question.workloads["batch"].why == q.workloads["batch"].why
+    assert (question.workloads["web"].utilisation, question.workloads["web"].reason) == (0.5, "given in plan.xlsx")
+    assert question.workloads["batch"].reason == q.workloads["batch"].reason
     assert question.workloads["batch"].sites == frozenset()
     assert [question.pool(w) for w in question.workloads] == ["front", "batch"]
     assert question.sites["ams"].power_w is None
