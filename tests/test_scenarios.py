@@ -109,7 +109,7 @@ def test_every_format_has_the_table_of_differences() -> None:
     assert table["new to buy"].differences == [30 - 77, None]
     cost = table["present value"].differences[0]
     assert cost is not None and cost == pytest.approx(more.objective - plan.objective)
-    words = f"{cost:+,.0f}"
+    words = f"{cost:+,.0f}".replace("-", "−")
     report = plan_sample.document(answer)
     page, text = html.render(report, Language()), printed(report, 120)
     assert words in text and words in page
