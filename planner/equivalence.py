@@ -103,7 +103,7 @@ class Equivalence:
 
     @property
     def equal_work(self) -> Ratio | None:
-        """Return the equal-work ratio to compare with the geometric mean; both are over individual hosts."""
+        """Return the equal-work ratio to compare with the geometric mean; both average over individual hosts."""
         return self.geometric if self.work and self.basis is Basis.TOTALS else self.work
 
     @property

@@ -38,7 +38,7 @@ class Choice(_Part):
     where: str = ""
 
     def is_for(self, case: str, *hosts: str) -> bool:
-        """Return whether these hosts run the case, one alone or two together, in any order."""
+        """Return whether this host, or this pair in either order, runs the case."""
         return not self.hosts or any(sorted(group) == sorted(hosts) for group in self.hosts.get(case, ()))
 
 

@@ -120,7 +120,7 @@ class Adaptive:
 
 
 def _deciding(case: _Case) -> list[dict[int, float]]:
-    """Return the series that decide: all series of a few points, or the largest size of a curve."""
+    """Return the series that the stopping rule checks: every short series, or the largest size of a curve."""
     by_metric: dict[tuple[str, str], list[tuple[float, dict[int, float]]]] = defaultdict(list)
     for (name, metric, labels), series in case.values.items():
         point = curve_point(labels)

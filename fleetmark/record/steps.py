@@ -114,7 +114,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A case that hosts asked for cannot run together, and why."""
+    """A case that cannot run on the requested group of hosts, and why."""
 
     workload: str
     case: str

@@ -17,7 +17,7 @@ CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "open
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
-    """dmidecode's memory slots; two with one name get their bank added."""
+    """Return dmidecode's memory slots; add the bank to duplicate names."""
     named = Counter(slot.get("slot") for slot in slots)
     result = []
     for n, slot in enumerate(slots):

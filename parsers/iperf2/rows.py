@@ -243,8 +243,8 @@ def read_csv(text: str) -> list[Test]:
     """Return the tests in iperf's comma-separated output (``-y C``), with the columns of version 2.0 or of its header.
 
     No row names its test. One begins where a stream's number comes back on other ports, after a sum, or where a stream
-    began when the others had ended. ``parallel`` tells whether the streams' finishes, to the second, were the same;
-    iperf 2.1 stamps them 1970, so it is unknown.
+    began when the others had ended. ``parallel`` tells whether all streams ended in the same second. It is unknown
+    for iperf 2.1, which stamps every end as 1970.
     """
     tests: list[Test] = []
     header: tuple[str, ...] = ()

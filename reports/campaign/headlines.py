@@ -241,7 +241,7 @@ def brief(view: View, against: Against) -> Section:
 
 
 def reading(view: View, intervals: set[str], standings: Iterable[str]) -> Iterator[Note]:
-    """Yield notes that explain the figures: centres, spread, CV, and what owners of benchmarks want said."""
+    """Yield notes that explain the figures: centres, spread, CV, and notices that benchmark owners require."""
     unit = message("n: hosts; spread is between hosts.") if len(view.hosts) > 1 else message("n: repeats.")
     yield Note(joined([meaning(view), message("Only what passed counts.")], " "), quiet=True)
     parts = [message("{sentence}.", sentence=legend(intervals)), message("CV: standard deviation over mean."), unit]

@@ -44,7 +44,7 @@ class Missing(FleetmarkError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What is sent. ``filename``: the name under which a browser stores it, or empty for a page to show."""
+    """An HTTP response. ``filename``: the name under which a browser stores it, or empty for a page to show."""
 
     body: bytes
     type: str

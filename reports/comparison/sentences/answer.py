@@ -1,4 +1,4 @@
-"""The title of a comparison: the best candidate with its ratio or the two ends of it, and the rank of the others."""
+"""The title of a comparison: the best candidate with its ratio or range of ratios, and the rank of the others."""
 
 from __future__ import annotations
 
