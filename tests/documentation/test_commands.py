@@ -16,7 +16,10 @@ ELSEWHERE = {  # pages whose commands another test runs one after another
     "own-benchmark": "tests/workloads/test_external.py",
     "python": "tests/test_tutorial.py",
 }
-NOT_RUN = {"needs wheels from the internet": 5, "needs files of InferenceX": 2}  # commands of all pages that no test runs, by reason
+NOT_RUN = {
+    "needs wheels from the internet": 5,
+    "needs files of InferenceX": 2,
+}  # commands of all pages that no test runs, by reason
 STAGED = [page for page in pages.PAGES if page.stem not in ELSEWHERE and any(c.is_staged for c in pages.commands(page))]
 ALL = [command for page in pages.PAGES for command in pages.commands(page)]
 
