@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from statistics import fmean
 
 from fleetmark.base.text import Message, count, joined, message
@@ -403,11 +404,11 @@ def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
     parts = []
     unit = ""
     for side, group in list(by_side.items())[:MOST]:
-        evens = sorted((b.break_even.value, b) for b in group if b.break_even is not None and b.break_even.value)
+        evens = [(b.break_even.value, b) for b in group if b.break_even is not None and b.break_even.value]
         if not evens:
             continue
         unit = group[0].unit
-        (_, low), (_, high) = evens[0], evens[-1]
+        (least, low), (greatest, high) = (end(evens, key=itemgetter(0)) for end in (min, max))
         if low is high or low.break_even == high.break_even:
             parts.append(spaced(fmt.clean(side), _with_ends(low.break_even)))
         else:
@@ -415,9 +416,9 @@ def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
                 message(
                     "{side} {low} ({class_}) to {high} ({other})",
                     side=fmt.clean(side),
-                    low=priced(evens[0][0]),
+                    low=priced(least),
                     class_=low.work,
-                    high=priced(evens[-1][0]),
+                    high=priced(greatest),
                     other=high.work,
                 )
             )
