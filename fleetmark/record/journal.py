@@ -39,12 +39,15 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 def read(archive: Archive) -> _Read:
     """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events but those of files,
-    oldest first, and the time of the last event (ISO 8601; empty if there is none). Names, status and reason are
-    categories.
+    oldest first, and the time at which the campaign ended, or that of the last event if it has not (ISO 8601; empty if
+    there is none). Names, status and reason are categories.
 
     Raise FleetmarkError if the journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
+    turns = [e for e in others if e["e"] in ("ended", "resumed")]
+    if turns and turns[-1]["e"] == "ended":  # a later rebuild or signature does not make the run longer
+        moment = turns[-1].get("t", "")
     file = archive.path / "journal.jsonl"
     try:
         datetime.fromisoformat(moment or "2000-01-01")
