@@ -73,19 +73,30 @@ class Shelf:
 
     def kept(self, key: Hashable, stamp: Stamp, make: Callable[[], T]) -> T:
         """Return what is kept under ``key`` if its ``stamp`` is the same, else what ``make`` returns."""
+        stored = self._found(key, stamp)
+        if stored is None:
+            with self._work:
+                stored = self._found(key, stamp)  # another thread may have made it meanwhile
+                if stored is None:
+                    stored = stamp, make()
+                    self._keep(key, stored)
+        result: T = stored[1]
+        return result
+
+    def _found(self, key: Hashable, stamp: Stamp) -> tuple[Stamp, Any] | None:
         with self._lock:
             stored = self._kept.get(key)
-        if stored is not None and stored[0] == stamp:
-            result: T = stored[1]
-        else:
-            with self._work:
-                result = make()
+            if stored is None or stored[0] != stamp:
+                return None
+            self._kept.move_to_end(key)
+            return stored
+
+    def _keep(self, key: Hashable, stored: tuple[Stamp, Any]) -> None:
         with self._lock:
-            self._kept[key] = stamp, result
+            self._kept[key] = stored
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
-        return result
 
 
 def stamp_of(archive: Archive) -> Stamp:
