@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import zipfile
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from typer.testing import CliRunner
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
+from fleetmark.record.compare import Question
 from fleetmark.reports.kit import manifest as text_of
-from fleetmark.verbs.manifest import manifest_of
+from fleetmark.verbs.manifest import Comparing, manifest_of
+from fleetmark.verbs.verify.content import _CELL, _LAYOUT, _TEXT
 from tests.commands import refused, run
 from tests.records import IOPS, TRIAD, record
 
@@ -230,3 +233,32 @@ def test_bombs_are_bounded() -> None:
         book.writestr("xl/sharedStrings.xml", b'{"fleetmark_manifest":1,"a":"' + b"0" * (64 << 20))
     with pytest.raises(FleetmarkError, match="no manifest that can be read"):
         text_of.read(out.getvalue(), "xlsx")
+
+
+def test_every_option_of_a_comparison_is_in_its_manifest() -> None:
+    """``root`` is given anew, and ``campaigns`` are the manifest's inputs."""
+    assert set(Comparing.model_fields) - {"verb"} == {f.name for f in fields(Question)} - {"root", "campaigns"}
+
+
+def test_a_comparison_with_costs_is_made_again_with_them(tmp_path: Path) -> None:
+    begin(tmp_path / "results", OLD, "icelake", 100.0)
+    begin(tmp_path / "results", NEW, "genoa", 190.0)
+    prices = [word for price in ("icelake=9000 EUR", "genoa=15500 EUR") for word in ("--price", price)]
+    watts = [word for power in ("icelake=500", "genoa=650") for word in ("--watts", power)]
+    terms = ("--term", "4y", "--energy", "0.25 EUR/kWh", "--replace", "250", *prices, *watts)
+    outputs = [word for kind in KINDS for word in ("-o", str(tmp_path / f"c.{kind}"))]
+    run(tmp_path / "results", *COMPARE, *terms, *outputs)
+    assert "Per year over 4 years, with energy" in (tmp_path / "c.md").read_text()
+    for kind in KINDS:
+        assert verify(tmp_path, f"c.{kind}")["differences"] == []
+
+
+def test_elements_without_an_end_are_read_in_one_pass() -> None:
+    many = 300_000
+    assert _CELL.findall(b'<c r="A1"><v>' * many) == [] and _TEXT.findall(b"<si><t>" * many) == []
+    assert _LAYOUT.sub(b"", b"<cols><col>" * many) == b"<cols><col>" * many
+    assert _CELL.findall(b'<c r="A1" s="1"/><c r="B2" t="s"><f>A1</f><v>3</v></c>') == [
+        (b"A1", b' s="1"', b""),
+        (b"B2", b' t="s"', b"<f>A1</f><v>3</v>"),
+    ]
+    assert _TEXT.findall(b"<si><t>one</t></si><si><r><t>two</t></r></si>") == [b"<t>one</t>", b"<r><t>two</t></r>"]

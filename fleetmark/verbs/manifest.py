@@ -17,6 +17,7 @@ import fleetmark
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.inside import open_inside
 from fleetmark.base.redact import redacted
+from fleetmark.planner.cost import SERVERS
 from fleetmark.record import imports
 from fleetmark.record.archive import Archive, chain
 from fleetmark.record.documents import fault
@@ -48,7 +49,7 @@ class _Strict(BaseModel):
 
 
 class Comparing(_Strict):
-    """The options of ``compare`` that decide its figures."""
+    """The options of ``compare`` that decide its figures, as the fields of ``record.compare.Question``."""
 
     verb: Literal["compare"]
     baseline: Line | None = None
@@ -64,6 +65,10 @@ class Comparing(_Strict):
     names: Annotated[list[Line], Field(max_length=101)] = []
     prices: Annotated[list[Line], Field(max_length=101)] = []
     rates: Annotated[list[Line], Field(max_length=100)] = []
+    watts: Annotated[list[Line], Field(max_length=101)] = []
+    servers: Annotated[int, Field(ge=1, le=10**9)] = SERVERS
+    term: Line | None = None
+    energy: Line | None = None
 
 
 class Reporting(_Strict):

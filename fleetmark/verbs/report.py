@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,25 +168,13 @@ def _stamped(document: Document, question: Question, answer: Answer, documents: 
     """Return a comparison with its manifest."""
     from fleetmark.record.compare import inline_mix
 
-    q = question
-    options = manifest.Comparing.model_construct(
-        verb="compare",
-        baseline=q.baseline,
-        candidates=list(q.candidates),
-        reference=q.reference,
-        per=q.per,
-        mix=None if q.mix is None else inline_mix(q.mix),
-        panel=list(q.panel),
-        only=list(q.only),
-        paired=q.paired,
-        host_label=q.host_label,
-        best=q.best,
-        names=list(q.names),
-        prices=list(q.prices),
-        rates=list(q.rates),
-    )
+    given = {f.name: getattr(question, f.name) for f in fields(question) if f.name not in ("root", "campaigns")}
+    values: dict[str, Any] = {name: list(v) if isinstance(v, list | tuple) else v for name, v in given.items()}
+    if question.mix is not None:
+        values["mix"] = inline_mix(question.mix)
+    options = manifest.Comparing.model_construct(verb="compare", **values)
     sources = {m.campaign for machines in answer.machines.values() for m in machines}
-    return manifest.stamped(document, options, q.root, sources, documents, document.created)
+    return manifest.stamped(document, options, question.root, sources, documents, document.created)
 
 
 def answer_for(question: Question, documents: Documents) -> Answer:

@@ -18,9 +18,11 @@ MAX_SHOWN = 20  # differences of one document
 _LOCAL_KEYS = (KEY, "page")  # of a JSON document: the manifest itself, and where a page was written
 MAX_TEXT = 40_000  # bytes of a cell
 _AROUND = 40  # characters before and after a difference
-_CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^>]*?)(?:/>|>(.*?)</c>)', re.DOTALL)
-_LAYOUT = re.compile(rb'<cols>.*?</cols>| (?:ht|customHeight)="[^"]*"', re.DOTALL)  # follows the length of paths
-_TEXT = re.compile(rb"<si>(.*?)</si>", re.DOTALL)
+# An element ends where the next of its kind begins, so that a file of elements without end is read in one pass.
+_CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^<>]*?)(?:/>|>([^<]*(?:<(?!/?c[ >])[^<]*)*)</c>)')
+_COLUMNS = rb"<cols>[^<]*(?:<(?!/?cols>)[^<]*)*</cols>"
+_LAYOUT = re.compile(_COLUMNS + rb'| (?:ht|customHeight)="[^"<]*"')  # follows the length of paths
+_TEXT = re.compile(rb"<si>([^<]*(?:<(?!/?si>)[^<]*)*)</si>")
 _SHEET = re.compile(r"xl/worksheets/sheet([0-9]+)\.xml")
 _TAG = re.compile(r"<[^>]*>?")
 
