@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import inspect
 import io
 import json
 import math
@@ -22,6 +24,7 @@ import fleetmark
 from fleetmark.base import schema
 from fleetmark.base.errors import LeftOut
 from fleetmark.record.archive import Archive
+from fleetmark.record.compare import Question
 from fleetmark.record.figures.hosts import per_host
 from fleetmark.record.view import load_results
 from tests import programs, stores
@@ -311,3 +314,9 @@ def test_two_campaigns_of_one_host_are_one_machine(tmp_path: Path) -> None:
     record(tmp_path, "c2", {"h1": {"gen": "a"}}, {("h1", TRIAD): [4e9, 4e9], ("h1", IOPS): [5.0]})
     frame = fleetmark.open(tmp_path).figures(metric="triad")
     assert frame[["host", "n"]].to_numpy().tolist() == [["h1", 4]] and frame["value"][0] == pytest.approx(2e9)
+
+
+def test_every_option_of_a_comparison_can_be_given() -> None:
+    options = set(inspect.signature(fleetmark.Record.compare).parameters) - {"self", "baseline", "candidates", "by"}
+    fixed = {"root", "baseline", "candidates", "host_label", "campaigns"}
+    assert options == {field.name for field in dataclasses.fields(Question)} - fixed

@@ -21,6 +21,7 @@ from fleetmark.base.errors import FleetmarkError, leave_out, suggest
 from fleetmark.base.measurement import Status
 from fleetmark.cli.common import ROOT
 from fleetmark.cli.roots import results
+from fleetmark.planner.cost import SERVERS
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import find
 from fleetmark.record.compare import Question
@@ -312,6 +313,10 @@ class Record:
         names: Names = None,
         prices: Names = None,
         rates: Names = None,
+        watts: Names = None,
+        servers: int = SERVERS,
+        term: str | None = None,
+        energy: str | None = None,
     ) -> Comparison:
         """Return how many baseline machines one candidate is worth, for which work, and how sure that is.
 
@@ -323,7 +328,8 @@ class Record:
         - ``paired``: both sides are the same hosts, before and after
         - ``by``: what counts as one host: ``host`` or a label; ``best``: use each side's best result
         - ``names``: what the sides are called, the baseline first
-        - ``prices``: ``genoa=15500 EUR``; ``rates``: ``USD=0.92 EUR 2026-11-01``
+        - ``prices``: ``genoa=15500 EUR``; ``rates``: ``USD=0.92 EUR 2026-11-01``; ``watts``: ``genoa=650``
+        - ``servers``: how many baseline servers to replace; ``term``: ``4y``; ``energy``: ``0.25 EUR/kWh``
 
         The options are those of ``fleetmark compare``. Raise FleetmarkError as it does.
         """
@@ -344,6 +350,10 @@ class Record:
             names=_listed(names),
             prices=_listed(prices),
             rates=_listed(rates),
+            watts=_listed(watts),
+            servers=servers,
+            term=term,
+            energy=energy,
         )
         return Comparison(question)
 
