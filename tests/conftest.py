@@ -6,14 +6,12 @@ Each test uses the same examples every time, so that a change cannot fail becaus
 
 from __future__ import annotations
 
-import functools
 import os
 import pkgutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.testing
 from hypothesis import HealthCheck, settings
 
 # Tests run side by side: threads that wait for one another must leave the cores to others (torch takes 4 times as long).
@@ -21,9 +19,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 helpers = pkgutil.iter_modules([str(Path(__file__).parent)], "tests.")
 pytest.register_assert_rewrite(*(module.name for module in helpers))
-
-# Tests run the program thousands of times in their own process, and building its options takes 35 ms each time.
-typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]  # these can fail on a busy machine
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=CALM)
