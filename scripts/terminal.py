@@ -118,7 +118,7 @@ def _runs(cells: list[tuple[str, Style]]) -> Iterator[Run]:
 
 
 def picture(frames: Sequence[Frame], shown: int = -1) -> str:
-    """Return the frames as an SVG that plays them in a loop. Where nothing moves, it shows the frame ``shown``."""
+    """Return the frames as an SVG that plays them in a loop. A viewer without animation shows the frame ``shown``."""
     lines: dict[Row, int] = {}
     screens, steps, elapsed = [], [], 0.0
     total = sum(frame.seconds for frame in frames)

@@ -17,7 +17,7 @@ EXAMPLE = "acme_bench"  # the workload that a reader writes (docs/tutorials/own-
 
 
 def refused(line: str) -> str:
-    """Why the command line would be refused; empty if nothing of it is unknown."""
+    """Return why the command line would be refused, or an empty string."""
     command: Any = PROGRAM
     words = shlex.split(re.split(r" #| \||;|&&| >", line)[0], comments=True)[1:]
     while words and words[0] in getattr(command, "commands", {}):

@@ -1,4 +1,4 @@
-"""What a page shows around its document while a server shows it: links to other pages, a form, addresses of names."""
+"""Describe what surrounds the document of a served page: links to other pages, a form, and addresses of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the record: an address and the fields of its query to a document."""
+"""Turn an address and the fields of its query into a page of the record."""
 
 from __future__ import annotations
 

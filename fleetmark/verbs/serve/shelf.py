@@ -1,4 +1,4 @@
-"""What the pages read of a results root, read again when its campaigns change."""
+"""Keep what the pages read from a results root until its campaigns change."""
 
 from __future__ import annotations
 
