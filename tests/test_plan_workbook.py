@@ -293,11 +293,11 @@ def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: 
 
 def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
-    assert "sheet Inputs, B22: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
+    assert "sheet Inputs, B25: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, B22: period 2027-Q1 is there twice" in faults
+    assert "sheet Inputs, B25: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, B22: '2027-Q1' is a quarter, not a year" in faults
+    assert "sheet Inputs, B25: '2027-Q1' is a quarter, not a year" in faults
     renamed = edited(
         tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
     )

@@ -15,6 +15,7 @@ from fleetmark.base.units import parse_seconds
 from fleetmark.demand import periods
 
 NOT_SOLD = "not sold"
+HISTORY = "history"
 _LARGEST = 1e15
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -156,6 +157,25 @@ def entries(value: object) -> object:
     return {key.strip(): rest.strip() for key, _, rest in pairs}
 
 
+def correlation(value: object) -> float | None:
+    """Return a correlation, or None for that of the histories."""
+    if isinstance(value, str) and value.strip().lower() == HISTORY:
+        return None
+    try:
+        number, rest = _split(value)
+    except ValueError:
+        number, rest = 0.0, "?"
+    if rest not in ("", "%"):
+        raise ValueError(f"{_shown(value)} is not a correlation: write 0.6, or {HISTORY}")
+    return _within(number / 100 if rest else number, -1, 1)
+
+
+def correlations(value: object) -> object:
+    """Return the correlations by workloads; a single one is that of all."""
+    single = not isinstance(value, Mapping) and (not isinstance(value, str) or ":" not in value)
+    return {"all": value} if single else entries(value)
+
+
 def _limit(value: object) -> float | None:
     """Return money, or None for no limit."""
     if isinstance(value, str) and value.strip().lower() == "none":
@@ -202,6 +222,10 @@ def texts(value: object) -> object:
 
 written_entries = BeforeValidator(entries, json_schema_input_type=dict[str, Written] | str)
 written_texts = BeforeValidator(texts, json_schema_input_type=list[str | int] | str | int)
+Correlations = Annotated[
+    dict[str, Annotated[float | None, BeforeValidator(correlation, json_schema_input_type=Written)]],
+    BeforeValidator(correlations, json_schema_input_type=dict[str, Written] | Written),
+]
 Number = Annotated[float, plain()]
 Integer = Annotated[int, integer()]
 Price = Annotated[Quantity | None, BeforeValidator(price, json_schema_input_type=Written)]

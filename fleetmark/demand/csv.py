@@ -62,7 +62,7 @@ _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
 _RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
-_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings that are one cell
+_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation")  # mappings that are one cell
 
 
 @dataclass(frozen=True, slots=True)

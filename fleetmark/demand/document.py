@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
+    Correlations,
     Integer,
     Limits,
     Number,
@@ -122,6 +123,13 @@ class Carbon(Part):
     grid: Number
 
 
+class Shock(Part):
+    """``chance``: the share of futures with a jump of all demands; ``demand``: the factor on them from then on."""
+
+    chance: Annotated[float, share(0, 1)]
+    demand: Annotated[float, plain(maximum=100, above=True)]
+
+
 class Document(Part):
     """The complete input."""
 
@@ -143,3 +151,5 @@ class Document(Part):
     supply: list[Supply] = Field(default_factory=list)
     currencies: Annotated[Mapping[str, Annotated[float, plain(above=True)]], written_entries] = {}
     domain_power: Annotated[Mapping[str, Watts], written_entries] = {}
+    correlation: Correlations = Field(default_factory=dict)
+    shock: Shock | None = None

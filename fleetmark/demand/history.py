@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError, suggest
@@ -22,11 +22,14 @@ _A_YEAR = {"month": 12, "quarter": 4, "half": 2, "year": 1}
 class Expected:
     """Hold the demand by planned period: its median, the standard deviation of its logarithm, and its quality
     in words.
+
+    ``residuals``: for each past period by number, how far the logarithm of its use was from its forecast.
     """
 
     point: list[float]
     sigma: list[float]
     words: Message
+    residuals: Mapping[int, float]
 
 
 def expected(written: History, workload: str, names: Sequence[str], source: Input, path: Path) -> Expected | None:
@@ -75,7 +78,9 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
         words = message(
             "{forecast}; its spread is widened by {factor} to fit", forecast=words, factor=f"{result.widened:.2f}"
         )
-    return Expected(result.median[ahead:].tolist(), result.sigma[ahead:].tolist(), words)
+    first = last.number - len(values) + 1
+    residuals = dict(enumerate(result.residuals.tolist(), first))
+    return Expected(result.median[ahead:].tolist(), result.sigma[ahead:].tolist(), words, residuals)
 
 
 def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where, str]]) -> float:

@@ -15,9 +15,10 @@ from fleetmark.base.text import message
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import periods
 from fleetmark.demand import yaml as demand_yaml
+from fleetmark.demand.correlation import resolved
 from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
-from fleetmark.demand.history import expected
+from fleetmark.demand.history import Expected, expected
 from fleetmark.demand.keys.sku import Sku as WrittenSku
 from fleetmark.demand.keys.workload import Workload as Written
 from fleetmark.demand.objective import of_objective, slots
@@ -31,6 +32,7 @@ from fleetmark.planner.capacity.question import (
     SURVIVES,
     Cohort,
     Question,
+    Shock,
     Site,
     Sku,
     Supply,
@@ -66,7 +68,9 @@ def question(source: Input, root: File) -> Question:
     skus = {name: _sku(name, doc, years, source, record, terms) for name in doc.skus}
     _somebody_runs_it(doc, skus, source)
     budget = per_period(doc.budget, names, source, ("budget",), False) if doc.budget is not None else []
-    workloads = {n: _workload(n, w, names, years, source, skus) for n, w in doc.workloads.items()}
+    histories: dict[str, Expected] = {}
+    workloads = {n: _workload(n, w, names, years, source, skus, histories) for n, w in doc.workloads.items()}
+    correlation = resolved(doc.correlation, list(workloads), histories, source)
     source.stop()
     origin = {**source.files, "fleetmark": __version__}
     if record.campaigns:
@@ -116,6 +120,8 @@ def question(source: Input, root: File) -> Question:
         ),
         domains_w=dict(doc.domain_power),
         rates=dict(doc.currencies),
+        correlation=correlation,
+        shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
 
 
@@ -307,14 +313,22 @@ def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
 
 
 def _workload(
-    name: str, w: Written, names: list[str], years: float, source: Input, skus: Mapping[str, Sku]
+    name: str,
+    w: Written,
+    names: list[str],
+    years: float,
+    source: Input,
+    skus: Mapping[str, Sku],
+    histories: dict[str, Expected],
 ) -> Workload:
+    """Return the workload; its forecast from a history is added to ``histories``."""
     path: Path = ("workloads", name, "demand")
     words: str = ""
     if w.demand.history is not None:
         past = expected(w.demand.history, name, names, source, (*path, "history"))
         point, sigma = (past.point, past.sigma) if past else ([0.0] * len(names), [0.0] * len(names))
         words = past.words if past else ""
+        histories |= {name: past} if past else {}
     else:
         point, sigma = demand(w.demand, w.unit, names, years, source, path)
     least = min(

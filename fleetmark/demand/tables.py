@@ -67,6 +67,25 @@ def settings(money: str = "") -> tuple[Column, ...]:
             message("power limit of failure domains (rows, feeds)"),
             Rule(message("row 1: 80 kW, feed A: 200 kW"), text=True, optional=True, empty=message("no limit")),
         ),
+        Column(
+            "question_correlation",
+            message("correlation of demands"),
+            Rule(message("all: 0.3, web + batch: 0.6"), text=True, optional=True, empty=message("independent")),
+        ),
+        Column(
+            "question_shock_chance",
+            message("share of futures in which all demands jump"),
+            Rule(message("a share"), maximum=1, optional=True, empty=message("none")),
+            "",
+            "0.0%",
+        ),
+        Column(
+            "question_shock_demand",
+            message("factor on all demands after the jump"),
+            Rule(message("a factor"), maximum=100, above=True, optional=True, empty=message("none")),
+            "",
+            "0.00",
+        ),
     )
 
 
@@ -210,6 +229,11 @@ def worths() -> tuple[Column, ...]:
             ),
             message("share of a server"),
             "0.0%",
+        ),
+        Column(
+            "worth_hosts",
+            message("measured on"),
+            Rule(message("names of hosts"), text=True, optional=True, empty=message("an error of its own")),
         ),
     )
 

@@ -20,7 +20,9 @@ from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
 from fleetmark.planner.capacity.question import Question, Worth
 
-_SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")}
+_SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")} | {
+    f"shock_{key}": ("shock", key) for key in ("chance", "demand")
+}
 _SKU: Mapping[str, Path] = {
     "idle_w": ("power", "idle"),
     "peak_w": ("power", "peak"),

@@ -128,7 +128,8 @@ class Record:
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
-        return _of_ratio(ratio, error, source, _of_class(answer, chosen))
+        worth = _of_ratio(ratio, error, source, _of_class(answer, chosen))
+        return replace(worth, hosts=f"{chosen.candidate} / {against}")
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
@@ -171,7 +172,8 @@ class Record:
         source = message(
             "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
         )
-        return capacity.Worth(value, se, float(len(logs) - 1) if len(logs) > 1 else math.inf, source)
+        df = float(len(logs) - 1) if len(logs) > 1 else math.inf
+        return capacity.Worth(value, se, df, source, hosts=measured.select)
 
     def _profiled(self, profile: Profile, workload: Workload) -> capacity.Worth:
         if _SERVERS.fullmatch(workload.unit):
@@ -193,11 +195,11 @@ class Record:
 def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
     factor = _factor(value.unit, unit) if value.unit else 1.0
     estimate = Estimate(value.value, worth.lo, worth.hi, df=worth.df)
-    df = worth.df or math.inf
+    df, hosts = worth.df or math.inf, worth.hosts or ""
     if estimate.log_error is None:
-        return capacity.Worth(value.value * factor, worth.error or 0.0, df, message("given"))
+        return capacity.Worth(value.value * factor, worth.error or 0.0, df, message("given"), hosts=hosts)
     source = message("given, 95% interval {lo} to {hi}", lo=f"{estimate.lo:g}", hi=f"{estimate.hi:g}")
-    return capacity.Worth(value.value * factor, estimate.log_error, df, source)
+    return capacity.Worth(value.value * factor, estimate.log_error, df, source, hosts=hosts)
 
 
 def _factor(written: str, demanded: str) -> float:

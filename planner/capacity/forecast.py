@@ -36,6 +36,7 @@ class Forecast:
     ``model``: as ETS is written, ``A,Ad,N``. Of the backtest, ``origins`` forecasts of a past that each did not know:
     ``error``: mean absolute error as a share of the use; ``covered``: share of uses at or below the forecast's p90;
     ``widened``: what sigma was multiplied by, so that it fits the errors; 1 where they were no larger.
+    ``residuals``: by how much the logarithm of each use exceeded its forecast of one period before.
     """
 
     median: Floats
@@ -45,6 +46,7 @@ class Forecast:
     error: float
     covered: float
     widened: float
+    residuals: Floats
 
 
 def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
@@ -77,6 +79,7 @@ def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
         error=float(np.mean(errors)),
         covered=covered,
         widened=widened,
+        residuals=np.asarray(_fitted(logs, form, season).resid, dtype=float),
     )
 
 

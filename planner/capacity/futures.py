@@ -11,8 +11,9 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.planner.capacity.correlation import correlated, matrix
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Plan, Question
+from fleetmark.planner.capacity.question import Plan, Question, Shock
 from fleetmark.planner.capacity.sharing import Servers, enough, kept, possible, served
 
 Floats = npt.NDArray[np.float64]
@@ -48,19 +49,32 @@ def sample(question: Question, n: int, seed: int) -> Draws:
     workloads, skus = list(question.workloads.values()), list(question.skus.values())
     demand = np.empty((n, len(workloads), len(question.periods)))
     worth = np.zeros((n, len(skus), len(workloads)))
+    normal = np.array([_normal(_uniform(n, seed, "demand", w.name), math.inf) for w in workloads]).T
+    if question.correlation:
+        normal = correlated(normal, matrix(question.correlation, list(question.workloads)))
     for i, w in enumerate(workloads):
-        z = _normal(_uniform(n, seed, "demand", w.name), math.inf)
-        demand[:, i, :] = np.array(w.point) * np.exp(np.clip(np.array(w.sigma) * z[:, None], -_WILDEST, _WILDEST))
+        spread = np.array(w.sigma) * normal[:, i, None]
+        demand[:, i, :] = np.array(w.point) * np.exp(np.clip(spread, -_WILDEST, _WILDEST))
         for j, s in enumerate(skus):
             if (e := s.worth.get(w.name)) is not None:
-                off = e.se * _normal(_uniform(n, seed, "worth", s.name, w.name), e.df) if e.se else np.zeros(n)
+                error = ("worth of hosts", s.name, e.hosts) if e.hosts else ("worth", s.name, w.name)
+                off = e.se * _normal(_uniform(n, seed, *error), e.df) if e.se else np.zeros(n)
                 worth[:, j, i] = e.value * np.exp(np.clip(off, -_WILDEST, _WILDEST))
+    if question.shock is not None:
+        demand *= _jumps(question.shock, n, seed, demand.shape[2])[:, None, :]
     late = np.zeros((n, len(skus)), dtype=np.int64)
     for j, s in enumerate(skus):
         if s.slips:
             slip = np.searchsorted(np.cumsum(s.slips), _uniform(n, seed, "slip", s.name), side="right")
             late[:, j] = np.maximum(np.minimum(slip, len(s.slips) - 1) - s.allowance, 0)
     return Draws(demand, worth, late)
+
+
+def _jumps(shock: Shock, n: int, seed: int, periods: int) -> Floats:
+    """Return the factor (draws, periods) on all demands."""
+    hit = _uniform(n, seed, "shock") < shock.chance
+    begin = np.floor(_uniform(n, seed, "begin of the shock") * periods)
+    return np.where(hit[:, None] & (np.arange(periods) >= begin[:, None]), shock.demand, 1.0)
 
 
 def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:

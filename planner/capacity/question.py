@@ -40,6 +40,8 @@ class Worth:
     - ``se``: the standard error of its natural logarithm
     - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
     - ``source``: its origin, as the Equivalence tab shows it
+    - ``hosts``: the hosts that it was measured on; worths of a SKU with the same hosts share one error. Empty if its
+      error is its own
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
     """
@@ -51,6 +53,7 @@ class Worth:
     _: KW_ONLY
     utilisation: float | None = None
     reason: str = ""
+    hosts: str = ""
 
     @property
     def estimate(self) -> Estimate:
@@ -221,6 +224,17 @@ class Cohort:
 
 
 @dataclass(frozen=True, slots=True)
+class Shock:
+    """Describe a jump that all demands share: in a part ``chance`` of futures, they are multiplied by ``demand``.
+
+    It begins in any period with equal probability, and lasts.
+    """
+
+    chance: float
+    demand: float
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """Hold everything that a plan must obey.
 
@@ -234,6 +248,8 @@ class Question:
     - ``supply``: the limits on orders
     - ``domains_w``: the power limit in W of each failure domain (a row, a power feed)
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
+    - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
+    - ``shock``: a jump that all demands share, or None
     """
 
     currency: str
@@ -257,6 +273,8 @@ class Question:
     supply: Sequence[Supply] = ()
     domains_w: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    correlation: Mapping[str, float] = field(default_factory=dict)
+    shock: Shock | None = None
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""

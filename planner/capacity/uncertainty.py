@@ -1,11 +1,12 @@
 """Test a plan under uncertain demand and equivalence with simulated futures, and find margins that cover them.
 
 A future draws one factor per workload for its demand, exp(sigma_t z). The z is the same in all periods, so a workload
-that exceeds its forecast continues to do so, and sigma gives the growth.
+that exceeds its forecast continues to do so, and sigma gives the growth. The z of workloads are correlated as the
+question says. A shock multiplies all demands from one period on.
 
 A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), with t of the estimate's
 degrees of freedom. That factor is the same for all servers and periods, because an error of measurement does not
-average out over servers.
+average out over servers. Worths of a SKU that were measured on the same hosts share t.
 
 Draws depend only on the seed and the names, so two plans, or two versions of a question, meet the same futures (common
 random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts. No
@@ -147,8 +148,9 @@ def margined(
     equals ``quantile``; another seed confirms it. It calls ``solve(question, margin=...)`` at most nine times, and
     ``say`` with a sentence each time.
 
-    Return the Conflict of the smallest required margins if they have no plan. Raise FleetmarkError for a quantile
-    outside 0 to 1.
+    If the search ends before that, the cheapest plan that meets ``quantile`` in all simulated futures together is
+    returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for a
+    quantile outside 0 to 1.
     """
     quantile = question.quantile if quantile is None else quantile
     if not 0 < quantile < 1:
@@ -161,6 +163,7 @@ def margined(
     need = _need(question, plan, draws)
     search = _Search(target, _met(question, plan, draws), n, need.shape[1], quantile)
     best, refused = (plan if search.above is not None else None), None
+    tried = [plan]
     for _ in range(_TRIES if best is None else 0):
         level = search.next()
         try:
@@ -172,6 +175,7 @@ def margined(
         if isinstance(candidate, Conflict):
             refused, search.highest = candidate, level
             continue
+        tried.append(candidate)
         met = _met(question, candidate, draws)
         confidence = stats.norm.cdf(level)
         say(
@@ -192,9 +196,11 @@ def margined(
         if isinstance(candidate, Conflict):
             refused = candidate
             break
+        tried.append(candidate)
         best, level = candidate, level + _STEP
-    if refused is None and best is not None and _met(question, best, fresh) >= quantile:
-        return best
+    suffice = [p for p in tried if _met(question, p, draws) + _met(question, p, fresh) >= 2 * quantile]
+    if suffice:
+        return min(suffice, key=lambda p: p.objective)
     if refused is not None:
         return refused
     raise FleetmarkError(

@@ -185,6 +185,10 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             hi=fmt.share(futures.shortfall.hi),
             target=fmt.share(1 - q.quantile),
         )
+    if not q.correlation and sum(max(w.sigma) > 0 for w in q.workloads.values()) > 1:
+        yield message(
+            "The demands are taken as independent: if they grow together, more futures fail; write their correlation."
+        )
     safe = [w for w in q.workloads if q.survives(w)]
     if len(safe) == len(q.workloads):
         yield message("If any one failure domain is lost, capacity still meets demand.")

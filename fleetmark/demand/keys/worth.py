@@ -80,7 +80,8 @@ class Speed(Part):
 
 class Worth(Part):
     """The worth of one server for a workload: ``value``, or its source. ``utilisation`` of its servers for it; or
-    ``slots`` and ``speed`` of one, from which the objective gives it.
+    ``slots`` and ``speed`` of one, from which the objective gives it. ``hosts`` names what a ``value`` was measured on:
+    worths of a SKU with the same hosts share one error.
     """
 
     BARE: ClassVar = Written
@@ -90,6 +91,7 @@ class Worth(Part):
     hi: Annotated[float, plain(above=True)] | None = None
     df: Annotated[float, plain(above=True)] | None = None
     error: Annotated[float, share(0, 10)] | None = None
+    hosts: Text | None = None
     compare: Compared | None = None
     reference: Pinned | None = None
     measured: Measured | None = None
@@ -116,6 +118,8 @@ class Worth(Part):
             raise ValueError("lo and hi go with value; a worth on record has its own interval")
         if self.lo is not None and self.error is not None:
             raise ValueError("error repeats lo and hi; give one of them")
+        if self.hosts is not None and self.value is None:
+            raise ValueError("hosts goes with value; a worth on record names its own")
         if self.df is not None and self.value is None:
             raise ValueError("df goes with value; a worth on record has its own")
         if self.lo is not None and self.hi is not None and self.value is not None:

@@ -71,6 +71,10 @@ def _setting(q: Question, field: str) -> object:
     """Return a setting of the question in the form of its cell."""
     if field == "currencies":
         return _listed(q.rates.items())
+    if field == "correlation":
+        return _listed(q.correlation.items()) or None
+    if field.startswith("shock_"):
+        return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
     value = _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
     return (YES if value else NO) if isinstance(value, bool) else value
 
@@ -251,8 +255,8 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
     q = n.question
     worths = [q.skus[s].worth[w] for s, w in n.pairs_of_worth]
     rows = [
-        [s, w, worth.value, worth.se, None if math.isinf(worth.df) else worth.df, worth.utilisation]
-        for (s, w), worth in zip(n.pairs_of_worth, worths, strict=True)
+        [s, w, e.value, e.se, None if math.isinf(e.df) else e.df, e.utilisation, e.hosts or None]
+        for (s, w), e in zip(n.pairs_of_worth, worths, strict=True)
     ]
     same, edited = (say(text) for text in (message("as planned"), message("edited")))
     more = (

@@ -1,0 +1,55 @@
+"""Correlations between demands as written: their names checked, and those of histories computed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.demand.amounts import HISTORY
+from fleetmark.demand.history import Expected
+from fleetmark.demand.places import Input, Path
+from fleetmark.planner.capacity.correlation import JOIN, matrix, members
+from fleetmark.planner.capacity.forecast import LEAST
+
+
+def resolved(
+    written: Mapping[str, float | None], workloads: Sequence[str], histories: Mapping[str, Expected], source: Input
+) -> dict[str, float]:
+    """Return the correlations as numbers: first those of histories, by pairs, then those that are given.
+
+    Record a fault for a name that is no workload, for histories that do not suffice, and for numbers that are no
+    correlation matrix.
+    """
+    result: dict[str, float] = {}
+    for key, value in sorted(written.items(), key=lambda entry: entry[1] is not None):
+        path: Path = ("correlation", key)
+        try:
+            names = members(key, workloads)
+            result |= _of_histories(names, histories) if value is None else {key: value}
+        except FleetmarkError as error:
+            source.fault(path, str(error))
+            return {}
+    try:
+        matrix(result, workloads)
+    except FleetmarkError as error:
+        source.fault(("correlation",), str(error))
+        return {}
+    return result
+
+
+def _of_histories(names: Sequence[str], histories: Mapping[str, Expected]) -> dict[str, float]:
+    """Return the correlation of each pair: that of the errors of one-period forecasts, in the periods of all."""
+    if without := [name for name in names if name not in histories]:
+        raise FleetmarkError(f"{without[0]} has no history: write a number instead of {HISTORY}")
+    periods = sorted(set.intersection(*({*histories[name].residuals} for name in names)))
+    if len(periods) < LEAST:
+        raise FleetmarkError(
+            f"the histories have {len(periods)} periods in common, at least {LEAST} are needed: write a number"
+        )
+    errors = np.array([[histories[name].residuals[period] for period in periods] for name in names])
+    found = np.corrcoef(errors)
+    pairs = itertools.combinations(range(len(names)), 2)
+    return {f"{names[i]} {JOIN} {names[j]}": round(float(found[i, j]), 3) for i, j in pairs}
