@@ -105,8 +105,8 @@ def test_faults_have_their_place(tmp_path: Path, top: str, sentence: str) -> Non
 def test_no_correlation_matrix(tmp_path: Path) -> None:
     mail = "  mail:\n    unit: icelake servers\n    demand: 5\n    utilisation: 65%\nskus:"
     text = changed("worth: {web: 1, db: 1}", "worth: {web: 1, db: 1, mail: 1}", changed("skus:", mail, TWO))
-    said = refused(tmp_path, "correlation: {web + db: 0.9, db + mail: 0.9, web + mail: -0.9}", text)
-    assert "demand.yml line 1: correlation: no demands can have these correlations together" in said and "-0.8" in said
+    faults = refused(tmp_path, "correlation: {web + db: 0.9, db + mail: 0.9, web + mail: -0.9}", text)
+    assert "demand.yml line 1: correlation: no demands can have these correlations together" in faults and "-0.8" in faults
 
 
 def history(folder: Path, together: float, count: int = 24) -> str:
@@ -123,11 +123,11 @@ def history(folder: Path, together: float, count: int = 24) -> str:
 
 @pytest.mark.parametrize("together", [0.9, 0.0])
 def test_the_correlation_of_histories(tmp_path: Path, together: float) -> None:
-    found = read(tmp_path, "correlation: history", history(tmp_path, together)).correlation
-    assert list(found) == ["web + db"]
-    assert found["web + db"] == pytest.approx(together, abs=0.4 if together == 0 else 0.12)
+    correlations = read(tmp_path, "correlation: history", history(tmp_path, together)).correlation
+    assert list(correlations) == ["web + db"]
+    assert correlations["web + db"] == pytest.approx(together, abs=0.4 if together == 0 else 0.12)
 
 
 def test_a_given_correlation_overrides_that_of_histories(tmp_path: Path) -> None:
-    found = read(tmp_path, "correlation: {db + web: 0.1, all: history}", history(tmp_path, 0.9)).correlation
-    assert list(found) == ["web + db", "db + web"] and found["db + web"] == 0.1
+    correlations = read(tmp_path, "correlation: {db + web: 0.1, all: history}", history(tmp_path, 0.9)).correlation
+    assert list(correlations) == ["web + db", "db + web"] and correlations["db + web"] == 0.1

@@ -47,7 +47,6 @@ parsers/mlperf_training/lines.py Record
 parsers/nccl/model.py Row
 parsers/published/__init__.py Row
 planner/capacity/answer.py Answer
-planner/capacity/question.py Binding
 planner/capacity/question.py Plan
 planner/capacity/question.py Question
 planner/capacity/question.py Site

@@ -18,6 +18,7 @@ from fleetmark.demand import question as demand
 from fleetmark.planner.capacity.alternatives import alternatives
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.question import Conflict, Limit, Question
 from fleetmark.planner.capacity.tornado import tornado
 from fleetmark.reports.formats import html as html_format
@@ -76,9 +77,9 @@ def test_the_example_is_worth_reading(doc: Any) -> None:
     q = demand.read(demand.EXAMPLE, Path())
     plan = best(q, gap=0.01, seconds=3600, margin=doc["plan"]["margin"])
     assert plan is not None
-    (other,) = alternatives(q, plan, limit=1, seconds=3600)
+    (other,) = alternatives(q, plan, limit=1, clock=Clock(3600))
     assert other.extra >= -plan.objective * 0.01
-    weighty = tornado(q, plan, limit=6, seconds=3600)
+    weighty = tornado(q, plan, limit=6, clock=Clock(3600))
     assert {e.name for e in weighty[:2]} == {"demand of web", "utilisation of web"}
     demand_of_web = next(e for e in weighty if e.name == "demand of web")
     assert demand_of_web.at_high is not None and demand_of_web.at_low is not None  # a plan exists for this demand

@@ -50,6 +50,6 @@ def _of_histories(names: Sequence[str], histories: Mapping[str, Expected]) -> di
             f"the histories have {len(periods)} periods in common, at least {LEAST} are needed: write a number"
         )
     errors = np.array([[histories[name].residuals[period] for period in periods] for name in names])
-    found = np.corrcoef(errors)
+    estimates = np.corrcoef(errors)
     pairs = itertools.combinations(range(len(names)), 2)
-    return {f"{names[i]} {JOIN} {names[j]}": round(float(found[i, j]), 3) for i, j in pairs}
+    return {f"{names[i]} {JOIN} {names[j]}": round(float(estimates[i, j]), 3) for i, j in pairs}

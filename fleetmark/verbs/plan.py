@@ -20,6 +20,7 @@ from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.planner.capacity.alternatives import alternatives
 from fleetmark.planner.capacity.answer import Answer, Scenario
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.prices import shadow_prices
 from fleetmark.planner.capacity.question import Conflict, Plan, Question
 from fleetmark.planner.capacity.solve import solve
@@ -47,7 +48,7 @@ class Effort:
 
     @property
     def beside(self) -> float:
-        """Seconds for each of: next best plans, binding limits, effects of inputs."""
+        """Seconds for each of: next best plans, effects of inputs."""
         return self.seconds / 4
 
 
@@ -120,18 +121,21 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
     say(message("searching for the next best plans"))
-    others = alternatives(question, plan, seconds=effort.beside)
+    clocks = [Clock(effort.beside), Clock(effort.beside)]
+    others = alternatives(question, plan, clock=clocks[0])
     say(message("computing what relaxing each tight limit would save"))
-    bindings = shadow_prices(question, plan, seconds=effort.beside)
+    bindings = shadow_prices(question, plan)
     say(message("simulating {n} futures", n=f"{effort.draws:,}"))
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
-    effects = tornado(question, plan, seconds=effort.beside)
+    effects = tornado(question, plan, clock=clocks[1])
     beside = []
     for name, other in scenarios.items():
         say(message("solving the scenario {name}", name=name))
         result = _planned(other, effort, say)
         beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside)
+    solved = [plan, *(a.plan for a in others), *(s.plan for s in beside if s.plan is not None)]
+    stopped = any(clock.stopped for clock in clocks) or any(p.stopped for p in solved)
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside, stopped)
 
 
 def document(answer: Answer, provenance: Provenance, language: Language) -> Document:

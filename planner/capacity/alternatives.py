@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +12,7 @@ import numpy as np
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.best import best
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.model import build
 from fleetmark.planner.capacity.question import TRADES, Alternative, Plan, Question
@@ -26,17 +26,17 @@ MOST_TRIED = 40  # number of choices whose relaxation is solved
 SHARES = (0.0, 0.5, 0.75, 0.9)  # fractions of the better plans' purchases that an alternative may buy
 
 
-def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
+def alternatives(question: Question, plan: Plan, limit: int = 2, *, clock: Clock | None = None) -> list[Alternative]:
     """Return the ``limit`` cheapest alternatives to ``plan``.
 
     Each lacks a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more of these,
     each lacks a SKU at a site. After that, each buys at most half, three quarters or nine tenths of what any better
-    plan buys. The list is shorter if there is no other plan, or if ``seconds`` run out.
+    plan buys. The list is shorter if there is no other plan, or if the ``clock`` (60 s) runs out.
     """
-    end = time.monotonic() + seconds
+    clock = clock or Clock(60.0)
     others: list[Alternative] = []
     for share, by_site in itertools.product(SHARES, (False, True) if len(question.sites) > 1 else (False,)):
-        while len(others) < limit and time.monotonic() < end:
+        while len(others) < limit and not clock.over():
             counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in others))]
             caps = {
                 key: int(share * min(count[key] for count in counts if key in count))
@@ -45,7 +45,7 @@ def alternatives(question: Question, plan: Plan, limit: int = 2, *, seconds: flo
             above = [[key for key, count in bought.items() if count > caps[key]] for bought in counts]
             if not above[0]:
                 return others
-            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (limit - len(others)))
+            nearest = _cheapest(question, plan, _hitting(above), caps, clock)
             if nearest is None:
                 break
             others.append(nearest)
@@ -88,34 +88,31 @@ def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
 
 
 def _cheapest(
-    question: Question, plan: Plan, choices: Sequence[Choice], upper: Caps, seconds: float
+    question: Question, plan: Plan, choices: Sequence[Choice], upper: Caps, clock: Clock
 ) -> Alternative | None:
     """Return the cheapest plan that buys at most ``upper`` of the members of one choice.
 
     Choices are tried in ascending order of the cost of their relaxations.
     """
-    end = time.monotonic() + seconds
     bounds: list[tuple[float, int]] = []
     for j, choice in enumerate(choices):
         model = build(question, plan.margin, {key: upper[key] for key in choice})
         if not len(model.cost):
             continue
-        relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=max(end - time.monotonic(), 1.0))
+        relaxed = highs(model, integer=np.zeros_like(model.integer), clock=clock)
         if not relaxed.infeasible:
             bounds.append((relaxed.bound * model.scale, j))
     nearest: tuple[Plan, Choice] | None = None
     least = math.inf
     for bound, j in sorted(bounds):
-        left = end - time.monotonic()
-        if (nearest is not None and bound >= nearest[0].objective) or left <= 0:
+        if (nearest is not None and bound >= nearest[0].objective) or clock.over():
             least = min(least, bound)
             break
         caps = {key: upper[key] for key in choices[j]}
         try:
-            candidate = best(
-                question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps
-            )
-        except FleetmarkError:  # time ran out: keep the plan and the alternatives so far
+            candidate = best(question, gap=max(plan.gap, LEAST_GAP), seconds=clock.left, margin=plan.margin, caps=caps)
+        except FleetmarkError:  # a limit ended the search: keep the plan and the alternatives so far
+            clock.stopped = clock.stopped or not clock.left
             least = min(least, bound)
             continue
         if candidate is None:

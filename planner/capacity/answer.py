@@ -39,7 +39,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold the answer. ``plan`` is None if there is a ``conflict``. ``seconds``: the total time."""
+    """Hold the answer. ``plan`` is None if there is a ``conflict``. ``seconds``: the total time.
+
+    ``stopped``: time ended one of the searches, so another machine may find another answer.
+    """
 
     question: Question
     plan: Plan | None
@@ -50,6 +53,7 @@ class Answer:
     tornado: Sequence[Effect] = ()
     seconds: float = 0.0
     scenarios: Sequence[Scenario] = ()
+    stopped: bool = False
 
     @cached_property
     def ledger(self) -> Ledger:

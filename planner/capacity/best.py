@@ -10,6 +10,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.model import Model, build
 from fleetmark.planner.capacity.question import Margin, Plan, Question
@@ -31,9 +32,9 @@ def best(
     caps: Caps | None = None,
 ) -> Plan | None:
     """Return the best plan like ``solve``, or None if there is none; ``caps`` limit purchases."""
-    began = time.monotonic()
+    began, clock = time.monotonic(), Clock(seconds)
     model = build(question, margin, caps)
-    result = search(model, gap, seconds)
+    result = search(model, gap, clock)
     if result is None:
         return None
     if result.values is None:
@@ -42,6 +43,11 @@ def best(
                 "no plan was found within {n} s, nor was it shown that there is none: allow more time, or ask for "
                 "fewer periods or sites",
                 n=round(seconds),
+            )
+            if clock.stopped
+            else message(
+                "no plan was found, nor was it shown that there is none: ask for fewer periods or sites, or allow a "
+                "wider gap"
             )
         )
     stock, use = _tables(model, result.values)
@@ -57,6 +63,7 @@ def best(
         gap=(objective - bound) / objective if objective > 0 else 0.0,
         seconds=time.monotonic() - began,
         margin=dict(margin),
+        stopped=clock.stopped,
     )
     if wrong := check(question, plan):
         raise FleetmarkError(message("the solver's plan does not hold: {what}", what=wrong[0]))

@@ -20,6 +20,7 @@ import numpy as np
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity import limits
 from fleetmark.planner.capacity.best import GAP, best
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import build
 from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Question
 from fleetmark.planner.capacity.rows import Label
@@ -65,7 +66,7 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
     every = limits.limits(question)
     sets: list[list[Label]] = []
     sure = True
-    start = _priced(question, margin, seconds)
+    start = _priced(question, margin)
     for order in _orders(every):
         keep, proven = _irreducible(order, start, oracle)
         sets.append(keep)
@@ -88,19 +89,20 @@ def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool)
     if not len(model.cost):
         return not (model.low > 0).any()
     if relaxed:
-        answer = highs(model, integer=np.zeros_like(model.integer), cost=np.zeros_like(model.cost), seconds=seconds)
+        none = np.zeros_like(model.cost)
+        answer = highs(model, integer=np.zeros_like(model.integer), cost=none, clock=Clock(seconds))
         return True if answer.values is not None else False if answer.infeasible else None
-    result = search(model, ANY, seconds)
+    result = search(model, ANY, Clock(seconds))
     return False if result is None else True if result.values is not None else None
 
 
-def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | None:
+def _priced(question: Question, margin: Margin) -> set[Label] | None:
     """Return the amounts that must grow for the relaxation to have a plan, or None if it has one already."""
     model = build(question, margin)
     if not len(model.cost):
         return None
     stretched = limits.elastic(model)
-    prices = limits.duals(stretched, seconds)
+    prices = limits.duals(stretched)
     if prices is None or prices[0] <= A_LITTLE:
         return None
     return {limits.stands_for(label) for label in prices[1] if label[0] in limits.AMOUNTS}
@@ -173,7 +175,7 @@ def _beside(question: Question, margin: Margin, limit: Label, seconds: float) ->
     if oracle.possible(()) is not False:
         return []
     every = [other for other in limits.limits(question) if other != limit]
-    keep, proven = _irreducible(every, _priced(oracle.question, margin, seconds), oracle)
+    keep, proven = _irreducible(every, _priced(oracle.question, margin), oracle)
     return [limits.name(question, other) for other in keep] if proven else []
 
 
@@ -206,7 +208,7 @@ def _least_amount(
             if limits.stands_for(label) == limit:
                 high[row] = limits.amount(question, limit) / model.units[row]
         model = replace(model, high=high)
-    answer = highs(model, gap=1e-6, seconds=seconds)
+    answer = highs(model, gap=1e-6, clock=Clock(seconds))
     if answer.values is None:
         return None, None
     row = next(r for r, label in enumerate(model.labels) if limits.stands_for(label) == limit)

@@ -251,11 +251,10 @@ def elastic(model: Model, only: Label | None = None) -> Model:
     )
 
 
-def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] | None:
+def duals(model: Model) -> tuple[float, Mapping[Label, float]] | None:
     """Return the least cost of the relaxation, and the price of one unit of each row's limit by label.
 
-    Zero prices are omitted. Costs are in units of the programme's cost. Return None if there is no solution within the
-    time.
+    Zero prices are omitted. Costs are in units of the programme's cost. Return None if there is no solution.
     """
     equal = model.low == model.high
     above = np.isfinite(model.low) & ~equal
@@ -270,9 +269,8 @@ def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] |
         b_eq=model.low[equal],
         bounds=np.column_stack([model.lower, model.upper]),
         method="highs",
-        options={"time_limit": max(seconds, 1.0)},
     )
-    if result.status in {1, 2}:
+    if result.status == 2:
         return None
     if result.status != 0:
         raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))

@@ -365,16 +365,14 @@ class Binding:
 
     - ``name``, ``unit``: the limit in words and its unit
     - ``more``: the increase that was tried (for a demand, the decrease)
-    - ``saves``: the present value saved per unit; None if the changed question was not solved
-    - ``relaxed``: True if the saving is that of the relaxation with fractions of servers
+    - ``saves``: the present value saved per unit, with fractions of servers
     - ``demand``: True if the limit is a demand
     """
 
     name: str
     unit: str
     more: float
-    saves: float | None
-    relaxed: bool = False
+    saves: float
     demand: bool = False
 
 
@@ -392,7 +390,8 @@ class Plan:
     ``costs`` has one row per (period, kind of ``KINDS``) with ``money`` undiscounted and its ``present`` value.
 
     ``objective`` is the present value of all costs. No plan costs less than ``bound``; ``gap`` is (objective - bound) /
-    objective. ``margin`` is the factor on the demand of each workload, see ``factor``.
+    objective. ``margin`` is the factor on the demand of each workload, see ``factor``. ``stopped``: time ended a
+    search, so another machine may find another plan.
     """
 
     stock: pd.DataFrame
@@ -403,6 +402,7 @@ class Plan:
     gap: float
     seconds: float
     margin: Margin = field(default_factory=dict)
+    stopped: bool = False
 
     def factor(self, workload: str, period: int) -> float:
         """Return the factor on the demand of that workload and period, or 1 without a margin."""

@@ -7,6 +7,9 @@ Operations Research 37, 2010).
 It rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers only for
 purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is compared
 with the bound of the full programme. The full programme is solved only if the gap is still too wide.
+
+Searches end after a number of nodes, so that the same question has the same plan on every machine. Time is a second
+limit, for questions that are larger than that; the result says so where time was what ended a search.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +29,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import Model
 from fleetmark.planner.capacity.shape import Floats, Shape
 
@@ -34,7 +37,7 @@ Marks = npt.NDArray[np.bool_]
 SMALL = 600  # maximum number of integers for solving the full programme first
 KERNEL_GAP = 0.3  # share of the allowed gap that the restricted programme may use
 KERNEL_TIME = 0.5  # share of the time that it may use
-PERIOD_TIME = 10.0  # seconds to make the orders of one period integers if rounding fails
+PERIOD_TIME = 0.2  # share of the time to make the orders of one period integers if rounding fails
 RESERVES = (3.0, 0.0)  # numbers of servers for which rounding reserves room in later periods
 ROOM = ("power", "rack units", "ports", "racks", "liquid racks", "domain power", "supply", "budget")  # limits by period
 IN_USE = (
@@ -43,15 +46,17 @@ IN_USE = (
     4.0,
     0.0,
 )  # numbers of active servers above which the rounded plan keeps spares; the cheapest result is used
+_OF_TIME, _OF_NODES = "Time limit", "Solution limit"  # in HiGHS's messages
 INTEGRALITY = 1e-6  # HiGHS's integer tolerance
 LEAST_SECONDS = 1.0
+NODES, LEAST_NODES = 2_500_000, 100  # maximum nodes of one search times variables; at least so many nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """Hold the result of a search.
 
-    ``values`` are the variables with exact integers, or None if time ran out before there was a plan. No plan costs
+    ``values`` are the variables with exact integers, or None if there was no plan when the search ended. No plan costs
     less than ``bound``, in units of the programme's cost.
     """
 
@@ -61,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hold the answer of HiGHS. If it is not proven ``infeasible``, ``values`` of None means that time ran out."""
+    """Hold the answer of HiGHS. If it is not proven ``infeasible``, ``values`` of None means that a limit ended it."""
 
     values: Floats | None
     cost: float
@@ -76,22 +81,29 @@ def highs(
     lower: Floats | None = None,
     upper: Floats | None = None,
     cost: Floats | None = None,
-    seconds: float = 60.0,
+    clock: Clock | None = None,
+    share: float = 1.0,
     gap: float = 0.0,
 ) -> SearchAnswer:
     """Run HiGHS once on the programme; arguments that are not None replace parts of it.
 
-    Raise FleetmarkError if HiGHS ends for any reason other than a solution, infeasibility or the time limit.
+    It may take a ``share`` of the time that is left on the ``clock``. Raise FleetmarkError if HiGHS ends for any reason
+    other than a solution, infeasibility or a limit.
     """
     integer = model.integer if integer is None else integer
     ends = Bounds(model.lower if lower is None else lower, model.upper if upper is None else upper)
     rows = LinearConstraint(model.rows, model.low, model.high)
-    options: Any = {"time_limit": max(seconds, LEAST_SECONDS), "mip_rel_gap": gap}
+    nodes = max(NODES // max(len(model.cost), 1), LEAST_NODES)
+    options: Any = {"mip_rel_gap": gap, "node_limit": nodes}
+    if clock is not None:
+        options["time_limit"] = max(share * clock.left, LEAST_SECONDS)
     c = model.cost if cost is None else cost
     with _silent():
         result = milp(c, integrality=integer.astype(int), bounds=ends, constraints=rows, options=options)
-    if result.status not in {0, 1, 2}:
+    if result.status not in {0, 1, 2} and _OF_NODES not in result.message:
         raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
+    if clock is not None and result.status == 1 and _OF_TIME in result.message:
+        clock.stopped = True
     bound = getattr(result, "mip_dual_bound", None)
     if result.x is None:
         return SearchAnswer(None, np.inf, -np.inf if bound is None else float(bound), result.status == 2)
@@ -121,12 +133,11 @@ def _silent() -> Iterator[None]:
         os.close(stdout)
 
 
-def search(model: Model, gap: float, seconds: float) -> Result | None:
-    """Return the cheapest plan within ``gap``, or the best within ``seconds``; None if there is provably none."""
+def search(model: Model, gap: float, clock: Clock) -> Result | None:
+    """Return the cheapest plan within ``gap``, or the best within the limits; None if there is provably none."""
     if not len(model.cost):  # no server is in place or arrives in time
         return None if (model.low > 0).any() else Result(model.lower, 0.0)
-    end = time.monotonic() + seconds
-    relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=seconds)
+    relaxed = highs(model, integer=np.zeros_like(model.integer), clock=clock)
     if relaxed.infeasible:
         return None
     best, bound = None, relaxed.bound
@@ -141,21 +152,19 @@ def search(model: Model, gap: float, seconds: float) -> Result | None:
 
     if large and relaxed.values is not None:
         kernel = _kernel(model, relaxed.values)
-        if better(_rounded(model, relaxed.values, kernel, gap, end)):
+        if better(_rounded(model, relaxed.values, kernel, gap, clock)):
             return Result(best, bound)
-        part = KERNEL_TIME * (end - time.monotonic())
-        if better(_restricted(model, kernel, gap * KERNEL_GAP, part)):
+        if better(_restricted(model, kernel, gap * KERNEL_GAP, clock, KERNEL_TIME)):
             return Result(best, bound)
-    left = end - time.monotonic()
-    full = highs(model, gap=gap, seconds=left if large else left * KERNEL_TIME)
+    full = highs(model, gap=gap, clock=clock, share=1.0 if large else KERNEL_TIME)
     if full.infeasible:
         return None
     bound = max(bound, full.bound)
     enough = better(None if full.values is None else _settled(model, full.values))
     if not (large or enough) and relaxed.values is not None:
         kernel = _kernel(model, relaxed.values)
-        if not better(_rounded(model, relaxed.values, kernel, gap, end)):
-            better(_restricted(model, kernel, gap * KERNEL_GAP, end - time.monotonic()))
+        if not better(_rounded(model, relaxed.values, kernel, gap, clock)):
+            better(_restricted(model, kernel, gap * KERNEL_GAP, clock, 1.0))
     return Result(best, bound)
 
 
@@ -174,17 +183,16 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
     return upper
 
 
-def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Floats | None:
+def _restricted(model: Model, kernel: Floats, gap: float, clock: Clock, share: float) -> Floats | None:
     """Return the best plan within the kernel, or None."""
     integer = model.integer.copy()
     for block in "dn":
         integer[model.shape.columns(block)] = False
-    end = time.monotonic() + seconds
-    answer = highs(model, integer=integer, upper=kernel, gap=gap, seconds=seconds)
-    return None if answer.values is None else _rest(model, answer.values, end)
+    answer = highs(model, integer=integer, upper=kernel, gap=gap, clock=clock, share=share)
+    return None if answer.values is None else _rest(model, answer.values, clock)
 
 
-def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: float) -> Floats | None:
+def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, clock: Clock) -> Floats | None:
     """Return a plan by rounding the relaxation, or None if that fails.
 
     A reserve in later periods compensates the rounding of earlier ones. If there is no room for a reserve, rounding is
@@ -192,18 +200,18 @@ def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: flo
     """
     enough = float(model.cost @ relaxed) * (1 + gap * KERNEL_GAP)
     values, lower, upper = min(
-        _settings(model, relaxed, kernel, enough, end),
+        _settings(model, relaxed, kernel, enough, clock),
         key=lambda setting: np.inf if setting[0] is None else float(model.cost @ setting[0]),
     )
     for reserve in RESERVES:
-        plan = None if values is None else _by_period(model, values, lower.copy(), upper.copy(), reserve, end)
+        plan = None if values is None else _by_period(model, values, lower.copy(), upper.copy(), reserve, clock)
         if plan is not None:
-            return _rest(model, plan, end)
+            return _rest(model, plan, clock)
     return None
 
 
 def _settings(
-    model: Model, relaxed: Floats, kernel: Floats, enough: float, end: float
+    model: Model, relaxed: Floats, kernel: Floats, enough: float, clock: Clock
 ) -> list[tuple[Floats | None, Floats, Floats]]:
     """Return relaxations with spares and orders fixed after ``relaxed``, and their bounds.
 
@@ -219,9 +227,7 @@ def _settings(
         lower[z] = upper[z] = active[shape.spared] > above + INTEGRALITY
         lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + INTEGRALITY
         lower[shape.columns("b")] = upper[shape.columns("b")] = _reached(shape, orders)
-        answer = highs(
-            model, integer=np.zeros_like(model.integer), lower=lower, upper=upper, seconds=end - time.monotonic()
-        )
+        answer = highs(model, integer=np.zeros_like(model.integer), lower=lower, upper=upper, clock=clock)
         settings.append((answer.values, lower, upper))
         if answer.cost <= enough:
             break
@@ -245,7 +251,9 @@ def _in_lots(shape: Shape, orders: Floats) -> Floats:
     return np.asarray(np.round(orders / lots) * lots)
 
 
-def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, end: float) -> Floats | None:
+def _by_period(
+    model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, clock: Clock
+) -> Floats | None:
     """Round orders to integers period by period, while later orders, still fractions, compensate.
 
     The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers whose room and money later
@@ -255,7 +263,7 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
     periods = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
     if reserve:
         tight = replace(model, high=model.high - reserve * (periods > 0))
-        answer = highs(tight, integer=none, lower=lower, upper=upper, seconds=end - time.monotonic())
+        answer = highs(tight, integer=none, lower=lower, upper=upper, clock=clock)
         if answer.values is None:
             return None
         values = answer.values
@@ -265,14 +273,13 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
             now = replace(model, high=model.high - reserve * (periods > t))
             low, high = lower.copy(), upper.copy()
             low[x] = high[x] = _in_lots(shape, values[x])
-            answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())
+            answer = highs(now, integer=none, lower=low, upper=high, clock=clock)
             if answer.values is None:  # solve for the best rounding, up or down
                 some = none.copy()
                 some[x] = True
                 some[shape.columns("m")[:, t]] = True
-                seconds = min(end - time.monotonic(), PERIOD_TIME)
-                answer = highs(now, integer=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
-            if answer.values is None or time.monotonic() > end:
+                answer = highs(now, integer=some, lower=lower, upper=upper, gap=1e-4, clock=clock, share=PERIOD_TIME)
+            if answer.values is None or clock.over():
                 return None
             values = answer.values
         lower[x] = upper[x] = _in_lots(shape, values[x])
@@ -280,10 +287,10 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
         return values
     integer = none.copy()
     integer[shape.columns("e")] = True
-    return highs(model, integer=integer, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
+    return highs(model, integer=integer, lower=lower, upper=upper, gap=1e-4, clock=clock).values
 
 
-def _rest(model: Model, values: Floats, end: float) -> Floats | None:
+def _rest(model: Model, values: Floats, clock: Clock) -> Floats | None:
     """Return a full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
@@ -292,9 +299,9 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
     fixed = lower.copy(), upper.copy()
     active = shape.columns("n")
     fixed[0][active] = fixed[1][active] = np.ceil(values[active] - INTEGRALITY)
-    answer = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, seconds=end - time.monotonic())
+    answer = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, clock=clock)
     if answer.values is None:  # rounding exceeded a limit of a site
-        answer = highs(model, lower=lower, upper=upper, gap=1e-3, seconds=end - time.monotonic())
+        answer = highs(model, lower=lower, upper=upper, gap=1e-3, clock=clock)
     return None if answer.values is None else _settled(model, answer.values)
 
 

@@ -11,13 +11,13 @@ The margin covers just that uncertainty, so using both would count it twice.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scipy import optimize, stats
 
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import build
 from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
 from fleetmark.planner.capacity.queueing import CAP
@@ -66,21 +66,20 @@ def tornado(
     plan: Plan,
     *,
     limit: int = 40,
-    seconds: float = 60.0,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Clock | None = None,
 ) -> list[Effect]:
     """Return the inputs by their effect on the cost, the largest first.
 
     Inputs are demands, worths, prices, utilisations and the energy price. Only the ``limit`` inputs that the plan uses
-    most are moved, for about ``seconds``.
+    most are moved, until the ``clock`` (60 s) ends.
     """
     base = _relaxed(question, plan.margin)
     if base is None:
         return []
-    begin, effects = clock(), []
+    clock, effects = clock or Clock(60.0), []
     bases: dict[str, float | None] = {"": base}
     for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:limit]:
-        if clock() - begin > seconds:
+        if clock.over():
             break
         margin = {w: m for w, m in plan.margin.items() if w != one.covers}
         if one.covers not in bases:

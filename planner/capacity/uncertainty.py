@@ -168,9 +168,10 @@ def margined(
         level = search.next()
         try:
             candidate = _with_margin(question, solve, need, level)
-        except FleetmarkError:  # time ran out: a plan that is too expensive is better than none
+        except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than none
             if best is None:
                 raise
+            tried.append(replace(best, stopped=True))
             break
         if isinstance(candidate, Conflict):
             refused, search.highest = candidate, level
@@ -191,7 +192,7 @@ def margined(
     level = search.highest if search.above is None else search.above[0] + _STEP
     for _ in range(_MORE):
         if best is not None and _met(question, best, fresh) >= quantile:
-            return best
+            return _told(best, tried)
         candidate = _with_margin(question, solve, need, level)
         if isinstance(candidate, Conflict):
             refused = candidate
@@ -200,13 +201,18 @@ def margined(
         best, level = candidate, level + _STEP
     suffice = [p for p in tried if _met(question, p, draws) + _met(question, p, fresh) >= 2 * quantile]
     if suffice:
-        return min(suffice, key=lambda p: p.objective)
+        return _told(min(suffice, key=lambda p: p.objective), tried)
     if refused is not None:
         return refused
     raise FleetmarkError(
         f"no margin gave a plan that meets demand in {quantile:.1%} of futures; lower the quantile, "
         "or the sigmas if they are wider than is meant"
     )
+
+
+def _told(plan: Plan, tried: Sequence[Plan]) -> Plan:
+    """Return the plan, stopped if time ended the search for any that was tried."""
+    return replace(plan, stopped=any(p.stopped for p in tried))
 
 
 class _Search:

@@ -128,6 +128,7 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
         "bound": plan.bound,
         "gap": plan.gap,
         "seconds": plan.seconds,
+        "stopped": plan.stopped,
         "currency": q.currency,
         "margin": {w: [plan.factor(w, t) for t in range(len(q.periods))] for w in q.workloads},
         "buy": [

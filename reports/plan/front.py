@@ -30,7 +30,7 @@ _ONE = {
 
 SAVINGS = message(
     "Savings are present values until the end of the plan: purchase, energy, support and space together, so they may "
-    "exceed a server's price. Relaxing a limit pays where it costs less than this."
+    "exceed a server's price. They count fractions of servers. Relaxing a limit pays where it costs less than this."
 )
 RANGES = message(
     "Change of the present value when one input alone is at an end of its range: 5% and 95%, or ±10% if no range "
@@ -189,6 +189,11 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
         yield message(
             "The demands are taken as independent: if they grow together, more futures fail; write their correlation."
         )
+    if v.answer.stopped:
+        yield message(
+            "Time ended a search, so a faster machine may find another answer: for the same one everywhere, allow more "
+            "(--seconds)."
+        )
     safe = [w for w in q.workloads if q.survives(w)]
     if len(safe) == len(q.workloads):
         yield message("If any one failure domain is lost, capacity still meets demand.")
@@ -282,18 +287,15 @@ def kilowatts(watts: float) -> str:
 
 
 def _prices(v: PlanView) -> list[str]:
-    return [message("{limit}: {price}", limit=b.name, price=saving(v, b)) for b in v.by_price if b.saves is not None]
+    return [message("{limit}: {price}", limit=b.name, price=saving(v, b)) for b in v.by_price]
 
 
 def saving(v: PlanView, binding: Binding) -> str:
     """What one unit more of a limit (of a demand: less) saves."""
     saves, _ = price_of(binding)
-    if saves is None:
-        return message("not solved in time")
-    text = message(
+    return message(
         "{step} saves {money} {currency}", step=step(binding), money=fmt.money(saves), currency=v.question.currency
     )
-    return message("{saving} (approximate)", saving=text) if binding.relaxed else text
 
 
 def step(binding: Binding) -> str:

@@ -151,7 +151,7 @@ class PlanView:
     @property
     def by_price(self) -> list[Binding]:
         """The limits that bind, by what one unit more of each saves; those without a saving last."""
-        return sorted(self.bindings, key=lambda b: -1.0 if (saves := price_of(b)[0]) is None else saves, reverse=True)
+        return sorted(self.bindings, key=lambda b: price_of(b)[0], reverse=True)
 
     @property
     def others_missing(self) -> Message | None:
@@ -327,11 +327,11 @@ def shares_with(q: Question, workload: str) -> Message | str:
     return others or message("none")
 
 
-def price_of(binding: Binding) -> tuple[float | None, str]:
+def price_of(binding: Binding) -> tuple[float, str]:
     """The saving from one unit more of a limit (of a demand: less), and the unit; power is in kW, not W."""
     if binding.unit != "W":
         return binding.saves, binding.unit
-    return (None if binding.saves is None else binding.saves * 1000), "kW"
+    return binding.saves * 1000, "kW"
 
 
 def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:

@@ -195,13 +195,8 @@ def bindings(v: PlanView) -> Tabular:
         Column("limit", message("limit"), "name"),
         Column("step", message("relaxed by")),
         Column("saves", message("saves"), "number", unit=v.question.currency),
-        Column("certainty", message("note")),
     )
-    rows = []
-    for b in v.by_price:
-        saves = price_of(b)[0]
-        money = Cell(message("not solved in time")) if saves is None else number(saves)
-        rows.append((Cell(b.name), Cell(step(b)), money, Cell(message("approximate") if b.relaxed and saves else "")))
+    rows = [(Cell(b.name), Cell(step(b)), number(price_of(b)[0])) for b in v.by_price]
     title = message("What limits the plan, and what relaxing each limit by one unit would save")
     return Tabular("binding", title, columns, rows, notes=(SAVINGS,), limits={"terminal": MOST_LINES})
 

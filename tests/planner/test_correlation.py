@@ -27,8 +27,8 @@ def services(**more: object) -> Question:
 
 
 def test_a_matrix_by_hand() -> None:
-    found = matrix({"web + db": 0.8, "all": 0.2}, ["web", "db", "batch"])
-    assert found.tolist() == [[1, 0.8, 0.2], [0.8, 1, 0.2], [0.2, 0.2, 1]]
+    correlations = matrix({"web + db": 0.8, "all": 0.2}, ["web", "db", "batch"])
+    assert correlations.tolist() == [[1, 0.8, 0.2], [0.8, 1, 0.2], [0.2, 0.2, 1]]
     assert matrix({}, ["web", "db"]).tolist() == [[1, 0], [0, 1]]
     assert members("all", ["a", "b"]) == ["a", "b"] and members("b +a", ["a", "b"]) == ["b", "a"]
 
@@ -63,8 +63,8 @@ def test_worths_of_the_same_hosts_share_an_error() -> None:
     sku = q.skus["new"]
     lab = {w: replace(e, hosts="lab" if w in ("web", "db") else "") for w, e in sku.worth.items()}
     logs = np.log(sample(replace(q, skus={"new": replace(sku, worth=lab)}), 2000, 1).worth[:, 0, :])
-    found = np.corrcoef(logs.T)
-    assert found[0, 1] == pytest.approx(1) and abs(found[0, 2]) < 0.1
+    correlations = np.corrcoef(logs.T)
+    assert correlations[0, 1] == pytest.approx(1) and abs(correlations[0, 2]) < 0.1
 
 
 def test_a_shock_hits_its_share_of_futures_and_lasts() -> None:

@@ -15,8 +15,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity import solve as solving
 from fleetmark.planner.capacity.best import best
 from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.model import build
+from fleetmark.planner.capacity.model import Model, build
 from fleetmark.planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
 from fleetmark.planner.capacity.search import SMALL, Result
 from fleetmark.planner.capacity.solve import solve
@@ -446,10 +447,25 @@ def test_questions_that_make_no_sense_are_refused_in_a_sentence() -> None:
             solve(wrong)
 
 
-def test_running_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleetmark.planner.capacity.best.search", lambda *_: Result(None, 0.0))
-    with pytest.raises(FleetmarkError, match="no plan was found within 7 s, .*allow more time"):
+@pytest.mark.parametrize(("stopped", "words"), [(True, "within 7 s, .*allow more time"), (False, "allow a wider gap")])
+def test_a_search_without_a_plan_says_what_ended_it(monkeypatch: pytest.MonkeyPatch, stopped: bool, words: str) -> None:
+    def search(model: Model, gap: float, clock: Clock) -> Result:
+        clock.stopped = stopped
+        return Result(None, 0.0)
+
+    monkeypatch.setattr("fleetmark.planner.capacity.best.search", search)
+    with pytest.raises(FleetmarkError, match=f"no plan was found.*{words}"):
         solve(two(1.83), seconds=7)
+
+
+def test_few_nodes_end_a_search_at_the_same_plan_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One node: what HiGHS has found by then is a plan, with the gap that is left."""
+    monkeypatch.setattr("fleetmark.planner.capacity.search.NODES", 0)
+    monkeypatch.setattr("fleetmark.planner.capacity.search.LEAST_NODES", 1)
+    question = planning.question(3, 5, 3, 5, 300, seed=1)
+    plans = [solve(question, gap=0) for _ in range(2)]
+    assert isinstance(plans[0], Plan) and isinstance(plans[1], Plan) and not plans[0].stopped
+    assert plans[0].objective == plans[1].objective and plans[0].bound == plans[1].bound
 
 
 def test_no_demand_costs_nothing() -> None:

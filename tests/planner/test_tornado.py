@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.question import Plan, Question, Site, Sku, Workload, Worth
 from fleetmark.planner.capacity.tornado import Effect, tornado
 
@@ -107,7 +108,7 @@ def test_energy_and_few_inputs_in_little_time() -> None:
     assert energy.at_high == pytest.approx(0.1 * 100 * 100 * 8.766 * 0.2 * 1.5, rel=1e-6)
     assert len(tornado(q, plan(), limit=2)) == 2
     ticks = iter(range(1000))
-    assert len(tornado(q, plan(), seconds=2.5, clock=lambda: float(next(ticks)))) == 2
+    assert len(tornado(q, plan(), clock=Clock(2.5, lambda: float(next(ticks))))) == 2
 
 
 def test_what_cannot_be_met_has_no_tornado() -> None:

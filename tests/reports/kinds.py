@@ -243,8 +243,7 @@ def _plan(_: Path) -> Document:
     plan = plan_sample.plan(q)
     bindings = [
         Binding("power at ams", "W", 520.5, 1.234),
-        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True, relaxed=True),
-        Binding("ports at fra", "ports", 1, None),
+        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True),
     ]
     effects = [
         Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
