@@ -106,7 +106,9 @@ def test_no_correlation_matrix(tmp_path: Path) -> None:
     mail = "  mail:\n    unit: icelake servers\n    demand: 5\n    utilisation: 65%\nskus:"
     text = changed("worth: {web: 1, db: 1}", "worth: {web: 1, db: 1, mail: 1}", changed("skus:", mail, TWO))
     faults = refused(tmp_path, "correlation: {web + db: 0.9, db + mail: 0.9, web + mail: -0.9}", text)
-    assert "demand.yml line 1: correlation: no demands can have these correlations together" in faults and "-0.8" in faults
+    assert (
+        "demand.yml line 1: correlation: no demands can have these correlations together" in faults and "-0.8" in faults
+    )
 
 
 def history(folder: Path, together: float, count: int = 24) -> str:
