@@ -118,24 +118,25 @@ def stamped(
     root: Path,
     sources: Iterable[str],
     documents: Documents,
-    created: str,
+    kinds: Collection[str],
 ) -> Document:
     """Return the document with a manifest.
 
-    ``sources``: the campaigns and ``imports/ID`` under ``root`` that its figures come from.
+    ``sources``: the campaigns and ``imports/ID`` under ``root`` that its figures come from. ``kinds``: the formats of
+    the files that it is written to.
     """
     manifest = {
         "fleetmark": fleetmark.__version__,
         "commit": commit(),
         "question": redacted(question.model_dump(mode="json", exclude_defaults=True) | {"verb": question.verb}),
         "language": documents.language.code,
-        "created": created,
-        "kinds": sorted(documents.paths),
+        "created": document.created,
+        "kinds": sorted(kinds),
         "appendix": documents.appendix,
         "raw": documents.raw,
         "templates": documents.templates is not None,
         "inputs": {name: origin(root, name) for name in sorted(set(sources))[:_MANY]},
-        "exhibits": digests(document, root),
+        "exhibits": digests(document, root, kinds),
     }
     return replace(document, manifest=manifest)
 
@@ -156,12 +157,17 @@ def origin(root: Path, name: str) -> dict[str, str]:
         return {}
 
 
-def digests(document: Document, root: Path) -> dict[str, str]:
-    """Return a digest of each exhibit's figures. Exhibits that name the results root differ elsewhere: left out."""
+def digests(document: Document, root: Path, kinds: Collection[str]) -> dict[str, str]:
+    """Return a digest of the figures of each exhibit in ``kinds`` of files.
+
+    Exhibits that name the results root differ elsewhere: left out.
+    """
     from fleetmark.reports.formats.json import exhibits
 
     return {
-        name: text_of.digest(shown) for name, shown in exhibits(document) if not names_root(json.dumps(shown), root)
+        name: text_of.digest(shown)
+        for name, shown in exhibits(document, ["markdown" if kind == "md" else kind for kind in kinds])
+        if not names_root(json.dumps(shown), root)
     }
 
 

@@ -49,7 +49,7 @@ class Effort:
     @property
     def beside(self) -> float:
         """Seconds for each of: next best plans, effects of inputs."""
-        return self.seconds / 4
+        return self.seconds / 2
 
 
 @dataclass(frozen=True, slots=True)

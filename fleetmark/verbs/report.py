@@ -90,7 +90,8 @@ def campaign_document(archive: Archive, documents: Documents, page: Path | None 
     if documents.paths or page:
         question = manifest.Reporting.model_construct(verb="report", campaign=archive.id)
         root = archive.path.parent
-        document = manifest.stamped(document, question, root, [archive.id], documents, document.created)
+        kinds = {*documents.paths, *(("html",) if page else ())}
+        document = manifest.stamped(document, question, root, [archive.id], documents, kinds)
     return results, document
 
 
@@ -174,7 +175,7 @@ def _stamped(document: Document, question: Question, answer: Answer, documents: 
         values["mix"] = inline_mix(question.mix)
     options = manifest.Comparing.model_construct(verb="compare", **values)
     sources = {m.campaign for machines in answer.machines.values() for m in machines}
-    return manifest.stamped(document, options, question.root, sources, documents, document.created)
+    return manifest.stamped(document, options, question.root, sources, documents, documents.paths)
 
 
 def answer_for(question: Question, documents: Documents) -> Answer:

@@ -181,9 +181,10 @@ def margined(
         confidence = stats.norm.cdf(level)
         say(
             message(
-                "margins at {confidence} confidence: cost {cost}, {share} of futures met",
+                "margins at {confidence} confidence: cost {cost}, gap {gap}, {share} of futures met",
                 confidence=f"{confidence:.1%}",
                 cost=f"{candidate.objective:,.0f}",
+                gap=f"{candidate.gap:.2%}",
                 share=f"{met:.1%}",
             )
         )

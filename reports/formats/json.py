@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -46,9 +46,11 @@ def _rows(rows: Iterable[Any]) -> Iterator[str]:
     yield "[]" if between == "[" else "\n ]"
 
 
-def exhibits(document: Document) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every exhibit with figures of all formats, and its name. Very large tables are left out."""
+def exhibits(document: Document, kinds: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every exhibit with figures of these formats, and its name. Very large tables are left out."""
     for section in document.sections:
+        if section.only and not {*section.only} & {*kinds}:
+            continue
         for number, exhibit in enumerate(section.exhibits, 1):
             if isinstance(exhibit, Command) or (isinstance(exhibit, Tabular) and exhibit.is_large):
                 continue

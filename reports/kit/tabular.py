@@ -266,7 +266,8 @@ def records(table: Tabular) -> list[dict[str, float | str | None]]:
 
     Units and ends of intervals have keys of their own (``KEY_unit``, ``KEY_lo``, ``KEY_hi``) if a column has any.
     """
-    fields = [list(_fields(column, [row[n] for row in table.rows])) for n, column in enumerate(table.columns)]
+    rows = list(table.rows)  # once: they may be made when they are read
+    fields = [list(_fields(column, [row[n] for row in rows])) for n, column in enumerate(table.columns)]
     keys = [key for field in fields for key, _ in field]
     columns = [cells for field in fields for _, cells in field]
     return [dict(zip(keys, values, strict=True)) for values in zip(*columns, strict=True)]

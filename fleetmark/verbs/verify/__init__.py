@@ -116,7 +116,7 @@ def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[
     except FleetmarkError as error:
         yield Difference(message("question"), message("it cannot be answered again: {fault}", fault=str(error)))
         return
-    for name in text_of.differing(manifest.exhibits, digests(again, root)):
+    for name in text_of.differing(manifest.exhibits, digests(again, root, manifest.kinds)):
         yield Difference(name, message("the record gives other figures"))
     if manifest.templates:
         yield Difference(message("templates"), message("own templates made it, so its pages cannot be made again"))
