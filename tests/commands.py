@@ -11,9 +11,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 
 
-def run(root: Path, *words: str) -> str:
+def run(root: Path, *words: str, status: int = 0) -> str:
     done = CliRunner().invoke(app, [*words, "--results", str(root)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == status, done.output
     return done.stdout
 
 

@@ -373,6 +373,39 @@ def predict(
     predicting.show(predictions, as_.value, beside(as_), asked)
 
 
+@app.command(rich_help_panel=COMPARE)
+def design(
+    candidate: Annotated[list[str], typer.Option("--candidate", "-c", help="A machine to decide about; repeatable.")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", "-b", help="The machines that it would replace.")
+    ] = None,
+    at_least: Annotated[float | None, typer.Option(help="How many of the baseline it must replace: 1.3.")] = None,
+    error: Annotated[float, typer.Option(min=0.0001, max=0.4, help="Allowed chance of a wrong decision.")] = 0.05,
+    only: Annotated[list[str] | None, typer.Option(help="Only benchmarks that match workload/case/metric.")] = None,
+    family: Annotated[str, typer.Option(help="The label that identifies a machine family.")] = "gen",
+    output: Output = None,
+    root: Root = ROOT,
+    as_: AsDocument = DocumentFormat.TABLE,
+) -> None:
+    """Find the fewest runs that decide between machines, and say after each run whether to stop.
+
+    Exit status 0 if the record decides, 1 if more runs are needed.
+
+    Examples: fleetmark design -c gen=turin -b gen=icelake --at-least 1.3; fleetmark design -c gen=genoa -c gen=turin
+    """
+    from fleetmark.reports.lists import decision as shown
+    from fleetmark.verbs import design as designing
+    from fleetmark.verbs import documents
+
+    asked = documents.files(output)
+    with results(root) as here:
+        decision = designing.decide(
+            here, baseline, candidate, at_least=at_least, error=error, only=tuple(only or ()), family=family
+        )
+    documents.show(shown.document(decision), as_.value, beside(as_), asked)
+    raise typer.Exit(OK if decision.is_decided else SOME_FAILED)
+
+
 @app.command(rich_help_panel=MEASURE)
 def hosts(
     inventory: Inventory = None,

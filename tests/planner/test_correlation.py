@@ -12,7 +12,7 @@ from fleetmark.planner.capacity.correlation import correlated, matrix, members
 from fleetmark.planner.capacity.futures import sample
 from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Plan, Question, Shock, Workload, Worth
 from fleetmark.planner.capacity.uncertainty import margined
-from tests.planner.test_uncertainty import one_kind, question
+from tests.planner.uncertain import one_kind, question
 
 NAMES = ("web", "db", "batch", "search", "store", "mail", "logs")
 SIGMA = (0.03, 0.06, 0.09)

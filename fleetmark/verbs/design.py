@@ -1,0 +1,187 @@
+"""``fleetmark design``: the fewest runs that decide between machines, and after each run whether to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Kind
+from fleetmark.planner.comparison import Side
+from fleetmark.planner.predict.decision import (
+    LEAST_BENCHMARKS,
+    LEAST_FAMILIES,
+    Level,
+    Panel,
+    best_of,
+    is_decided,
+    learned,
+    level,
+    planned,
+)
+from fleetmark.record import imports as importing
+from fleetmark.record.machines import machines
+from fleetmark.record.select import Machine, choose, distinct_names
+from fleetmark.record.sides import sides as sides_of
+from fleetmark.reports.lists.decision import Contender, Decision
+
+OTHERS = "all others on record"
+CLOSEST = 0.005  # smallest distance from the threshold that a plan tells apart, in logarithms
+
+
+def decide(
+    root: Path,
+    baseline: str | None,
+    candidates: Sequence[str],
+    *,
+    at_least: float | None,
+    error: float,
+    only: Sequence[str],
+    family: str,
+) -> Decision:
+    """Return whether the record decides, and if not, what to run next.
+
+    ``at_least``: the question is whether the candidate is worth so many of the baseline; None: which candidate is
+    best. ``error``: the allowed probability of a wrong decision. ``only``: patterns of the benchmarks; headlines
+    without. ``family``: the label that tells families of machines apart.
+
+    Raise FleetmarkError if the question is incomplete, or if too few machines are on record to know how benchmarks go
+    together.
+    """
+    _refuse(baseline, candidates, at_least)
+    every = machines(root)
+    named = {name: choose(every, name) for name in [*candidates, *([baseline] if baseline else [])]}
+    others = _others(every, {id(m) for chosen in named.values() for m in chosen}, family)
+    names = distinct_names([*others, *(m for chosen in named.values() for m in chosen)])
+    recorded = sides_of(root, {**named, OTHERS: others}, only=tuple(only), names=names)
+    kinds = pd.DataFrame(
+        [(names[m.campaign, m.host], _kind(m, family), m.labels[family]) for m in others],
+        columns=["row", "kind", "family"],
+    ).drop_duplicates("row")
+    means = recorded[OTHERS].means
+    groups = means.groupby(kinds.set_index("row")["kind"].reindex(means.index), sort=False)
+    families = dict(zip(kinds["kind"], kinds["family"], strict=True))
+    titles = _capacity(recorded[baseline or OTHERS])
+    panel = learned(_complete(groups.mean(), families, titles), families)
+    replicas = [recorded[name].means for name, chosen in named.items() if not any(map(_is_imported, chosen))]
+    noise, host = _variances([*replicas, *(group for _, group in groups)], panel.titles)
+    sides = {name: _contender(name, recorded[name], panel, noise, host) for name in named}
+    levels = [sides[name].level for name in candidates]
+    if baseline is not None and at_least is not None:
+        lead, leader = levels[0].less(sides[baseline].level), 0
+        distance = abs(lead.log - math.log(at_least))
+        doubt = min(chance := lead.above(math.log(at_least)), 1 - chance)
+    else:
+        leader, doubt = best_of(levels)
+        distance = min(levels[leader].log - each.log for n, each in enumerate(levels) if n != leader)
+    vaguest = max(sides.values(), key=lambda side: side.level.se)
+    plan = planned(
+        panel,
+        max(distance, CLOSEST),
+        error,
+        known=vaguest.titles,
+        noise=noise,
+        host=host,
+    )
+    return Decision(
+        baseline=baseline,
+        at_least=at_least,
+        error=error,
+        contenders=tuple(sides[c] for c in candidates),
+        reference=sides[baseline] if baseline else None,
+        leader=leader,
+        doubt=doubt,
+        is_decided=is_decided(doubt, error),
+        panel=panel,
+        next_machine=vaguest.name,
+        plan=plan,
+    )
+
+
+def _refuse(baseline: str | None, candidates: Sequence[str], at_least: float | None) -> None:
+    if (baseline is None) != (at_least is None):
+        raise FleetmarkError(
+            "--baseline and --at-least go together: how many of the baseline a candidate must be worth"
+        )
+    if at_least is not None and not (math.isfinite(at_least) and at_least > 0):
+        raise FleetmarkError(f"--at-least {at_least:g}: give a number above 0, such as 1.3")
+    if at_least is not None and len(candidates) != 1:
+        raise FleetmarkError("--at-least is a question about one candidate: give one --candidate")
+    if at_least is None and len({*candidates}) < 2:
+        raise FleetmarkError("give --baseline and --at-least, or two candidates or more to find the best of them")
+
+
+def _others(every: Sequence[Machine], taken: set[int], family: str) -> list[Machine]:
+    """Return the other machines on record that have a family. Raise FleetmarkError if there are none."""
+    others = [m for m in every if id(m) not in taken and family in m.labels]
+    if not others:
+        raise FleetmarkError(
+            f"no other machine on record has the label {family!r}, which tells families apart: --family, or "
+            "`fleetmark import` published results"
+        )
+    return others
+
+
+def _kind(machine: Machine, family: str) -> str:
+    """Return what a machine is one of: hosts of one family and processor are alike, machines of a table are not."""
+    if _is_imported(machine):
+        return f"{machine.labels[family]}, {machine.campaign} {machine.host}"
+    facts = machine.facts()
+    return f"{machine.labels[family]}, {(facts.cpu.model if facts else None) or 'processor unknown'}"
+
+
+def _is_imported(machine: Machine) -> bool:
+    return machine.campaign.startswith(f"{importing.FOLDER}/")
+
+
+def _capacity(side: Side) -> list[str]:
+    """Return the benchmarks of capacity of a side."""
+    rows = side.benchmarks
+    return [str(title) for title in rows.index[rows["kind"] == Kind.CAPACITY]]
+
+
+def _complete(history: pd.DataFrame, families: Mapping[str, str], titles: Sequence[str]) -> pd.DataFrame:
+    """Return the machines and benchmarks without gaps: benchmarks that few families have are left out, one by one."""
+    left = history.reindex(columns=[title for title in titles if title in history.columns])
+    while left.shape[1] > LEAST_BENCHMARKS:
+        if len({families[str(m)] for m in left.dropna().index}) >= LEAST_FAMILIES:
+            break
+        left = left.drop(columns=left.notna().sum().idxmin())
+    return left.dropna()
+
+
+def _variances(groups: Sequence[pd.DataFrame], titles: Sequence[str]) -> tuple[dict[str, float], float]:
+    """Return the variance of a benchmark on one host, by title, and that which all benchmarks of a host share.
+
+    ``groups``: oriented logarithms of hosts that are alike, a row each. Both variances are pooled over the groups with
+    two hosts or more; 0 where there are none.
+    """
+    residuals, shared, degrees = [], 0.0, 0
+    for group in groups:
+        logs = group.reindex(columns=list(titles)).dropna() if len(group) > 1 else group[:0]
+        if len(logs) < 2:
+            continue
+        centred = logs - logs.mean()
+        shared += float((centred.mean(axis=1) ** 2).sum())
+        residuals.append(centred.sub(centred.mean(axis=1), axis=0))
+        degrees += len(logs) - 1
+    if not residuals:
+        return {}, 0.0
+    squares = (pd.concat(residuals) ** 2).sum() / degrees
+    return {str(title): float(value) for title, value in squares.items()}, shared / degrees
+
+
+def _contender(name: str, side: Side, panel: Panel, noise: Mapping[str, float], host: float) -> Contender:
+    logs = side.means.reindex(columns=list(panel.titles)).mean().dropna()
+    count = len(side.means)
+    if logs.empty:
+        raise FleetmarkError(
+            f"{name} has run none of the {len(panel.titles)} benchmarks that the record compares; run one of them: "
+            f"{', '.join(panel.titles[:3])}"
+        )
+    of_hosts = {title: variance / count for title, variance in noise.items()}
+    known: Level = level(panel, {str(t): float(v) for t, v in logs.items()}, of_hosts, host / count)
+    return Contender(name=name, level=known, titles=tuple(map(str, logs.index)), hosts=count)
