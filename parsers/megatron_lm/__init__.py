@@ -54,7 +54,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
         has_ended = has_ended or any(end in line for end in _ENDS)
     log.batch = log.batch or arguments.get("global_batch_size")
     log.sequence, log.devices = arguments.get("seq_length"), arguments.get("world_size")
-    log.steps = [replace(s, **_rates(s, log)) for s in log.steps]
+    log.steps = [_with_rates(s, log) for s in log.steps]
     if is_saving:
         log.incomplete = cut("a checkpoint is being saved, and nothing says that it was")
     elif not has_ended:
@@ -80,6 +80,6 @@ def _step(position: int, match: re.Match[str], log: TrainingLog) -> LoggedStep:
     )
 
 
-def _rates(step: LoggedStep, log: TrainingLog) -> dict[str, float | None]:
+def _with_rates(step: LoggedStep, log: TrainingLog) -> LoggedStep:
     tokens = divided(log.batch, step.seconds, log.sequence)
-    return {"tokens": tokens, "tokens_device": step.tokens_device or divided(tokens, log.devices)}
+    return replace(step, tokens=tokens, tokens_device=step.tokens_device or divided(tokens, log.devices))

@@ -1,8 +1,8 @@
 """Parse the log of torchtitan.
 
-Metrics as in ``parsers/training``. Its ``tps`` is of one device; tokens of all devices follow from the printed mesh, and
-the step time from batch and sequence length. Where several ranks log, the first one counts. Only ``Training completed``
-ends a log: without it the log is ``invalid``.
+Metrics as in ``parsers/training``. Its ``tps`` is of one device. Tokens of all devices follow from the printed mesh,
+and the step time from batch and sequence length. Where several ranks log, the first one counts. Without ``Training
+completed`` the log is ``invalid``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
             sizes = [float(part) for part in match[1].split(",") if count(part.strip())]
             log.devices = math.prod(sizes) if sizes and math.prod(sizes) < 1e9 else None
         has_ended = has_ended or _END in line
-    log.steps = [replace(s, **_rates(s, log)) for s in log.steps]
+    log.steps = [_with_rates(s, log) for s in log.steps]
     log.incomplete = None if has_ended else cut(f'"{_END}" is missing')
     return log
 
@@ -74,6 +74,6 @@ def _step(position: int, line: str) -> LoggedStep | None:
     )
 
 
-def _rates(step: LoggedStep, log: TrainingLog) -> dict[str, float | None]:
+def _with_rates(step: LoggedStep, log: TrainingLog) -> LoggedStep:
     tokens = divided(step.tokens_device, 1.0, log.devices)
-    return {"tokens": tokens, "seconds": divided(log.batch, tokens, log.sequence)}
+    return replace(step, tokens=tokens, seconds=divided(log.batch, tokens, log.sequence))

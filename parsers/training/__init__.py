@@ -127,7 +127,7 @@ def measurements(tool: str, case: str, log: TrainingLog) -> Iterator[Measurement
 
 
 def divided(value: float | None, other: float | None, *factors: float | None) -> float | None:
-    """Return ``value`` over ``other`` times ``factors``; None if one is missing or the result is not a number above 0."""
+    """Return ``value`` over ``other`` times ``factors``; None if one is missing or the result is not positive."""
     if not value or not other or not all(factors):
         return None
     result = value / other * math.prod(f for f in factors if f)

@@ -46,6 +46,7 @@ TOOLS = (
         "deepspeed",
         "torchtitan",
         "maxtext",
+        "training_recipe",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
