@@ -84,7 +84,7 @@ def _time(line: str) -> float | None:
     if match is None:
         return None
     try:
-        whole = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+        stamp = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return whole.timestamp() + int(match[2]) / 1e3
+    return stamp.timestamp() + int(match[2]) / 1e3

@@ -59,7 +59,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
 
 def _step(position: int, line: str) -> LoggedStep | None:
     match = _STEP.search(line)
-    fields = {found[1]: positive(found[2]) for found in _FIELD.finditer(line[:2_000])} if match else {}
+    fields = {field[1]: positive(field[2]) for field in _FIELD.finditer(line[:2_000])} if match else {}
     if match is None or not fields.get("tps"):
         return None
     memory, tera, percent = fields.get("memory"), fields.get("tflops"), fields.get("mfu")

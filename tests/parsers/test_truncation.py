@@ -47,6 +47,7 @@ TOOLS = (
         "torchtitan",
         "maxtext",
         "training_recipe",
+        "infer_engines",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another

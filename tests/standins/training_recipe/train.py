@@ -4,12 +4,13 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 
 
 def say(**document: object) -> None:
-    print(json.dumps(document))
+    sys.stdout.write(json.dumps(document) + "\n")
 
 
 def main(path: str) -> None:
@@ -17,7 +18,7 @@ def main(path: str) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64))
     adamw = torch.optim.AdamW(model.parameters())
     done = 0
-    if os.path.exists(path):
+    if Path(path).exists():
         begin = time.perf_counter()
         state = torch.load(path)
         model.load_state_dict(state["model"])
