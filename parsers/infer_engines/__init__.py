@@ -30,13 +30,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(
             _TOOL, "the time of a network on an engine", got="; ".join(notes)[:300] or str(report.head)[:120]
         )
-    wrong = {case: why for row in rows if (why := _wrong(row, tolerance)) and (case := _case(network, row))}
+    wrong = {case: reason for row in rows if (reason := _wrong(row, tolerance)) and (case := _case(network, row))}
     versions = dict.fromkeys(f"{row['engine']} {lines.word(row, 'version')}".strip() for row in rows)
     version = ", ".join(versions)[:200]
     if report.cut:
         return Parsed(_TOOL, tuple(measurements), version, invalid=report.cut, notes=notes)
-    reason = "; ".join(f"{case}: {why}" for case, why in list(wrong.items())[:5]) or None
-    return Parsed(_TOOL, tuple(measurements), version, invalid=reason, notes=notes, invalid_cases=tuple(wrong))
+    invalid = "; ".join(f"{case}: {reason}" for case, reason in list(wrong.items())[:5]) or None
+    return Parsed(_TOOL, tuple(measurements), version, invalid=invalid, notes=notes, invalid_cases=tuple(wrong))
 
 
 def _case(network: str, row: dict[str, Any]) -> str:
@@ -74,8 +74,8 @@ def _wrong(row: dict[str, Any], tolerance: float) -> str | None:
 
 
 def _note(row: dict[str, Any]) -> str | None:
-    name, why = lines.word(row, "missing"), row.get("why")
-    if not name or not isinstance(why, str):
+    name, reason = lines.word(row, "missing"), row.get("why")
+    if not name or not isinstance(reason, str):
         return None
     state = "is not installed" if row.get("is_absent") is True else "failed"
-    return f"{name} {state}: {' '.join(why.split())[:200]}"
+    return f"{name} {state}: {' '.join(reason.split())[:200]}"

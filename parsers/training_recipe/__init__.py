@@ -41,7 +41,7 @@ READERS: dict[str, Reader] = {
 _MOST_ATTEMPTS = 10_000
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Lines:
     """Hold the stamped lines of one attempt."""
 
@@ -60,20 +60,23 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if reader is None:
         raise ParseError(_TOOL, "the head of a recorded training", got=str(head)[:120] if head else "no head")
     last = attempts[-1].times[-1] if attempts and attempts[-1].times else 0.0
-    whole = positive(end, "at") or last
+    run_time = positive(end, "at") or last
     runs = [
         Attempt(
-            begin=a.begin, end=max(a.end if a.end is not None else whole, a.begin), log=reader(a.texts), times=a.times
+            begin=a.begin,
+            end=max(a.end if a.end is not None else run_time, a.begin),
+            log=reader(a.texts),
+            times=a.times,
         )
         for a in attempts
     ]
     case = word(head, "case") or "train"
-    rows = [*measurements(_TOOL, case, _merged(runs, head)), *_of_run(case, runs, whole, head)]
+    rows = [*measurements(_TOOL, case, _merged(runs, head)), *_of_run(case, runs, run_time, head)]
     if not any(run.log.steps for run in runs) or not rows:
-        said = next((t.strip() for a in reversed(attempts) for t in reversed(a.texts) if t.strip()), "no output")
-        raise ParseError(_TOOL, f"the line of a training step of {word(head, 'framework')}", got=said[:160])
+        last_line = next((t.strip() for a in reversed(attempts) for t in reversed(a.texts) if t.strip()), "no output")
+        raise ParseError(_TOOL, f"the line of a training step of {word(head, 'framework')}", got=last_line[:160])
     begin = positive(head, "unix")
-    window = (begin, begin + whole) if begin and begin < 4e9 and whole > 0 else None
+    window = (begin, begin + run_time) if begin and begin < 4e9 and run_time > 0 else None
     notes = tuple(dict.fromkeys(note for run in runs for note in run.log.notes))
     return Parsed(_TOOL, tuple(rows), invalid=_wrong(end, attempts), notes=notes, window=window)
 
@@ -89,15 +92,15 @@ def _split(text: str) -> tuple[dict[str, Any], list[_Lines], dict[str, Any]]:
                 attempts[-1].texts.append(match[2])
             continue
         document = _document(line)
-        at = number(document.get("at"))
+        seconds = number(document.get("at"))
         if document.get("tool") == _TOOL and not head:
             head = document
         elif document.get("end") is True:
             return head, attempts, document
-        elif "attempt" in document and at is not None and at >= 0 and len(attempts) < _MOST_ATTEMPTS:
-            attempts.append(_Lines(at))
-        elif "exit" in document and attempts and at is not None:
-            attempts[-1].end, attempts[-1].status = at, number(document["exit"])
+        elif "attempt" in document and seconds is not None and seconds >= 0 and len(attempts) < _MOST_ATTEMPTS:
+            attempts.append(_Lines(begin=seconds))
+        elif "exit" in document and attempts and seconds is not None:
+            attempts[-1].end, attempts[-1].status = seconds, number(document["exit"])
             attempts[-1].was_ended = document.get("ended") is True
     return head, attempts, {}
 
@@ -134,8 +137,8 @@ def _with_rates(step: LoggedStep, devices: float | None, head: dict[str, Any]) -
     return replace(step, tokens=tokens, tokens_device=device, mfu=mfu)
 
 
-def _of_run(case: str, runs: Sequence[Attempt], whole: float, head: dict[str, Any]) -> Iterator[Measurement]:
-    result = goodput(runs, whole)
+def _of_run(case: str, runs: Sequence[Attempt], run_time: float, head: dict[str, Any]) -> Iterator[Measurement]:
+    result = goodput(runs, run_time)
     if result is None:
         return
     first = next((run.log for run in runs if run.log.batch and run.log.sequence), TrainingLog())
@@ -144,10 +147,10 @@ def _of_run(case: str, runs: Sequence[Attempt], whole: float, head: dict[str, An
     rows: list[tuple[str, float | None, str, Better]] = [
         ("goodput", result.share, "1", Better.HIGHER),
         *((f"lost_to_{cause}", share, "1", Better.NONE) for cause, share in result.lost.items()),
-        ("useful_tokens_per_second", divided(tokens, whole, float(result.kept)), "1/s", Better.HIGHER),
+        ("useful_tokens_per_second", divided(tokens, run_time, float(result.kept)), "1/s", Better.HIGHER),
         ("restarts", float(len(runs) - 1), "1", Better.NONE),
         ("steps_redone", float(result.redone), "1", Better.NONE),
-        ("run_time", whole, "s", Better.NONE),
+        ("run_time", run_time, "s", Better.NONE),
     ]
     for name, value, unit, better in rows:
         if value is not None and math.isfinite(value):

@@ -31,12 +31,12 @@ def record(*lines: str, framework: str = "json", end: float = 0.0, **head: Any) 
     return ("\n".join([*documents, *([json.dumps({"end": True, "at": end})] if end else [])]) + "\n").encode()
 
 
-def step(at: float, number: int, seconds: float = 1.0) -> str:
-    return f"@{at:.4f} " + json.dumps({"step": number, "seconds": seconds, "tokens": 500, "loss": 2.0})
+def step(stamp: float, number: int, seconds: float = 1.0) -> str:
+    return f"@{stamp:.4f} " + json.dumps({"step": number, "seconds": seconds, "tokens": 500, "loss": 2.0})
 
 
-def save(at: float, seconds: float) -> str:
-    return f"@{at:.4f} " + json.dumps({"checkpoint": "save", "seconds": seconds})
+def save(stamp: float, seconds: float) -> str:
+    return f"@{stamp:.4f} " + json.dumps({"checkpoint": "save", "seconds": seconds})
 
 
 def shares(parsed: Parsed) -> dict[str, float]:
@@ -80,8 +80,8 @@ def test_the_heads_figures_give_mfu() -> None:
 def test_the_logs_of_frameworks_are_read(tool: str) -> None:
     lines = (FIXTURES / tool / "schema.log").read_text().splitlines()
     stamped = [f"@{n:.4f} {line}" for n, line in enumerate(lines)]
-    whole = float(len(lines))
-    raw = record('{"attempt": 0, "at": 0.0}', *stamped, f'{{"exit": 0, "at": {whole}}}', framework=tool, end=whole)
+    seconds = float(len(lines))
+    raw = record('{"attempt": 0, "at": 0.0}', *stamped, f'{{"exit": 0, "at": {seconds}}}', framework=tool, end=seconds)
     parsed, alone = parsers.parse("training_recipe", raw), read(tool, "schema.log")
     assert value(parsed, "step_time") == value(alone, "step_time")
     assert sum(shares(parsed).values()) == pytest.approx(1) and value(parsed, "checkpoint_save") == value(

@@ -33,8 +33,8 @@ class KServe(object):
         self.version = ("%s-%s" % (server.get("name"), server.get("version")))[:60]
         self.is_binary = BINARY in (server.get("extensions") or [])
         self.path = "%s/models/fleetmark-%s" % (self.base, net.name)
-        about = self.json("GET", self.path)
-        names = [entry.get("name") for entry in about.get("inputs") or []]
+        model = self.json("GET", self.path)
+        names = [entry.get("name") for entry in model.get("inputs") or []]
         if names != [networks.INPUT]:
             raise RefusedError("%s has the inputs %s: serve the model that --export writes" % (self.path, names))
 
