@@ -1,6 +1,6 @@
 """Parse the output of Fleetmark's program that times inference engines side by side.
 
-Cases: ``NETWORK/ENGINE-bN``. Metrics: ``samples_per_second`` (higher), ``latency_p50`` and ``latency_p99`` (s, lower;
+Cases: ``ENGINE-bN``, which stand below the network's in a campaign. Metrics: ``samples_per_second`` (higher), ``latency_p50`` and ``latency_p99`` (s, lower;
 the second from 200 calls on), ``build_time`` (s), ``output_error`` (largest difference from the reference in fp64 over
 the largest output), ``parameters``. A case whose outputs differ by more than the printed tolerance is ``invalid``.
 Engines that are not installed, or fail, are named in notes.
@@ -25,12 +25,12 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     network, tolerance = lines.word(report.head, "network"), lines.positive(report.head, "tolerance")
     rows = [row for _, row in report.rows if lines.word(row, "engine") and lines.integer(row, "batch", 1)]
     notes = tuple(dict.fromkeys(filter(None, (_note(row) for _, row in report.rows))))
-    measurements = [m for row in rows for m in _figures(network, row, report.head)] if network and tolerance else []
+    measurements = [m for row in rows for m in _figures(row, report.head)] if network and tolerance else []
     if not measurements or tolerance is None:
         raise ParseError(
             _TOOL, "the time of a network on an engine", got="; ".join(notes)[:300] or str(report.head)[:120]
         )
-    wrong = {case: reason for row in rows if (reason := _wrong(row, tolerance)) and (case := _case(network, row))}
+    wrong = {case: reason for row in rows if (reason := _wrong(row, tolerance)) and (case := _case(row))}
     versions = dict.fromkeys(f"{row['engine']} {lines.word(row, 'version')}".strip() for row in rows)
     version = ", ".join(versions)[:200]
     if report.cut:
@@ -39,15 +39,15 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     return Parsed(_TOOL, tuple(measurements), version, invalid=invalid, notes=notes, invalid_cases=tuple(wrong))
 
 
-def _case(network: str, row: dict[str, Any]) -> str:
-    return f"{network}/{lines.word(row, 'engine')}-b{row['batch']}"
+def _case(row: dict[str, Any]) -> str:
+    return f"{lines.word(row, 'engine')}-b{row['batch']}"
 
 
-def _figures(network: str, row: dict[str, Any], head: dict[str, Any]) -> Iterator[Measurement]:
+def _figures(row: dict[str, Any], head: dict[str, Any]) -> Iterator[Measurement]:
     mean = lines.positive(row, "mean")
     if mean is None:
         return
-    case = _case(network, row)
+    case = _case(row)
     figures: list[tuple[str, float | None, str, Better]] = [
         ("samples_per_second", row["batch"] / mean, "1/s", Better.HIGHER),
         ("latency_p50", lines.positive(row, "p50"), "s", Better.LOWER),

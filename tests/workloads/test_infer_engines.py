@@ -45,7 +45,7 @@ def test_engines_agree_with_the_reference(network: str) -> None:
     raw = run(f"--network={network}", "--engines=torch_eager,onnxruntime,openvino,tensorrt", "--batches=3")
     parsed = parsers.parse("infer_engines", raw)
     assert parsed.invalid is None
-    assert cases(parsed) == {f"{network}/{e}-b{b}" for e in ("torch_eager", "onnxruntime", "openvino") for b in (3,)}
+    assert cases(parsed) == {f"{e}-b{b}" for e in ("torch_eager", "onnxruntime", "openvino") for b in (3,)}
     for case in cases(parsed):
         error = value(parsed, "output_error", case=case)
         assert error is not None and error < 2e-5  # the tolerance is five times that
@@ -59,7 +59,7 @@ def test_torchinductor_compiles(tmp_path: Path) -> None:
     parsed = parsers.parse("infer_engines", run("--engines=torch_compile", HOME=str(tmp_path)))
     if parsed.notes:  # pragma: no cover
         pytest.skip(f"no compiler: {parsed.notes[0]}")
-    assert parsed.invalid is None and cases(parsed) == {"mlp/torch_compile-b1"}
+    assert parsed.invalid is None and cases(parsed) == {"torch_compile-b1"}
 
 
 def test_a_lower_precision_is_caught() -> None:
@@ -100,7 +100,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 def test_a_server_of_the_kserve_protocol(server: tuple[str, str]) -> None:
     kind, url = server
     parsed = parsers.parse("infer_engines", run("--engines=kserve", "--batches=2", FLEETMARK_KSERVE_URL=url))
-    assert cases(parsed) == {"mlp/kserve-b2"} and parsed.version == f"kserve standin-{kind}"
+    assert cases(parsed) == {"kserve-b2"} and parsed.version == f"kserve standin-{kind}"
     if kind == "wrong":
         assert parsed.invalid is not None and "wrong outputs" in parsed.invalid
         assert set(parsed.invalid_cases) == cases(parsed)
@@ -145,8 +145,8 @@ def test_wrong_or_cut_output() -> None:
     row = {"engine": "openvino", "version": "1", "batch": 2, "mean": 0.5, "p50": 0.4, "build": 1.0, "error": 2e-4}
     lines = [json.dumps(part) for part in (head, row, {**row, "batch": 4, "error": 1e-6}, {"end": True})]
     parsed = parsers.parse("infer_engines", "\n".join(lines).encode())
-    assert parsed.invalid_cases == ("mlp/openvino-b2",) and parsed.invalid is not None
+    assert parsed.invalid_cases == ("openvino-b2",) and parsed.invalid is not None
     assert "differ from the reference by 0.0002" in parsed.invalid
-    assert value(parsed, "samples_per_second", case="mlp/openvino-b4") == 8
+    assert value(parsed, "samples_per_second", case="openvino-b4") == 8
     cut = parsers.parse("infer_engines", "\n".join(lines[:-1]).encode())
     assert cut.invalid is not None and "the output is cut" in cut.invalid
