@@ -1,8 +1,9 @@
 """Parse the output of Fleetmark's program that times inference engines side by side.
 
-Cases: ``ENGINE-bN``, which stand below the network's in a campaign. Metrics: ``samples_per_second`` (higher), ``latency_p50`` and ``latency_p99`` (s, lower;
-the second from 200 calls on), ``build_time`` (s), ``output_error`` (largest difference from the reference in fp64 over
-the largest output), ``parameters``. A case whose outputs differ by more than the printed tolerance is ``invalid``.
+Cases: ``ENGINE-bN``, which stand below the network's in a campaign. Metrics: ``samples_per_second`` (higher),
+``latency_p50`` and ``latency_p99`` (s, lower; the second from 200 calls on), ``build_time`` (s), ``output_error``
+(largest difference from the reference in fp64 over the largest output), ``parameters``. A case whose outputs differ by
+more than the printed tolerance is ``invalid``.
 Engines that are not installed, or fail, are named in notes.
 """
 
