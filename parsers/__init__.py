@@ -37,6 +37,7 @@ _NO_TOOLS = {
     "nccl",
     "serving",
     "spec_cpu",
+    "training",
 }  # packages for hosts, tables and shared code
 
 

@@ -319,7 +319,8 @@ def import_(
         str,
         typer.Argument(
             help="The format: mlperf, spec, sparecores, table, inferencex; or, for LLM servers, "
-            "vllm_bench, sglang_bench, guidellm, aiperf, trtllm_bench, llama_bench."
+            "vllm_bench, sglang_bench, guidellm, aiperf, trtllm_bench, llama_bench; or, for training, "
+            "megatron_lm, deepspeed, torchtitan, maxtext."
         ),
     ],
     files: Annotated[list[Path], typer.Argument(help="Published tables or your own tidy tables; .gz too.")],

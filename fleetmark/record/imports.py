@@ -75,6 +75,10 @@ _KINDS: Mapping[str, _Importer] = {
         tool: Client(tool=tool)
         for tool in ("vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "llama_bench")
     },
+    **{
+        tool: Client(tool=tool, classes=("gpu-train", "gpu-train-speed"))
+        for tool in ("megatron_lm", "deepspeed", "torchtitan", "maxtext")
+    },
 }
 TRAITS: tuple[str, ...] = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))

@@ -1,4 +1,4 @@
-"""Import results of LLM benchmark clients. None of them names the machine, so the user names it.
+"""Import results of LLM benchmark clients and logs of training. None names the machine, so the user names it.
 
 A load stands under the names of our own client's figures where it says how many requests were at once, or their rate
 (``p1024-o128-c48`` of ``llm_serve``), so that both stand on one frontier; anything else under its tool's own name.
@@ -19,6 +19,7 @@ from fleetmark.parsers.published import Collector, Row, Table
 from fleetmark.parsers.published.files import unpacked
 
 _WORKLOAD = "llm_serve"
+_WORK = ("tokens_per_second", "samples_per_second")
 _LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")
 _CLOSED = re.compile(r"(^|-)c[0-9]+(-|$)")
 _NEAR = 0.02  # of a power of two, which a tokenizer misses by a few
@@ -26,9 +27,10 @@ _NEAR = 0.02  # of a power of two, which a tokenizer misses by a few
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The reader of one ``tool``'s results."""
+    """The reader of one ``tool``'s results. ``classes``: of its rates, and of its times."""
 
     tool: str
+    classes: tuple[str, str] = ("gpu-server", "gpu-latency")
     _: KW_ONLY
     TRAITS: tuple[str, ...] = ()
     MODEL: tuple[str, ...] = ()
@@ -49,15 +51,16 @@ class Client:
             load = _LOAD.search(m.case)
             workload, case = (_WORKLOAD, lengths[m.case] + load[0]) if load else (self.tool, m.case)
             broken = parsed.invalid if not parsed.invalid_cases or m.case in parsed.invalid_cases else None
-            collector.add(name or self.tool, {}, {}, _row(name, replace(m, workload=workload, case=case), broken or ""))
+            collector.add(
+                name or self.tool, {}, {}, self._row(name, replace(m, workload=workload, case=case), broken or "")
+            )
         return collector.table(len(lengths))
 
-
-def _row(machine: str, m: Measurement, broken: str) -> Row:
-    work = "tokens_per_second" in m.metric and not closed_loop(m.case)
-    class_ = "gpu-server" if work else "gpu-latency"
-    kind = None if m.better == Better.NONE else kind_of_class(class_)
-    return Row(machine, m, class_, kind, m.case, headline=m.better == Better.HIGHER, invalid=broken)
+    def _row(self, machine: str, m: Measurement, broken: str) -> Row:
+        work = m.metric.endswith(_WORK) and not closed_loop(m.case)
+        class_ = self.classes[0 if work else 1]
+        kind = None if m.better == Better.NONE else kind_of_class(class_)
+        return Row(machine, m, class_, kind, m.case, headline=m.better == Better.HIGHER, invalid=broken)
 
 
 def closed_loop(case: str) -> bool:

@@ -6,6 +6,7 @@ Case: the model. Metrics:
 - ``tokens_per_second`` or ``images_per_second``, ``steps_per_second``: 1/s, higher is better, of all devices together
 - ``tokens_per_second_device`` or ``images_per_second_device``: 1/s
 - ``mfu``, ``mfu_measured``: model operations over the declared and the measured peak
+- ``communication_time`` and ``communication_exposed`` (s per step, by torch.profiler), ``communication_overlap``
 - ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``, ``peak_memory`` (B), ``parameters``, ``ranks``,
   ``nodes``, ``device_power_cap`` (W), ``loss`` and ``check_loss``
 
@@ -35,11 +36,16 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     model, ranks = lines.word(report.head, "model"), lines.integer(report.head, "ranks", 1)
     timed = next((row for _, row in report.rows if lines.positive(row, "step")), None)
     checked = next((row for _, row in report.rows if "check" in row), {})
+    profiled = next((row for _, row in report.rows if "communication" in row), {})
     if not model or ranks is None or timed is None or timed.get("unit") not in _UNITS:
         raise ParseError(_TOOL, "timed steps of a model", got=report.cut or str(report.head)[:120])
     measurements = [
         Measurement(_TOOL, model, name, value, unit, better)
-        for name, value, unit, better in (*_rates(timed, ranks), *_described(report.head, timed, checked))
+        for name, value, unit, better in (
+            *_rates(timed, ranks),
+            *_communication(profiled),
+            *_described(report.head, timed, checked),
+        )
         if math.isfinite(value)
     ]
     invalid = _wrong(checked, timed) or report.cut
@@ -68,6 +74,16 @@ def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str,
                 yield name, flops / step / ranks / peak, "1", Better.NONE
     if single := lines.positive(timed, "alone"):
         yield "scaling_efficiency", single / step, "1", Better.NONE  # equal samples per device
+
+
+def _communication(row: dict[str, Any]) -> Iterator[tuple[str, float, str, Better]]:
+    total, exposed = lines.positive(row, "communication"), number(row.get("exposed"))
+    if total is None or exposed is None or not 0 <= exposed <= total:
+        return
+    yield "communication_time", total, "s", Better.NONE
+    if exposed > 0:
+        yield "communication_exposed", exposed, "s", Better.NONE
+    yield "communication_overlap", 1 - exposed / total, "1", Better.NONE
 
 
 def _described(

@@ -17,6 +17,7 @@ from fleetmark import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from fleetmark.parsers.kit.text import decode
+from fleetmark.parsers.training.goodput import CAUSES
 from tests.examples import examples
 from tests.parsers.outputs import seeds
 
@@ -30,6 +31,8 @@ UNITS = sorted(
 _SERVING = ("llm_serve", "vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "inferencex")
 _LINKS = ("link_bandwidth", "link_latency")  # medians over pairs
 _PORTS = ("rx_rate", "tx_rate", "rx_bandwidth", "tx_bandwidth", "packet_rate", "loss")  # medians, sums, and a share
+_FRAMEWORKS = ("megatron_lm", "deepspeed", "torchtitan", "maxtext", "training_recipe")
+_OF_RUN = ("useful_tokens_per_second", "mfu", "restarts", "steps_redone", "run_time")
 _OPERATORS = ("flops", "bandwidth", "time_iqr", "roof_share", "balance", "mean_roof_share")
 COMPUTED = {
     ("iperf3", "rtt_mean"),
@@ -40,6 +43,13 @@ COMPUTED = {
     *(("memcached", f"latency_p{share}") for share in (50, 99)),  # powers of two, by the place in a histogram
     *(("dpdk_testpmd", metric) for metric in _PORTS),
     *(("torch_ops", metric) for metric in _OPERATORS),
+    *(
+        (tool, metric)
+        for tool in _FRAMEWORKS
+        for metric in ("tokens_per_second", "tokens_per_second_device", "step_time")
+    ),
+    *((tool, metric) for tool in _FRAMEWORKS for metric in ("step_time_p90", "checkpoint_save", "devices")),
+    *(("training_recipe", metric) for metric in ("goodput", *(f"lost_to_{cause}" for cause in CAUSES), *_OF_RUN)),
     *((tool, metric) for tool in _SERVING for metric in ("interactivity", "failures", "requests", "accelerators")),
     *((tool, metric) for tool in _SERVING for metric in ("prompt_tokens", "output_tokens")),
 }

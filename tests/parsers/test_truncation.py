@@ -42,6 +42,12 @@ TOOLS = (
         "llama_bench",
         "trtllm_bench",
         "inferencex",
+        "megatron_lm",
+        "deepspeed",
+        "torchtitan",
+        "maxtext",
+        "training_recipe",
+        "infer_engines",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another

@@ -72,6 +72,9 @@ def test_shared_training_has_the_loss_of_one_and_an_efficiency(programs: Path, m
     assert seen["ranks"] == 2
     assert 0 < seen["scaling_efficiency"] < 2
     assert seen["tokens_per_second"] == pytest.approx(2 * 256 / seen["step_time"])
+    assert seen["communication_time"] > 0 and 0 <= seen.get("communication_exposed", 0) <= seen["communication_time"]
+    share = 1 - seen.get("communication_exposed", 0) / seen["communication_time"]
+    assert seen["communication_overlap"] == pytest.approx(share)
 
 
 def test_a_resnet_in_bf16(programs: Path) -> None:

@@ -327,7 +327,8 @@ def work(options, group):
     count = options.batch or samples
     flops, units = model.flops(count), model.units(count)
     trainer = Trainer(group, model, options.mode, options.precision, adamw)
-    each, first, last, window = timed(group, trainer, samples_of(options, group, model, samples), options.budget)
+    batches = samples_of(options, group, model, samples)
+    each, first, last, window = timed(group, trainer, batches, options.budget)
     slowest = over_ranks(group, each, "MAX")
     first, last = (value / group.world for value in over_ranks(group, (first, last), "SUM"))
     memory, peak = over_ranks(group, (peak_memory(group),), "MAX")[0], over_ranks(group, (peak,), "MIN")[0]
@@ -339,7 +340,19 @@ def work(options, group):
         "peak": options.peak, "memory": memory, "alone": single,
         "first_loss": first, "last_loss": last, "window": window,
     })  # fmt: skip
+    if group.world > 1:
+        say_overlap(group, lambda: trainer.step(batches[0]))
     say(group, {"end": True})
+
+
+def say_overlap(group, step):
+    """Report the communication of a step and its exposed part, each the mean of all ranks."""
+    import torch_overlap
+
+    seconds = torch_overlap.measure(group, step)
+    totals = over_ranks(group, seconds or (0.0, 0.0), "SUM")
+    if seconds:
+        say(group, {"communication": totals[0] / group.world, "exposed": totals[1] / group.world})
 
 
 def unit_of(model):

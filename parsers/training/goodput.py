@@ -1,0 +1,134 @@
+"""Compute the goodput of a training run from the times at which its steps were logged.
+
+Goodput is the share of the run's time that steps take at their usual speed, without steps that were done again. The
+rest is lost to one of four causes, and the five shares add up to 1:
+
+- ``startup``: until the first step of the first attempt, and from the last step to the end of the run
+- ``restarts``: the same around each further attempt, the time between attempts, and steps that were done again
+- ``checkpoints``: the printed times of saves
+- ``slow_steps``: what steps took beyond the median (stragglers, input, evaluation, garbage collection)
+
+The definition follows the "ML productivity goodput" of Google Cloud, 2024, without its model-specific part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median_low
+
+from fleetmark.parsers.training import TrainingLog
+
+CAUSES = ("startup", "restarts", "checkpoints", "slow_steps")
+
+
+@dataclass(kw_only=True, slots=True)
+class Attempt:
+    """Hold one start of the command: its begin and end (s from the start of the run), its log, each line's time."""
+
+    begin: float
+    end: float
+    log: TrainingLog
+    times: Sequence[float]
+
+
+@dataclass(kw_only=True, slots=True)
+class Goodput:
+    """Hold shares of a run's time (0 to 1): of useful steps, and lost by cause; ``kept``: steps that were useful."""
+
+    share: float
+    lost: dict[str, float] = field(default_factory=dict)
+    kept: int = 0
+    redone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """Hold the time between two lines: its steps (kept, and done again), and the seconds of saves in it."""
+
+    seconds: float
+    kept: int
+    redone: int
+    saving: float
+
+
+def goodput(attempts: Sequence[Attempt], end: float) -> Goodput | None:
+    """Return the goodput of a run of ``end`` seconds; None if its steps do not show how long a step takes."""
+    usual = usual_step(attempts)
+    if usual is None or end <= 0:
+        return None
+    lost = dict.fromkeys(CAUSES, 0.0)
+    useful, kept, redone, done, previous = 0.0, 0, 0, 0, 0.0
+    for number, attempt in enumerate(attempts):
+        around = "restarts" if number else "startup"
+        lost[around] += max(0.0, attempt.begin - previous)
+        intervals, outside = _intervals(attempt, usual, done)
+        lost[around] += outside[0]
+        lost["restarts" if number + 1 < len(attempts) else "startup"] += outside[1]
+        lost["checkpoints"] += outside[2]
+        for part in intervals:
+            saving = min(part.saving, part.seconds)
+            steps = part.kept + part.redone
+            working = min(part.seconds - saving, steps * usual)
+            useful += working * part.kept / steps
+            lost["restarts"] += working * part.redone / steps
+            lost["checkpoints"] += saving
+            lost["slow_steps"] += part.seconds - saving - working
+            kept, redone = kept + part.kept, redone + part.redone
+        done = max([done, *(s.step for s in attempt.log.steps)])
+        previous = attempt.end
+    lost["startup"] += max(0.0, end - previous)
+    return Goodput(share=useful / end, lost={k: v / end for k, v in lost.items()}, kept=kept, redone=redone)
+
+
+def usual_step(attempts: Sequence[Attempt]) -> float | None:
+    """Return the median seconds of a step: of the printed times, else between lines."""
+    printed = [s.seconds for a in attempts for s in a.log.steps[1:] if s.seconds]
+    if printed:
+        return median_low(printed)
+    between = [seconds for a in attempts for seconds in _between(a)]
+    return median_low(between) if between else None
+
+
+def _between(attempt: Attempt) -> Iterator[float]:
+    steps = attempt.log.steps
+    for before, after in pairwise(steps):
+        seconds = attempt.times[after.position] - attempt.times[before.position]
+        seconds -= _saving(attempt, before.position, after.position)
+        if after.step > before.step and seconds > 0:
+            yield seconds / (after.step - before.step)
+
+
+def _saving(attempt: Attempt, after: int, until: int) -> float:
+    return sum(c.seconds for c in attempt.log.checkpoints if not c.is_load and after < c.position <= until)
+
+
+def _intervals(attempt: Attempt, usual: float, done: int) -> tuple[list[_Interval], tuple[float, float, float]]:
+    """Return the intervals of steps, and the seconds outside of them: before, after, and of saves after.
+
+    ``done``: the last step of earlier attempts. The first line's steps are as many as the next line's, because the log
+    does not say from which step an attempt goes on.
+    """
+    steps, length = attempt.log.steps, attempt.end - attempt.begin
+    if not steps:
+        return [], (max(0.0, length), 0.0, 0.0)
+    intervals: list[_Interval] = []
+    first = min(max(1, steps[1].step - steps[0].step if len(steps) > 1 else 1), max(1, steps[0].step))
+    time, step, position = attempt.times[steps[0].position], steps[0].step, steps[0].position
+    if time > attempt.begin:
+        working = min(time - attempt.begin, first * usual)
+        redone = min(first, max(0, done - (step - first)))
+        intervals.append(_Interval(working, first - redone, redone, 0.0))
+    before = max(0.0, time - attempt.begin - first * usual)
+    for entry in steps[1:]:
+        now = attempt.times[entry.position]
+        count = entry.step - step
+        if count <= 0 or now <= time:
+            continue
+        redone = min(count, max(0, done - step))
+        intervals.append(_Interval(now - time, count - redone, redone, _saving(attempt, position, entry.position)))
+        time, step, position = now, entry.step, entry.position
+    rest = max(0.0, attempt.end - time)
+    saving = min(rest, _saving(attempt, position, len(attempt.times)))
+    return intervals, (before, rest - saving, saving)

@@ -1,0 +1,42 @@
+"""Read the log of a training loop that prints JSON lines of its own: steps, and checkpoints that it saves or loads.
+
+``{"step": 12, "seconds": 0.5, "tokens": 4096, "loss": 2.1}``: one step, its time, and its tokens on all devices.
+``{"checkpoint": "save", "seconds": 3.2}``: a checkpoint that is saved, or loaded (``"load"``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from fleetmark.parsers.kit.json_lines import integer, positive
+from fleetmark.parsers.training import CheckpointTime, LoggedStep, TrainingLog, divided
+
+_LONGEST = 4_096  # characters of a line
+
+
+def read(lines: Sequence[str]) -> TrainingLog:
+    """Return the steps and checkpoints in ``lines``."""
+    log = TrainingLog()
+    for position, line in enumerate(lines):
+        document = _document(line)
+        seconds = positive(document, "seconds")
+        step = integer(document, "step", 0)
+        if step is not None:
+            tokens = divided(positive(document, "tokens"), seconds)
+            loss = positive(document, "loss")
+            log.steps.append(LoggedStep(position=position, step=step, seconds=seconds, tokens=tokens, loss=loss))
+        elif document.get("checkpoint") in ("save", "load") and seconds:
+            log.checkpoints.append(CheckpointTime(position, seconds, document["checkpoint"] == "load"))
+    return log
+
+
+def _document(line: str) -> dict[str, Any]:
+    if not line.startswith("{") or len(line) > _LONGEST:
+        return {}
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,101 @@
+"""Logs of training frameworks: figures worked out by hand from the fixtures, ends that are missing, and hostile text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fleetmark import parsers
+from fleetmark.base.errors import ParseError
+from fleetmark.record import imports
+from tests.parsers.reading import FIXTURES, cases, read, value
+
+FRAMEWORKS = ("megatron_lm", "deepspeed", "torchtitan", "maxtext")
+
+
+def test_megatron_lm() -> None:
+    parsed = read("megatron_lm", "schema.log")
+    assert parsed.invalid is None and cases(parsed) == {"b256-s4096"}
+    # The first interval (9.1204 s) is left out; of the other eleven the sixth is the median, the tenth the 90th.
+    assert value(parsed, "step_time") == pytest.approx(6.209)
+    assert value(parsed, "step_time_p90") == pytest.approx(6.215)
+    assert value(parsed, "tokens_per_second") == pytest.approx(256 * 4096 / 6.209)
+    assert value(parsed, "tokens_per_second_device") == pytest.approx(256 * 4096 / 6.209 / 16)
+    assert value(parsed, "peak_memory") == pytest.approx(58221.25 * 2**20)
+    assert value(parsed, "checkpoint_save") == pytest.approx(24.89513)  # of the slowest rank
+    assert value(parsed, "checkpoint_load") == pytest.approx(17.35307)
+
+
+def test_a_fork_that_prints_tokens_itself() -> None:
+    parsed = read("megatron_lm", "schema_fork.log")
+    assert value(parsed, "tokens_per_second_device") == pytest.approx(1153.66)
+    assert value(parsed, "model_flops_device") == pytest.approx(70.27e12)
+    assert value(parsed, "tokens_per_second") is None  # nothing says how many devices there were
+
+
+def test_deepspeed() -> None:
+    parsed = read("deepspeed", "schema.log")
+    assert parsed.invalid is None
+    assert value(parsed, "samples_per_second") == pytest.approx(25.6)
+    assert value(parsed, "step_time") == pytest.approx(64 / 25.71)
+    assert value(parsed, "checkpoint_save") == pytest.approx(8.35)
+    assert value(parsed, "peak_memory") == pytest.approx(38.49 * 2**30) and value(parsed, "devices") == 8
+
+
+def test_torchtitan() -> None:
+    parsed = read("torchtitan", "schema.log")
+    assert parsed.invalid is None and cases(parsed) == {"b8-s8192"}
+    assert value(parsed, "tokens_per_second_device") == 5219  # its tps is of one device
+    assert value(parsed, "tokens_per_second") == 5219 * 8
+    assert value(parsed, "mfu") == pytest.approx(0.3066)
+    assert (value(parsed, "checkpoint_save"), value(parsed, "checkpoint_load")) == (5.53, 12.25)
+
+
+def test_maxtext() -> None:
+    parsed = read("maxtext", "schema.log")
+    assert parsed.invalid is None
+    assert value(parsed, "step_time") == pytest.approx(5.785) and value(parsed, "devices") == 16
+    assert value(parsed, "model_flops_device") == pytest.approx(216.076e12)
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "until", "reason"),
+    [
+        ("megatron_lm", "schema.log", b"[after training", 'the line with "[after training is done]" is missing'),
+        ("megatron_lm", "schema.log", b"  successfully", "a checkpoint is being saved"),
+        ("deepspeed", "schema.log", b" [INFO] [launch.py:351", 'no process "exits successfully"'),
+        ("torchtitan", "schema.log", b"Training completed", '"Training completed" is missing'),
+        ("maxtext", "schema.log", b"completed step: 9", "step 8 is the last, and 12 steps were to follow"),
+    ],
+)
+def test_a_missing_end_is_reported(tool: str, name: str, until: bytes, reason: str) -> None:
+    raw = (FIXTURES / tool / name).read_bytes()
+    cut = raw[: raw.rindex(until) if tool != "deepspeed" else raw.index(until)]
+    parsed = parsers.parse(tool, cut[: cut.rindex(b"\n") + 1])
+    assert parsed.invalid is not None and "the output is cut" in parsed.invalid and reason in parsed.invalid
+
+
+def test_only_one_of_several_ranks_counts() -> None:
+    raw = (FIXTURES / "torchtitan/schema.log").read_bytes()
+    twice = b"".join(line + line.replace(b"[rank0]", b"[rank1]") for line in raw.splitlines(keepends=True))
+    assert parsers.parse("torchtitan", twice).measurements == parsers.parse("torchtitan", raw).measurements
+
+
+@pytest.mark.parametrize("tool", FRAMEWORKS)
+def test_other_text_is_refused(tool: str) -> None:
+    with pytest.raises(ParseError, match="expected the line of a training step"):
+        parsers.parse(tool, b"Traceback (most recent call last):\nRuntimeError: NCCL error\n")
+
+
+@pytest.mark.parametrize("tool", FRAMEWORKS)
+def test_logs_are_imported_as_training(tool: str, tmp_path: Path) -> None:
+    (done,), failed = imports.files(tmp_path, tool, [FIXTURES / tool / "schema.log"], "cluster-a", ["gpus=8"])
+    assert not failed and list(done.metadata["machines"]) == ["cluster-a"]
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(done.path / "measurements.parquet").to_pylist()
+    classes = {row["metric"]: row["class"] for row in rows}
+    assert classes["step_time"] == "gpu-train-speed"
+    assert classes.get("tokens_per_second", classes.get("samples_per_second")) == "gpu-train"
+    assert {row["workload"] for row in rows} == {tool} and {row["status"] for row in rows} == {"passed"}
