@@ -194,7 +194,7 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
                 names=names,
             )
         if some_left and len(comparison.candidates) > 1:
-            text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
+            text = message("{sentence}; {n} compared with other candidates", sentence=text, n=some_left)
         yield Remark(text, "excluded")
     else:
         yield Remark(message("All measured benchmarks ran on both sides."))
