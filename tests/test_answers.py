@@ -200,7 +200,8 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
         "sides mix sizes that do not match "
         "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)); compare machines of the same size"
     )
-    assert doc["answer"]["sentence"] == f"There is no overall figure: {reason}"
+    short = "the sides differ in cores per socket; compare machines of the same size"
+    assert doc["answer"]["sentence"] == f"There is no overall figure: {short}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
     assert doc["warnings"][0] == f"new: {reason}"
     assert "memory" not in doc["answer"]["not_measured"], "which both sides measured"

@@ -20,9 +20,10 @@ from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Question
 from fleetmark.reports.kit import manifest as text_of
-from fleetmark.verbs.manifest import Comparing, manifest_of
+from fleetmark.verbs.manifest import Comparing, Diagnosing, manifest_of
 from fleetmark.verbs.verify.content import _CELL, _LAYOUT, _TEXT
 from tests.commands import refused, run
+from tests.fleets import sick
 from tests.records import IOPS, TRIAD, record
 
 OLD, NEW = "20261101T000000-x-aaaa", "20261102T000000-x-bbbb"
@@ -262,3 +263,18 @@ def test_elements_without_an_end_are_read_in_one_pass() -> None:
         (b"B2", b' t="s"', b"<f>A1</f><v>3</v>"),
     ]
     assert _TEXT.findall(b"<si><t>one</t></si><si><r><t>two</t></r></si>") == [b"<t>one</t>", b"<r><t>two</t></r>"]
+
+
+def test_a_diagnosis_is_made_again_from_its_record(tmp_path: Path) -> None:
+    archive = sick(tmp_path / "results")
+    outputs = [word for kind in ("html", "json") for word in ("-o", str(tmp_path / f"d.{kind}"))]
+    words = ("diagnose", archive.id, "--least", "mem-bw=2%", "--date", "2026-11-25", *outputs)
+    CliRunner().invoke(app, [*words, "--results", str(tmp_path / "results")], catch_exceptions=False)
+    question = manifest_of((tmp_path / "d.json").read_bytes(), "json").question
+    assert question == Diagnosing(verb="diagnose", campaign=archive.id, least={"mem-bw": 0.02})
+    for kind in ("html", "json"):
+        assert verify(tmp_path, f"d.{kind}")["differences"] == []
+    text = (tmp_path / "d.html").read_text()
+    assert "n03" in text
+    (tmp_path / "d.html").write_text(text.replace("n03", "n04"))
+    assert verify(tmp_path, "d.html")["result"] == "different"

@@ -104,7 +104,6 @@ def diagnose(
                 archive=find(here, campaign),
                 everything=everything,
                 against=baseline,
-                command=command,
                 confirm=connection,
                 least=limits,
             )

@@ -136,7 +136,7 @@ CAUSES = (
     ),
     Cause(
         message("there is no route"),
-        message("see which way packets to the host take"),
+        message("check the route to the host"),
         re.compile("cannot be reached|no way through|no route to host|network is unreachable", re.IGNORECASE),
         _route,
     ),

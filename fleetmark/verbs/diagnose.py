@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -14,7 +15,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
-from fleetmark.record.diagnosis import diagnose
+from fleetmark.record.diagnosis import Diagnosis, diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
@@ -23,13 +24,15 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.manifest import LEAST_LOSS, MOST_LOSS, Diagnosing, stamped
 
-LEAST_LOSS, MOST_LOSS = 0.005, 0.9  # limits of --least
+if TYPE_CHECKING:
+    from fleetmark.reports.kit.document import Document
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class DiagnosisQuestion:
-    """A diagnosis that the user requested with ``command``.
+    """A diagnosis that the user requested.
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
     how to reach the hosts on which suspect cases run again, or None to run nothing. ``least``: the smallest loss that
@@ -39,9 +42,22 @@ class DiagnosisQuestion:
     archive: Archive
     everything: bool
     against: Baseline | None
-    command: str
     confirm: Where | None = None
     least: Mapping[str, float] | None = None
+
+    @property
+    def reference(self) -> str | None:
+        """Return the name and version of the reference."""
+        return f"{self.against.name}@{self.against.version}" if self.against else None
+
+    def command(self) -> str:
+        """Return the command line that makes the diagnosis again."""
+        words = [
+            *(("--everything",) if self.everything else ()),
+            *(("--reference", self.reference) if self.reference else ()),
+            *(word for name, share in (self.least or {}).items() for word in ("--least", _least_text(name, share))),
+        ]
+        return fmt.typed(command(self.archive.path.parent, "diagnose", self.archive.id, *words))
 
 
 def least_losses(texts: Sequence[str]) -> dict[str, float]:
@@ -67,18 +83,50 @@ def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Do
     With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged
     and nothing is wrong.
     """
-    diagnosis = diagnose(
-        question.archive, everything=question.everything, against=question.against, least=question.least
-    )
+    diagnosis = _diagnosed(question)
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)
-    roofs = roofs_of(question.archive) if files.paths or form == "csv" else None
-    created = files.date or utc()
-    facts = question.archive.facts() if diagnosis.findings else {}
-    shown = report.document(diagnosis, roofs, created, question.command, files.language, facts)
+    shown = diagnosis_document(question, diagnosis, files, has_roofs=bool(files.paths) or form == "csv")
+    if files.paths:
+        shown = _stamped(shown, question, files)
     documents.show(shown, form, console, files)
     return diagnosis.healthy and diagnosis.judged > 0
+
+
+def diagnosed(question: DiagnosisQuestion) -> Diagnosis:
+    """Return the diagnosis with the verdicts of earlier confirmations. Nothing runs."""
+    return settled(question.archive, _diagnosed(question))
+
+
+def diagnosis_document(
+    question: DiagnosisQuestion, diagnosis: Diagnosis, files: Documents, *, has_roofs: bool
+) -> Document:
+    """Return the diagnosis as a document; with ``has_roofs``, also the bandwidths against hardware peaks."""
+    roofs = roofs_of(question.archive) if has_roofs else None
+    facts = question.archive.facts() if diagnosis.findings else {}
+    return report.document(diagnosis, roofs, files.date or utc(), question.command(), files.language, facts)
+
+
+def _diagnosed(question: DiagnosisQuestion) -> Diagnosis:
+    return diagnose(question.archive, everything=question.everything, against=question.against, least=question.least)
+
+
+def _stamped(document: Document, question: DiagnosisQuestion, files: Documents) -> Document:
+    """Return a diagnosis with its manifest."""
+    archive = question.archive
+    options = Diagnosing.model_construct(
+        verb="diagnose",
+        campaign=archive.id,
+        everything=question.everything,
+        reference=question.reference,
+        least=dict(question.least or {}),
+    )
+    return stamped(document, options, archive.path.parent, [archive.id], files, files.paths)
+
+
+def _least_text(name: str, share: float) -> str:
+    return f"{name}={100 * share:g}%" if name else f"{100 * share:g}%"
 
 
 def brief(archive: Archive, console: Console) -> None:

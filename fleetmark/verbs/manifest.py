@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fleetmark.reports.kit.document import Document
     from fleetmark.verbs.documents import Documents
 
+LEAST_LOSS, MOST_LOSS = 0.005, 0.9  # limits of diagnose --least
 _GIT_S = 5.0
 _MANY = 2000
 
@@ -35,6 +36,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Campaign = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]
 Source = Annotated[str, Field(pattern=r"^(imports/)?[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]  # no path leads out of a root
 Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[0-9]{1,6})?$")]
+Share = Annotated[float, Field(ge=LEAST_LOSS, le=MOST_LOSS)]
 Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
 
 
@@ -78,6 +80,16 @@ class Reporting(_Strict):
     campaign: Campaign
 
 
+class Diagnosing(_Strict):
+    """The options of ``diagnose`` that decide its findings. ``reference``: pinned. ``least``: by class of metrics."""
+
+    verb: Literal["diagnose"]
+    campaign: Campaign
+    everything: bool = False
+    reference: Pinned | None = None
+    least: Annotated[dict[Annotated[str, Field(max_length=40)], Share], Field(max_length=100)] = {}
+
+
 class Origin(_Strict):
     """What a document was made from: the digest of a campaign's chain, or of the files without one."""
 
@@ -91,7 +103,7 @@ class Manifest(_Strict):
     fleetmark_manifest: Literal[1]
     fleetmark: Annotated[str, Field(max_length=100)]
     commit: Annotated[str, Field(max_length=100)] = ""
-    question: Annotated[Comparing | Reporting, Field(discriminator="verb")]
+    question: Annotated[Comparing | Reporting | Diagnosing, Field(discriminator="verb")]
     language: Literal["en", "zh-CN"] = "en"
     created: Annotated[str, Field(max_length=40, pattern=r"^[0-9T:.Z+-]*$")] = ""
     kinds: Annotated[list[Kind], Field(max_length=6)]
@@ -114,7 +126,7 @@ def manifest_of(raw: bytes, kind: str) -> Manifest:
 
 def stamped(
     document: Document,
-    question: Comparing | Reporting,
+    question: Comparing | Reporting | Diagnosing,
     root: Path,
     sources: Iterable[str],
     documents: Documents,

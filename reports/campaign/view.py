@@ -204,9 +204,9 @@ def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
-    """Return ``[a, b]`` for a confidence interval, ``a–b`` for a range, or an empty string for a single value."""
+    """Return ``(a–b)`` for a confidence interval, ``a–b`` for a range, or an empty string for a single value."""
     if interval in (Interval.ORDER, Interval.STUDENT):
-        return f"[{shown.number(lo)}, {shown.number(hi)}]"
+        return f"({shown.number(lo)}–{shown.number(hi)})"
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == Interval.RANGE else ""
 
 
@@ -233,7 +233,7 @@ def meaning(view: View) -> str:
 
 def legend(intervals: Container[str]) -> str:
     """Return a sentence that explains the given kinds of ``intervals``."""
-    confidence = message("[a, b], 95% confidence interval (Student's t on logarithms; of medians order statistics)")
+    confidence = message("(a–b), 95% confidence interval (Student's t on logarithms; of medians order statistics)")
     kinds = [
         confidence if Interval.STUDENT in intervals or Interval.ORDER in intervals else None,
         message("a–b, smallest to largest of fewer than 6 values") if Interval.RANGE in intervals else None,

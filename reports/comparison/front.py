@@ -306,7 +306,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     if reason := unserved(comparison, around.families):
         yield Finding(reason)
     yield from mix(comparison)
-    for n, warning in enumerate(comparison.warnings):
+    for n, warning in enumerate(_one_per_size(comparison.warnings)):
         cause = around.causes.get(warning, {})
         answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
         known = around.effects.get(warning, effect)
@@ -314,6 +314,19 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         if answer and effect and effect > SAME:
             shown = message("{sentence}; without this difference: {answer}", sentence=shown, answer=answer)
         yield Finding(shown, known)
+
+
+def _one_per_size(warnings: Sequence[str]) -> Iterator[str]:
+    """Yield the warnings; of those that sizes do not match, the first of each candidate and kind of size."""
+    seen = set()
+    for warning in warnings:
+        values = warning.values if isinstance(warning, Message) else {}
+        if isinstance(what := values.get("what"), Message) and "trait" in what.values:
+            key = (values.get("name"), what.template, what.values["trait"])
+            if key in seen:
+                continue
+            seen.add(key)
+        yield warning
 
 
 def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, float | None]:

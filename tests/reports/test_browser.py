@@ -319,7 +319,7 @@ def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> No
     tab.page.select_option("#units", "scaled")
     assert cell.inner_text() == before
     # A comma within a number does not separate the ends of a range.
-    assert tab.page.evaluate("baseText('[210, 1,220]', 2)") == "[420, 2440]"
+    assert tab.page.evaluate("baseText('(210–1,220)', 2)") == "(420–2440)"
 
 
 def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:

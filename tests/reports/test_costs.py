@@ -22,6 +22,7 @@ from fleetmark.reports.kit import format as fmt
 from tests.reports import compared as sample
 from tests.reports import rendered
 from tests.reports.compared import ENGLISH, compared, document, front_of
+from tests.reports.kinds import KINDS
 from tests.reports.pages import Page, on_paper
 from tests.sheets import edited, recalculated
 
@@ -157,3 +158,9 @@ def test_the_answer_of_a_workbook_follows_its_inputs(root: Path) -> None:
     even = break_even(bills[1].ratio, Offer(price=9000, watts=400), Offer(price=None, watts=550), terms)  # type: ignore[arg-type]
     assert after["Answer"]["G15"] == needed(40, ratio) and after["Answer"]["J15"] == needed(40, ratio) * 12_000
     assert even is not None and after["Answer"]["M15"] == pytest.approx(even.value)
+
+
+def test_prices_at_equal_service_are_of_one_accelerator(tmp_path: Path) -> None:
+    text = markdown.render(KINDS["comparison at equal service"](tmp_path), ENGLISH)
+    assert "Break-even price of one accelerator, in USD per hour: new 6.00" in text
+    assert "Break-even price of a server" not in text and "| price of one accelerator (USD per hour) |" in text

@@ -104,7 +104,7 @@ def test_a_campaign_says_how_it_went_and_what_to_do() -> None:
 def test_one_host_has_no_generations() -> None:
     headlines, *_ = tables(marked(sample.one()))
     assert headlines[0][:3] == ["benchmark", "value", "of peak"]
-    assert "Spread: [a, b], 95% confidence interval" in read(marked(sample.one()))
+    assert "Spread: (a–b), 95% confidence interval" in read(marked(sample.one()))
 
 
 def test_nothing_and_nothing_but_failures() -> None:

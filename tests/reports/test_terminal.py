@@ -42,7 +42,7 @@ def test_generations_by_hand() -> None:
 
 def test_an_interval_is_told_from_a_range() -> None:
     text = words(shown(sample.tiny({"h1": [1.0, 2, 3, 4, 5, 6]}, unit="s", better=Better.LOWER)))
-    assert "2.99 s [1.49, 6.00] 53% 6" in text
+    assert "2.99 s (1.49–6.00) 53% 6" in text
     assert "95%" in text
 
 

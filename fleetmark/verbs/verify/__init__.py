@@ -23,6 +23,7 @@ from fleetmark.verbs import documents
 from fleetmark.verbs.documents import EXTENSIONS, Documents
 from fleetmark.verbs.manifest import (
     Comparing,
+    Diagnosing,
     Manifest,
     Origin,
     Reporting,
@@ -137,9 +138,20 @@ def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
             from fleetmark.record.compare import Question
 
             values = options.model_dump(exclude={"verb"})
-            question = Question(root=root, campaigns=tuple(manifest.inputs), **values)
-            answer = reporting.answer_for(question, files)
-            return reporting.comparison_document(question, answer, files, has_evidence=True)
+            compared = Question(root=root, campaigns=tuple(manifest.inputs), **values)
+            answer = reporting.answer_for(compared, files)
+            return reporting.comparison_document(compared, answer, files, has_evidence=True)
         case Reporting() as options:
             archive = Archive.open(root / options.campaign)
             return reporting.campaign_document(archive, files)[1]
+        case Diagnosing() as options:
+            from fleetmark.record.diagnosis import baselines
+            from fleetmark.verbs import diagnose as diagnosing
+
+            question = diagnosing.DiagnosisQuestion(
+                archive=Archive.open(root / options.campaign),
+                everything=options.everything,
+                against=baselines.load(root, options.reference) if options.reference else None,
+                least=options.least,
+            )
+            return diagnosing.diagnosis_document(question, diagnosing.diagnosed(question), files, has_roofs=True)

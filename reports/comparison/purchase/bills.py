@@ -19,11 +19,17 @@ def table(all_costs: Costs, baseline: str) -> Tabular | None:
         return None
     unit = next((bill.unit for bill in all_costs.bills if bill.unit), "")
     currency = currency_of(unit)
+    pieces = {bill.piece for bill in all_costs.bills}
+    price, servers = message("price of a server"), message("servers")
+    if pieces != {""}:
+        price, servers = message("unit price"), message("units")
+    if len(pieces) == 1 and (piece := next(iter(pieces))):
+        price, servers = message("price of one {piece}", piece=piece), message("{piece}s", piece=piece)
     columns = (
         Column("side", message("server"), "side"),
         Column("work", message("for")),
-        Column("price", message("price of a server"), "number", unit=unit),
-        Column("servers", message("servers"), "number"),
+        Column("price", price, "number", unit=unit),
+        Column("servers", servers, "number"),
         Column("total", message("total"), "number", unit=unit),
         Column("yearly", message("per year"), "number", unit=currency),
         Column("lifetime", message("over the term"), "number", unit=currency),

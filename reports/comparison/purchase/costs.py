@@ -402,12 +402,12 @@ def _yearly(by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Message | No
 def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
     """Return the prices at which the same work costs as much as on the baseline."""
     parts = []
-    unit = ""
+    unit = piece = ""
     for side, group in list(by_side.items())[:MOST]:
         evens = [(b.break_even.value, b) for b in group if b.break_even is not None and b.break_even.value]
         if not evens:
             continue
-        unit = group[0].unit
+        unit, piece = group[0].unit, group[0].piece
         (least, low), (greatest, high) = (end(evens, key=itemgetter(0)) for end in (min, max))
         if low is high or low.break_even == high.break_even:
             parts.append(spaced(fmt.clean(side), _with_ends(low.break_even)))
@@ -424,6 +424,10 @@ def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
             )
     if not parts:
         return None
+    if piece:
+        return message(
+            "Break-even price of one {piece}, in {unit}: {prices}", piece=piece, unit=unit, prices=joined(parts)
+        )
     return message("Break-even price of a server, in {unit}: {prices}", unit=unit, prices=joined(parts))
 
 

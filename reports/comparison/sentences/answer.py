@@ -138,6 +138,11 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
 def _none(comparison: Comparison) -> Message:
     """Return the reason why there is no overall figure."""
     refused = [e.reason for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
+    sizes = [reason.values["trait"] for reason in refused if isinstance(reason, Message) and "trait" in reason.values]
+    if sizes:
+        return message(
+            "There is no overall figure: the sides differ in {trait}; compare machines of the same size", trait=sizes[0]
+        )
     if refused:
         return message("There is no overall figure: {why}", why=refused[0])
     return message("There is no overall figure: too few benchmarks ran on both sides.")

@@ -65,7 +65,7 @@ def remarks(
     ranked = sorted(findings, key=lambda f: -(_UNKNOWN if f.effect is None else f.effect))
     yield from (Remark(f.text, f.details) for f in ranked[:MOST_WARNINGS])
     if len(ranked) > MOST_WARNINGS:
-        yield Remark(message("{warnings} more", warnings=count(len(ranked) - MOST_WARNINGS, "warning")), "excluded")
+        yield Remark(count(len(ranked) - MOST_WARNINGS, "more warning"), "excluded")
     notes = footnotes(comparison)
     yield from (Remark(note) for note in notes)
     if comparison.grouped and not any(comparison.benchmarks["standing"]):
@@ -194,11 +194,11 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
                 names=names,
             )
         if some_left and len(comparison.candidates) > 1:
-            text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
+            text = message("{sentence}; {n} compared with other candidates", sentence=text, n=some_left)
         yield Remark(text, "excluded")
     else:
         yield Remark(message("All measured benchmarks ran on both sides."))
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
         hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")
-        yield Remark(message("{hosts} lack shared benchmarks and are excluded", hosts=hosts), "excluded")
+        yield Remark(message("Excluded, without shared benchmarks: {hosts}", hosts=hosts), "excluded")
