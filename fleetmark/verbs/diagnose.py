@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
@@ -19,7 +20,9 @@ from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.reports.diagnosis import document as report
+from fleetmark.reports.diagnosis import openmetrics
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.openmetrics import render
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
@@ -73,6 +76,9 @@ def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Do
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)
+    if form == "openmetrics":
+        typer.echo(render(openmetrics.diagnosis(diagnosis)), nl=False)
+        form = ""
     roofs = roofs_of(question.archive) if files.paths or form == "csv" else None
     created = files.date or utc()
     facts = question.archive.facts() if diagnosis.findings else {}
