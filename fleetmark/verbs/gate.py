@@ -31,7 +31,7 @@ def check(
 ) -> bool:
     """Check a campaign against the rules of a file, and print the result. Return whether it is accepted.
 
-    ``output``: the file for JSON, JUnit, Prometheus or OpenMetrics output, stdout if None. ``files``: the documents to write.
+    ``output``: the file for the formats in PLAIN, stdout if None. ``files``: the documents to write.
     """
     acceptance = hold(archive, read_rules(rules), str(rules), only)
     if form not in PLAIN:

@@ -243,14 +243,14 @@ def collect(root="", after=-1):
     throttling(root, counts)
     accelerators(root, counts)
     events, last = kernel_log(root + "/dev/kmsg", after)
-    words = text(root + "/proc/loadavg").split()
+    load = re.match(r"\d+\.\d+", text(root + "/proc/loadavg"))
     return {
         "boot": text(root + "/proc/sys/kernel/random/boot_id"),
         "counters": counts,
         "gauges": gauges,
         "events": events,
         "last": last,
-        "load": float(words[0]) if words else None,
+        "load": float(load.group()) if load else None,
         "cpus": os.sysconf("SC_NPROCESSORS_ONLN"),
         "sessions": sessions(root),
     }

@@ -17,6 +17,8 @@ from fleetmark.verbs import serve
 from fleetmark.verbs.watch import round as rounds
 from fleetmark.verbs.watch.round import WatchQuestion
 
+__all__ = ["WatchQuestion", "forever", "once", "serving"]
+
 
 def once(question: WatchQuestion, console: Console) -> bool:
     """Run one round. Return whether no finding is open."""

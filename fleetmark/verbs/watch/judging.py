@@ -24,7 +24,7 @@ TOGETHER = (Kind.GROUPS, Kind.BORDER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """``judged``: the sources (diagnose, history, gate) that reached a verdict. ``problems``: why the others did not."""
+    """``judged``: the sources (diagnose, history, gate) with a verdict. ``problems``: why the others have none."""
 
     findings: tuple[OpenFinding, ...]
     judged: frozenset[str]
