@@ -20,7 +20,9 @@ from typer.testing import CliRunner
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from fleetmark.record import watched
+from fleetmark.record.campaigns import find
 from fleetmark.record.watched import HostState, OpenFinding, WatchState
+from fleetmark.reports.diagnosis import openmetrics
 from fleetmark.reports.kit.openmetrics import Family, render
 from fleetmark.verbs.watch import install, judging, metrics, probe, webhook, windows
 from fleetmark.verbs.watch.judging import Judgement
@@ -161,22 +163,20 @@ def slow(*hosts: str, source: str = "diagnose", needs_all: bool = True) -> OpenF
     return OpenFinding(source=source, hosts=hosts, labels=labels, text=f"{hosts[0]} slow", needs_all=needs_all)
 
 
-def said(*found: OpenFinding, judged: frozenset[str] = frozenset({"diagnose"})) -> Judgement:
-    return Judgement(findings=found, judged=judged, families=(), problems=())
+def verdict(*findings: OpenFinding, judged: frozenset[str] = frozenset({"diagnose"})) -> Judgement:
+    return Judgement(findings=findings, judged=judged, families=(), problems=())
 
 
 def test_a_finding_stays_until_its_hosts_are_measured_again() -> None:
     before = [slow("n1"), slow("n2", "n3"), slow("n4", source="gate")]
-    assert judging.merged(before, said(), {"n3"}) == before  # one end of a link was measured
-    after = judging.merged(before, said(slow("n5")), {"n1", "n5"})
+    assert judging.merged(before, verdict(), {"n3"}) == before  # one end of a link was measured
+    after = judging.merged(before, verdict(slow("n5")), {"n1", "n5"})
     assert after == [*before[1:], slow("n5")]
     assert judging.news(before, after) == ["New: n5 slow", "Recovered: n1 slow"]
-    assert judging.merged(before, said(judged=frozenset()), {"n1", "n2", "n3", "n4"}) == before  # nobody judged
+    assert judging.merged(before, verdict(judged=frozenset()), {"n1", "n2", "n3", "n4"}) == before  # nobody judged
 
 
 def test_a_campaign_is_judged_and_its_state_is_stored(sick: Path) -> None:
-    from fleetmark.record.campaigns import find
-
     judgement = judging.judge(find(sick, "last"), sick, None, None)
     assert [f.labels["host"] for f in judgement.findings] == ["n03"] and "diagnose" in judgement.judged
     state = WatchState(rounds=3, findings=list(judgement.findings))
@@ -228,11 +228,10 @@ def test_units_and_rules_are_valid(tmp_path: Path) -> None:
 
 
 def test_the_dashboard_shows_only_metrics_that_exist() -> None:
-    texts = [files("fleetmark.verbs.watch").joinpath("files", f"fleetmark-{n}").read_text() for n in ("dashboard.json", "rules.yml")]
+    folder = files("fleetmark.verbs.watch").joinpath("files")
+    texts = [folder.joinpath(f"fleetmark-{n}").read_text() for n in ("dashboard.json", "rules.yml")]
     shown = {name for text in texts for name in re.findall(r"fleetmark_[a-z_]+", text)}
-    sources = "".join(
-        path.read_text() for path in (Path(metrics.__file__), *Path("reports/diagnosis").glob("openmetrics.py"))
-    )
+    sources = "".join(path.read_text() for path in (Path(metrics.__file__), Path(openmetrics.__file__)))
     known = set(re.findall(r"fleetmark_[a-z_]+", sources))
     assert shown and all(name.removesuffix("_total") in known for name in shown)
     assert len(json.loads(texts[0])["panels"]) == 9

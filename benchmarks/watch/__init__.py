@@ -73,7 +73,9 @@ class Monitoring:
             )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.process.terminate()
         self.process.wait(30)
         self.server.close()
@@ -94,12 +96,12 @@ class Monitoring:
 
     def alerts(self) -> dict[str, set[str]]:
         """Return the hosts of each firing alert."""
-        found: dict[str, set[str]] = {}
+        hosts_by_alert: dict[str, set[str]] = {}
         alerts = self.ask("alerts").get("alerts")
         for alert in alerts if isinstance(alerts, list) else []:
             if alert["state"] == "firing":
-                found.setdefault(alert["labels"]["alertname"], set()).add(alert["labels"].get("host", ""))
-        return found
+                hosts_by_alert.setdefault(alert["labels"]["alertname"], set()).add(alert["labels"].get("host", ""))
+        return hosts_by_alert
 
     def wait_for(self, holds: Callable[[dict[str, set[str]]], bool], rounds: int) -> dict[str, set[str]]:
         """Return the alerts once Prometheus has seen this many rounds and they are as they should be.

@@ -57,7 +57,7 @@ def count(words):
     return value if 0 <= value < MOST_COUNT else None
 
 
-def found(pattern):
+def paths(pattern):
     return sorted(glob.glob(pattern))[:MOST_DEVICES]
 
 
@@ -68,11 +68,11 @@ def put(counts, device, name, value):
 
 def memory(root, counts):
     """Read EDAC: errors per controller, and per module where it has any."""
-    for folder in found(root + "/sys/devices/system/edac/mc/mc[0-9]*"):
+    for folder in paths(root + "/sys/devices/system/edac/mc/mc[0-9]*"):
         controller = os.path.basename(folder)
         for name, kind in (("ce_count", "corrected"), ("ue_count", "uncorrected")):
             put(counts, "memory:" + controller, kind, count(text(folder + "/" + name)))
-        for module in found(folder + "/dimm[0-9]*"):
+        for module in paths(folder + "/dimm[0-9]*"):
             label = text(module + "/dimm_label") or os.path.basename(module)
             for name, kind in (("dimm_ce_count", "corrected"), ("dimm_ue_count", "uncorrected")):
                 value = count(text(module + "/" + name))
@@ -82,23 +82,23 @@ def memory(root, counts):
 
 def pcie(root, counts, gauges):
     """Read AER totals and the width of links. A link that trains below what both its ends can do is a gauge."""
-    for folder in found(root + "/sys/bus/pci/devices/*"):
+    for folder in paths(root + "/sys/bus/pci/devices/*"):
         device = "pcie:" + os.path.basename(folder)
         for kind in ("correctable", "nonfatal", "fatal"):
             total = re.search(r"^TOTAL_ERR_\w+ (\d+)$", text(folder + "/aer_dev_" + kind), re.M)
             if total:
                 put(counts, device, kind, count(total.group(1)))
-        width, most = count(text(folder + "/current_link_width")), count(text(folder + "/max_link_width"))
-        if width and most and most < 255:
+        width, limit = count(text(folder + "/current_link_width")), count(text(folder + "/max_link_width"))
+        if width and limit and limit < 255:
             put(gauges, device, "link_width", width)
-            put(gauges, device, "link_width_limit", most)
+            put(gauges, device, "link_width_limit", limit)
 
 
 def drives(root, counts, gauges):
     """Read the errors of SCSI and SATA drives, and the health log of NVMe drives that this user may open."""
-    for path in found(root + "/sys/block/*/device/ioerr_cnt"):
+    for path in paths(root + "/sys/block/*/device/ioerr_cnt"):
         put(counts, "drive:" + path.split("/")[-3], "io_errors", count(text(path)))
-    for path in found(root + "/dev/nvme[0-9]*"):
+    for path in paths(root + "/dev/nvme[0-9]*"):
         if re.search(r"/nvme\d+$", path):
             log = nvme_log(path)
             if log:
@@ -136,13 +136,13 @@ def decode_nvme(device, log, counts, gauges):
 
 def network(root, counts):
     """Read errors of network ports, and their counters of congestion and loss."""
-    for path in found(root + "/sys/class/net/*/device"):
+    for path in paths(root + "/sys/class/net/*/device"):
         folder = os.path.dirname(path)
         device = "net:" + os.path.basename(folder)
         for name in ("rx_errors", "tx_errors", "rx_crc_errors", "rx_missed_errors", "tx_carrier_errors"):
             put(counts, device, name, count(text(folder + "/statistics/" + name)))
         put(counts, device, "carrier_changes", count(text(folder + "/carrier_changes")))
-    for folder in found(root + "/sys/class/infiniband/*/ports/[0-9]*"):
+    for folder in paths(root + "/sys/class/infiniband/*/ports/[0-9]*"):
         parts = folder.split("/")
         for name in ("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors"):
             put(counts, "rdma:{}/{}".format(parts[-3], parts[-1]), name, count(text(folder + "/counters/" + name)))
@@ -168,7 +168,7 @@ def throttling(root, counts):
 
 def accelerators(root, counts):
     """Read the RAS counters of AMD GPUs."""
-    for path in found(root + "/sys/class/drm/card[0-9]*/device/ras/*_err_count"):
+    for path in paths(root + "/sys/class/drm/card[0-9]*/device/ras/*_err_count"):
         parts = path.split("/")
         for kind, value in re.findall(r"^(ue|ce): (\d+)$", text(path), re.M):
             name = "{}_{}".format(parts[-1][: -len("_err_count")], {"ue": "uncorrected", "ce": "corrected"}[kind])

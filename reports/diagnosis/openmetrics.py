@@ -20,21 +20,21 @@ FINDING = "fleetmark_finding_deficit_ratio"
 def labels_of(finding: Finding) -> dict[str, str]:
     """Return what identifies a finding from one campaign to the next."""
     shared = finding.place if finding.kind in (Kind.GROUPS, Kind.BORDER) else ""
-    where = {"kind": finding.kind.value, "host": finding.host, "other": finding.other, "shared": shared}
-    return where | benchmark_labels(finding.benchmark)
+    place = {"kind": finding.kind.value, "host": finding.host, "other": finding.other, "shared": shared}
+    return place | benchmark_labels(finding.benchmark)
 
 
 def benchmark_labels(benchmark: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of a benchmark: workload, case, metric, and its own labels as ``series``."""
-    own = json.loads(benchmark.get("labels") or "{}")
-    series = ",".join(f"{name}={value}" for name, value in sorted(own.items()))
+    values = json.loads(benchmark.get("labels") or "{}")
+    series = ",".join(f"{name}={value}" for name, value in sorted(values.items()))
     return {name: benchmark[name] for name in ("workload", "case", "metric")} | {"series": series}
 
 
-def findings(found: Iterable[tuple[Mapping[str, str], float]]) -> Family:
+def findings(deficits: Iterable[tuple[Mapping[str, str], float]]) -> Family:
     """Return a sample for each finding: its labels and the share that is missing."""
     family = Family(FINDING, "The share that is missing against what is expected.")
-    for labels, deficit in found:
+    for labels, deficit in deficits:
         family.add(deficit, labels)
     return family
 

@@ -34,20 +34,20 @@ class Judgement:
 
 def judge(archive: Archive, root: Path, rules: Path | None, reference: str | None) -> Judgement:
     """Return what the three judges say about a campaign. A judge without enough data is a problem, not a failure."""
-    found: list[OpenFinding] = []
+    findings: list[OpenFinding] = []
     families: list[Family] = []
     judged: set[str] = set()
     problems: list[str] = []
 
     def diagnosis() -> bool:
         result = diagnose(archive, against=load_baseline(root, reference) if reference else None)
-        found.extend(_slow(f) for f in result.findings if not f.cleared)
+        findings.extend(_slow(f) for f in result.findings if not f.cleared)
         families.extend(f for f in openmetrics.diagnosis(result) if f.name != openmetrics.FINDING)
         return result.judged > 0 or bool(result.findings)
 
     def history() -> bool:
         result = histories.history(root, ())
-        found.extend(_changed(series) for series in result.series if series.slower)
+        findings.extend(_changed(series) for series in result.series if series.slower)
         families.extend(openmetrics.history(result))
         return True
 
@@ -60,7 +60,7 @@ def judge(archive: Archive, root: Path, rules: Path | None, reference: str | Non
             if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL:
                 labels = {"host": r.host, "rule": r.rule, "benchmark": r.benchmark}
                 text = f"{r.host}: {r.rule}: {r.benchmark} {gate_texts.verdict_text(r)}"
-                found.append(OpenFinding(source="gate", hosts=(r.host,), labels=labels, text=text))
+                findings.append(OpenFinding(source="gate", hosts=(r.host,), labels=labels, text=text))
         return True
 
     for name, step in (("diagnose", diagnosis), ("history", history), ("gate", gate)):
@@ -70,7 +70,7 @@ def judge(archive: Archive, root: Path, rules: Path | None, reference: str | Non
         except FleetmarkError as error:
             problems.append(f"{name}: {error}")
     return Judgement(
-        findings=tuple(found), judged=frozenset(judged), families=tuple(families), problems=tuple(problems)
+        findings=tuple(findings), judged=frozenset(judged), families=tuple(families), problems=tuple(problems)
     )
 
 

@@ -81,8 +81,8 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
 
 def _share(question: WatchQuestion, hosts: Sequence[Host], idle: Sequence[str]) -> float:
     """Return the share of the idle hosts that is the requested share of all hosts."""
-    most = math.ceil(question.share * len(hosts))
-    return min(1.0, most / len(idle)) if idle else 0.0
+    maximum = math.ceil(question.share * len(hosts))
+    return min(1.0, maximum / len(idle)) if idle else 0.0
 
 
 def _take(state: WatchState, readings: dict[str, Reading]) -> list[str]:

@@ -35,12 +35,12 @@ def window(text: str) -> Window:
         if match is None:
             raise ValueError
         hours = [int(word) for word in match.groups()]
-        made = Window(time(hours[0], hours[1]), time(hours[2], hours[3]))
+        result = Window(time(hours[0], hours[1]), time(hours[2], hours[3]))
     except ValueError:
         raise FleetmarkError(f"--window {text}: write it as 22:00-06:00, in local time") from None
-    if made.start == made.end:
+    if result.start == result.end:
         raise FleetmarkError(f"--window {text}: starts when it ends; leave --window out to measure at any time")
-    return made
+    return result
 
 
 def is_open(windows: Sequence[Window], now: time) -> bool:
@@ -71,5 +71,5 @@ def chosen(names: Sequence[str], measured: Mapping[str, str], part: float) -> li
     ``names``: the idle hosts. ``measured``: when each host was measured last, ISO 8601. Hosts that were never measured
     come first, then those whose last measurement is oldest; the order of ``names`` decides ties.
     """
-    most = math.ceil(part * len(names))
-    return sorted(names, key=lambda name: measured.get(name, ""))[:most]
+    maximum = math.ceil(part * len(names))
+    return sorted(names, key=lambda name: measured.get(name, ""))[:maximum]
