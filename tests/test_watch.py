@@ -50,7 +50,9 @@ def test_a_wrong_window_is_refused(text: str) -> None:
 
 
 def test_rounds_reach_every_host() -> None:
-    names, measured, seen = [f"n{n}" for n in range(10)], {}, []
+    names = [f"n{n}" for n in range(10)]
+    measured: dict[str, str] = {}
+    seen: list[str] = []
     for number in range(4):
         now = windows.chosen(names, measured, windows.share("25%"))
         assert len(now) == 3
