@@ -55,11 +55,15 @@ class HostState:
 
 @dataclass(slots=True, kw_only=True)
 class WatchState:
-    """``rounds``, ``campaigns`` and ``failures`` are totals. ``unsent``: lines that the webhook did not take."""
+    """``rounds``, ``campaigns`` and ``failures`` are totals. ``unsent``: lines that the webhook did not take.
+
+    ``last``: the id of the last campaign, or empty.
+    """
 
     rounds: int = 0
     campaigns: int = 0
     failures: int = 0
+    last: str = ""
     hosts: dict[str, HostState] = field(default_factory=dict)
     findings: list[OpenFinding] = field(default_factory=list)
     unsent: list[str] = field(default_factory=list)
