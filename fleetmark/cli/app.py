@@ -24,6 +24,7 @@ from fleetmark.cli import reports as cli_reports
 from fleetmark.cli import serve as cli_serve
 from fleetmark.cli import tune as cli_tune
 from fleetmark.cli import verify as cli_verify
+from fleetmark.cli import watch as cli_watch
 from fleetmark.cli import workloads as cli_workloads
 from fleetmark.cli.common import (
     INTERRUPTED,
@@ -311,6 +312,7 @@ app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.diagnose)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.history)
 app.command(rich_help_panel=DIAGNOSE)(cli_diagnose.gate)
 app.command(rich_help_panel=DIAGNOSE)(cli_tune.tune)
+app.command(rich_help_panel=DIAGNOSE)(cli_watch.watch)
 
 
 @app.command("import", rich_help_panel=RECORD)

@@ -57,6 +57,17 @@ class DocumentFormat(StrEnum):
     CSV = "csv"
 
 
+class FindingsFormat(StrEnum):
+    """Name the format of printed findings."""
+
+    TABLE = "table"
+    JSON = "json"
+    MD = "md"
+    CSV = "csv"
+    OPENMETRICS = "openmetrics"
+
+
+AsFindings = Annotated[FindingsFormat, typer.Option("--format", help="table, json, md, csv or openmetrics.")]
 AsDocument = Annotated[DocumentFormat, typer.Option("--format", help="table, json, md or csv.")]
 Output = Annotated[
     list[Path] | None,
@@ -87,9 +98,9 @@ RecordedLimit = Annotated[
 ]
 
 
-def beside(form: DocumentFormat) -> Terminal:
+def beside(form: DocumentFormat | FindingsFormat) -> Terminal:
     """Return the console for other messages: stderr if the document on stdout is for a program to read."""
-    return Terminal(stderr=form is not DocumentFormat.TABLE)
+    return Terminal(stderr=form.value != "table")
 
 
 @contextlib.contextmanager

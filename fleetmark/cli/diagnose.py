@@ -17,8 +17,8 @@ from fleetmark.cli.common import (
     OK,
     ROOT,
     SOME_FAILED,
-    AsDocument,
-    DocumentFormat,
+    AsFindings,
+    FindingsFormat,
     Output,
     RecordedLimit,
     Root,
@@ -65,7 +65,7 @@ def diagnose(
     root: Root = ROOT,
     output: Output = None,
     brief: BriefFolder = None,
-    as_: AsDocument = DocumentFormat.TABLE,
+    as_: AsFindings = FindingsFormat.TABLE,
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence. Exit status 1 if there are any.
 
@@ -86,7 +86,7 @@ def diagnose(
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
         others: dict[str, object] = {"--confirm": confirm, "--reference": reference, "--everything": everything}
-        others |= {"--least": least, "--brief": brief}
+        others |= {"--least": least, "--brief": brief, "--format openmetrics": as_ is FindingsFormat.OPENMETRICS}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
@@ -112,7 +112,7 @@ def diagnose(
 
 
 def _isolate(
-    archive: Any, case: str, border: str | None, connection: Any, as_: DocumentFormat, documents: Any, command: str
+    archive: Any, case: str, border: str | None, connection: Any, as_: FindingsFormat, documents: Any, command: str
 ) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
@@ -136,7 +136,7 @@ def history(
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: AsDocument = DocumentFormat.TABLE,
+    as_: AsFindings = FindingsFormat.TABLE,
 ) -> None:
     """Show metrics of hosts over all campaigns and lasting changes. Exit status 1 if a metric became worse.
 
@@ -161,6 +161,7 @@ class GateFormat(StrEnum):
     CSV = "csv"
     JUNIT = "junit"
     PROMETHEUS = "prometheus"
+    OPENMETRICS = "openmetrics"
 
 
 def gate(
@@ -173,7 +174,7 @@ def gate(
     lang: Lang = "en",
     root: Root = ROOT,
     as_: Annotated[
-        GateFormat, typer.Option("--format", help="table, md, csv, json, junit or prometheus.")
+        GateFormat, typer.Option("--format", help="table, md, csv, json, junit, prometheus or openmetrics.")
     ] = GateFormat.TABLE,
 ) -> None:
     """Check a campaign against acceptance rules. Exit status 1 if a rule is broken or its data is missing.

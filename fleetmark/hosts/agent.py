@@ -68,7 +68,9 @@ def fact_sources() -> Mapping[str, str]:
 def sources() -> Mapping[str, str]:
     """Return the files that are stored beside a job, by name."""
     return {
-        name: text for name, text in _texts_in(PLAYBOOKS / "agent").items() if name not in ("node.py", "session.py")
+        name: text
+        for name, text in _texts_in(PLAYBOOKS / "agent").items()
+        if name not in ("collector.py", "node.py", "session.py")
     }
 
 

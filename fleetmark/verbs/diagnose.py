@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError, suggest
@@ -20,7 +21,9 @@ from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.reports.diagnosis import document as report
+from fleetmark.reports.diagnosis import openmetrics
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.openmetrics import render
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
@@ -87,6 +90,9 @@ def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Do
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)
+    if form == "openmetrics":
+        typer.echo(render(openmetrics.diagnosis(diagnosis)), nl=False)
+        form = ""
     shown = diagnosis_document(question, diagnosis, files, has_roofs=bool(files.paths) or form == "csv")
     if files.paths:
         shown = _stamped(shown, question, files)

@@ -146,8 +146,10 @@ def _date(text: str | None) -> str | None:
 
 
 def show(document: Document, form: str, console: Console, documents: Documents) -> None:
-    """Write the document's files, then print it as ``form``: table, json, md or csv."""
+    """Write the document's files, then print it as ``form``: table, json, md or csv; nothing if it is empty."""
     write(document, documents, renderers(document, documents), console)
+    if not form:
+        return
     printed = replace(document, manifest={})
     print_as(printed, form, console, documents.language, renderers(printed, documents))
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.gate import Acceptance, hold, read_rules
-from fleetmark.reports.diagnosis import gate
+from fleetmark.reports.diagnosis import gate, openmetrics
 from fleetmark.reports.formats import json
+from fleetmark.reports.kit.openmetrics import prometheus, render
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
 
@@ -20,7 +21,8 @@ from fleetmark.verbs.documents import Documents
 PLAIN: Mapping[str, Callable[[Acceptance], str]] = {
     "json": lambda acceptance: json.render(gate.document(acceptance)),
     "junit": gate.junit,
-    "prometheus": gate.prometheus,
+    "prometheus": lambda acceptance: prometheus(openmetrics.gate(acceptance)),
+    "openmetrics": lambda acceptance: render(openmetrics.gate(acceptance)),
 }
 
 
@@ -29,7 +31,7 @@ def check(
 ) -> bool:
     """Check a campaign against the rules of a file, and print the result. Return whether it is accepted.
 
-    ``output``: the file for JSON, JUnit or Prometheus output, stdout if None. ``files``: the documents to write.
+    ``output``: the file for the formats in PLAIN, stdout if None. ``files``: the documents to write.
     """
     acceptance = hold(archive, read_rules(rules), str(rules), only)
     if form not in PLAIN:

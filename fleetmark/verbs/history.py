@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from fleetmark.record.archive import utc
 from fleetmark.record.diagnosis.history import history
+from fleetmark.reports.diagnosis import openmetrics
 from fleetmark.reports.diagnosis.history import document
+from fleetmark.reports.kit.openmetrics import render
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
 
@@ -26,5 +29,8 @@ def show(
 ) -> bool:
     """Print the series that match, and write the requested ``files``. Return whether no host became worse for good."""
     result = history(root, metrics, limit, everything=everything)
+    if form == "openmetrics":
+        typer.echo(render(openmetrics.history(result)), nl=False)
+        form = ""
     documents.show(document(result, files.date or utc(), command), form, console, files)
     return not any(s.slower for s in result.series)

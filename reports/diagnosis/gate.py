@@ -192,37 +192,3 @@ def _fails(result: Result) -> bool:
 
 def _attribute(text: str) -> str:
     return quoteattr(visible(text))
-
-
-def prometheus(acceptance: Acceptance) -> str:
-    """Return the result in the Prometheus text format, for the textfile collector of node_exporter."""
-    hosts = list(dict.fromkeys(r.host for r in acceptance.results))
-    lines = [
-        "# HELP fleetmark_gate_accepted Whether a host keeps every rule that must be kept.",
-        "# TYPE fleetmark_gate_accepted gauge",
-    ]
-    lines += [
-        f"fleetmark_gate_accepted{_labels(host=h)} {int(not any(_fails(r) for r in acceptance.results if r.host == h))}"
-        for h in hosts
-    ]
-    lines += [
-        "# HELP fleetmark_gate_kept Whether a rule is kept; 0 where its data is missing.",
-        "# TYPE fleetmark_gate_kept gauge",
-    ]
-    lines += _gauges("fleetmark_gate_kept", [(r, int(r.verdict is CheckVerdict.KEPT)) for r in acceptance.results])
-    lines += ["# HELP fleetmark_gate_value What was measured, in base units.", "# TYPE fleetmark_gate_value gauge"]
-    measured = [(r, r.value) for r in acceptance.results if r.value is not None]
-    return "\n".join([*lines, *_gauges("fleetmark_gate_value", measured), ""])
-
-
-def _gauges(name: str, results: Sequence[tuple[Result, float]]) -> list[str]:
-    rows = {
-        _labels(host=r.host, rule=r.rule, benchmark=r.benchmark, bound="least" if r.least else "most"): v
-        for r, v in results
-    }
-    return [f"{name}{labels} {value!r}" for labels, value in rows.items()]
-
-
-def _labels(**values: str) -> str:
-    quoted = {k: v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for k, v in values.items()}
-    return "{" + ",".join(f'{k}="{v}"' for k, v in quoted.items()) + "}"

@@ -26,19 +26,13 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
     ``listen``: HOST:PORT. ``token_file``: holds the token that a browser must present. Raise FleetmarkError if the
     address is invalid or in use, or if other machines can reach it and there is no token.
     """
-    host, port = address(listen)
-    token = _token(token_file) if token_file else None
-    if token is None and not _is_loopback(host):
-        raise FleetmarkError(
-            f"--listen {listen}: other machines can reach this address; add --token-file FILE "
-            "(openssl rand -hex 24 > FILE)"
-        )
     calculate_in_one_thread()
-    server = serve(root, host, port, token, language)
+    host, _ = address(listen)
+    server = listening(root, listen, token_file, language)
     shown = f"[{host}]" if ":" in host else host
     start = f"http://{shown}:{server.effective_port}/"
     typer.echo(f"Open {start} to read {root}. Ctrl-C ends the server.")
-    if token:
+    if token_file:
         typer.echo(f"The first address needs ?token= with the token in {token_file}.")
     if not _is_loopback(host):
         typer.echo("The connection is not encrypted: put a TLS proxy in front, or listen on 127.0.0.1.")
@@ -48,6 +42,18 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
         pass
     finally:
         server.close()
+
+
+def listening(root: Path, listen: str, token_file: Path | None, language: Language) -> Any:
+    """Return a server of the record that listens. Raise FleetmarkError like ``show``."""
+    host, port = address(listen)
+    token = _token(token_file) if token_file else None
+    if token is None and not _is_loopback(host):
+        raise FleetmarkError(
+            f"--listen {listen}: other machines can reach this address; add --token-file FILE "
+            "(openssl rand -hex 24 > FILE)"
+        )
+    return serve(root, host, port, token, language)
 
 
 def serve(root: Path, host: str, port: int, token: str | None, language: Language) -> Any:

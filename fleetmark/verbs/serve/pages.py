@@ -12,6 +12,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.inside import read_inside
 from fleetmark.base.text import Message, message
+from fleetmark.record import watched
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
 from fleetmark.record.diagnosis.history import history
@@ -19,6 +20,7 @@ from fleetmark.reports.formats import html
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language
+from fleetmark.reports.kit.openmetrics import TYPE as OPENMETRICS
 from fleetmark.reports.kit.site import Field, Form, Link, Site
 from fleetmark.reports.lists import campaigns as campaign_list
 from fleetmark.reports.lists import recorded
@@ -79,6 +81,8 @@ class Pages:
 
         Raise Missing if there is none, and FleetmarkError if its fields are invalid.
         """
+        if path == "/metrics":
+            return _metrics(self._root)
         now = self._shelf.recorded()
         match PurePosixPath(path).parts:
             case ("/",):
@@ -285,6 +289,13 @@ def _recorded_host(now: Recorded, name: str) -> recorded.RecordedHost:
     with contextlib.suppress(FleetmarkError):
         facts = last.facts()
     return recorded.RecordedHost(name=name, campaigns=tuple(by_campaign), labels=last.labels, facts=facts)
+
+
+def _metrics(root: Path) -> Reply:
+    body = watched.metrics(root)
+    if body is None:
+        raise Missing("There are no metrics yet: fleetmark watch makes them.")
+    return Reply(body=body, type=OPENMETRICS)
 
 
 def _question(now: Recorded, fields: Mapping[str, str]) -> Form:

@@ -1,0 +1,5 @@
+"""Run the benchmark of the watch."""
+
+from benchmarks.watch import main
+
+main()
