@@ -78,7 +78,7 @@ def reply(answer):
 
 def lateness(answer):
     """Return the client's share of an answer's times: it left late, or its first or last piece waited to be read."""
-    return max([answer.sent - answer.due] + list(answer.delays or ()))
+    return max(answer.sent - answer.due, *(answer.delays or (0.0,)))
 
 
 def exceeded(values):

@@ -179,7 +179,7 @@ def judged(engine, make, exact, rate, warmup, seed, trial, until):
     rng = random.Random("%s/arrivals" % seed)
     began, worked = clock() + 0.01, engine.worked
     due, word = began + rng.expovariate(rate), ""
-    prepared, last = make(due), began
+    prepared = make.next(due)
     while not load.hopeless():
         now = clock()
         if now >= due - engine.lead:
@@ -217,7 +217,7 @@ def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
     """Send the requests of a trace at its times, ``speed`` times as fast. Return the results of the window.
 
     A turn of a conversation is due at its own time, but not before the answer to the turn before it, and its ``delay``.
-    The trace's requests go on until those of the window are answered. If one turn fails, the turns after it are dropped.
+    The requests go on until those of the window are answered. If a turn fails, the turns after it are dropped.
     """
     load = Load(engine, make, exact)
     began, worked = clock() + 0.05, engine.worked

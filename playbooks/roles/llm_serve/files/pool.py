@@ -63,7 +63,7 @@ class Channel:
             end = place + _SIZE.size + _SIZE.unpack_from(text, place)[0]
             if end > len(text):
                 break
-            values.append(pickle.loads(text[place + _SIZE.size : end]))  # noqa: S301: of a process of this program
+            values.append(pickle.loads(text[place + _SIZE.size : end]))  # of a process of this program
             place = end
         self.rest = text[place:]
         if is_over and not values:

@@ -1,8 +1,8 @@
 """Make prompts of given lengths, from a distribution or from a trace, with shared prefixes and conversations.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
-many as give its tokens by the server's own count. Unless the user wants shared prefixes or conversations, it begins with
-words that no other prompt begins with: a cache of prefixes serves none of it.
+many as give its tokens by the server's own count. Unless the user wants shared prefixes or conversations, no other
+prompt begins with the same words, and a cache of prefixes serves none of it.
 """
 
 import random
@@ -48,7 +48,7 @@ def check(text, *numbers):
 
 
 class Conversation:
-    """Hold a conversation: ``texts`` of user and model in turns, their ``tokens`` by the server's count, turns ``left``."""
+    """Hold a conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
 
     __slots__ = ("left", "texts", "tokens")
 
@@ -73,19 +73,15 @@ class Prompt:
 class Source:
     """Prompts, one after another, the same for the same ``seed``.
 
-    ``listed``: requests of a trace, or None. ``thinking``: draws the tokens of thinking, or None. ``shared``: share of a
-    prompt's tokens that are one of ``prefixes`` common beginnings. ``turns``: of each conversation.
+    ``listed``: requests of a trace, or None. ``thinking``: draws the tokens of thinking, or None. ``shared``: share of
+    a prompt's tokens that are one of ``prefixes`` common beginnings. ``turns``: of each conversation.
     """
 
     def __init__(self, seed, prompt, answer, listed, thinking=None, shared=0.0, prefixes=1, turns=1):
         self.seed, self.prompt, self.answer, self.listed = seed, prompt, answer, listed
         self.thinking, self.shared, self.prefixes, self.turns = thinking, shared, prefixes, turns
-        self.words, self.fixed, self.count, self.epoch = (
-            0.75,
-            0.0,
-            0,
-            0,
-        )  # words of a token, tokens that every prompt has
+        self.words, self.fixed = 0.75, 0.0  # words of a token, tokens that every prompt has
+        self.count = self.epoch = 0  # prompts, and runs
         self.waiting = deque()  # conversations whose turn has ended
         self.texts, self.seen = OrderedDict(), set()  # blocks of text, and ids of what was sent
         self.sessions = {}  # conversations of a trace that is replayed
@@ -118,7 +114,7 @@ class Source:
 
     def opening(self, tokens, rng):
         """Return the text of a first turn, and its tokens that were sent before."""
-        common = int(round(self.shared * tokens))
+        common = round(self.shared * tokens)
         if not common:
             return self.text(tokens, rng), 0
         number = rng.randrange(self.prefixes)
@@ -178,7 +174,7 @@ class Source:
             if len(self.seen) < MOST_SEEN:
                 self.seen.add(block)
             text = self.block(block)
-            texts.append(text if size == BLOCK else " ".join(text.split()[: max(1, int(round(size * self.words)))]))
+            texts.append(text if size == BLOCK else " ".join(text.split()[: max(1, round(size * self.words))]))
         return Prompt([" ".join(texts)], entry.wanted, reusable, 0, conversation)
 
     def block(self, number):

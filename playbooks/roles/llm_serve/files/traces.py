@@ -1,7 +1,7 @@
 """Read traces of requests: Mooncake's JSON lines, CSV of Azure's LLM inference traces and of BurstGPT, own JSON lines.
 
-Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is known by its fields. Every
-line is checked, and a wrong one is named with its number.
+Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is known by its fields.
+Every line is checked, and a wrong one is named with its number.
 """
 
 import calendar
@@ -35,8 +35,8 @@ class Entry:
     """Hold one request of a trace.
 
     ``at``: seconds since the trace's first request, None if unknown. ``blocks``: ids of the prompt's blocks of 512
-    tokens, equal where the text is equal. ``session``: name of its conversation. ``delay``: seconds after the end of the
-    conversation's turn before, None if it has its own time. ``is_whole``: whether ``tokens`` includes the turns before.
+    tokens, equal where the text is equal. ``session``: name of its conversation. ``delay``: seconds after the end of
+    the turn before, None if there is no pause. ``is_whole``: whether ``tokens`` includes the turns before.
     """
 
     __slots__ = ("at", "blocks", "delay", "is_whole", "prompt", "session", "tokens", "wanted")
@@ -48,7 +48,7 @@ class Entry:
 
 
 class Trace:
-    """Hold a trace: its ``entries``, the requests ``left_out`` as they had no answer, and the ``seconds`` that it lasts.
+    """Hold a trace: its ``entries``, the requests ``left_out`` (without an answer), and the ``seconds`` that it lasts.
 
     ``is_timed``: whether it can be replayed: each request has a time, or follows a turn of its conversation.
     """
