@@ -80,6 +80,8 @@ class Server:
             return self.reply(writer, 401, {"error": {"message": f"Incorrect API key provided: {shown}"}})
         if lines[0].startswith("GET /v1/models"):
             return self.reply(writer, 200, {"object": "list", "data": [{"id": m} for m in MODELS]})
+        if lines[0].startswith("GET /health"):
+            return self.reply(writer, 200, {})
         if lines[0].startswith("GET /metrics"):
             return self.metrics(writer)
         doc = {**json.loads(body), "id": headers.get("x-request-id", "")}
@@ -125,7 +127,7 @@ class Server:
         return True
 
     async def complete(self, doc: dict[str, Any], came: float, writer: asyncio.StreamWriter, chat: bool) -> bool:
-        model, wanted = doc["model"], doc["max_tokens"]
+        model, wanted = doc["model"], doc.get("max_tokens") or doc["max_completion_tokens"]
         prompt = doc.get("prompt") or " ".join(m["content"] for m in doc.get("messages", []))
         tokens = len(prompt.split()) + (3 if chat else 0)
         alone = wanted == 1  # what the client learns the server's tokens from
@@ -196,7 +198,7 @@ class Server:
                 writer.write(b"9\r\ndata: {{\n\r\n")
         ends = {"short": "stop", "cut": None, "silent": None, "calls": "tool_calls", "miscalls": "tool_calls"}
         finish = ends.get(model, "length")
-        self.event(writer, {"choices": [{"delta": {}, "finish_reason": finish}]})
+        self.event(writer, {"choices": [{**({"delta": {}} if chat else {"text": ""}), "finish_reason": finish}]})
         usage: dict[str, Any] = {"prompt_tokens": tokens, "completion_tokens": given + (n if model == "later" else 0)}
         usage["prompt_tokens_details"] = {"cached_tokens": cached}
         if doc.get("stream_options", {}).get("include_usage") and model != "uncounted":
@@ -219,7 +221,9 @@ class Server:
         return {"delta": {"content": text}}
 
     def event(self, writer: asyncio.StreamWriter, doc: dict[str, Any]) -> None:
-        data = b"data: " + json.dumps(doc).encode() + b"\n\n"
+        is_chat = any("delta" in choice for choice in doc["choices"])
+        kind = {"object": "chat.completion.chunk" if is_chat else "text_completion", "model": "tiny"}
+        data = b"data: " + json.dumps({**kind, **doc}).encode() + b"\n\n"
         writer.write(b"%x\r\n%s\r\n" % (len(data), data))
 
 
