@@ -148,7 +148,7 @@ def _uses(run: Mapping[str, Any], case: str, labels: Mapping[str, str]) -> Itera
             yield Measurement(_TOOL, case, metric, share, "1", better, labels={**labels, **more})
     if (tokens := number(run.get("thinking_tokens"))) is not None and tokens > 0:
         yield Measurement(_TOOL, case, "thinking_tokens", tokens, "1", Better.NONE, labels=labels)
-    if (late := number(run.get("late"))) is not None and late >= 0:
+    if (late := number(run.get("late"))) is not None and late > 1e-9:
         yield Measurement(_TOOL, case, "client_lateness", late, "s", Better.NONE, labels=labels)
 
 

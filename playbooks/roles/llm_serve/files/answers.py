@@ -33,13 +33,13 @@ class Answer:
 
     ``prompt``: its Prompt. ``thought``: pieces that are thinking; ``replied``: when the first other piece came.
     ``cached``: tokens of the prompt that the server had. ``words``: pieces of text, kept for conversations. ``calls``:
-    [name, arguments] of tool calls. ``told``: called at the first piece.
+    [name, arguments] of tool calls. ``notify``: called at the first piece.
     """
 
     __slots__ = (
         *("wanted", "body", "due", "sent", "stamps", "used", "finish", "done", "status", "problem", "detail", "end"),
         *("tried", "mark", "prompt", "delay", "delays", "thought", "replied", "reasoned", "cached", "words", "calls"),
-        "told",
+        "notify",
     )
     RESULT = (
         *("sent", "stamps", "used", "finish", "done", "status", "problem", "detail", "end", "tried", "delays"),
@@ -49,7 +49,7 @@ class Answer:
     def __init__(self, body, wanted=0, due=None, mark=None, prompt=None):
         self.body, self.wanted, self.due, self.mark, self.prompt = body, wanted, due, mark, prompt
         self.delay = self.delays = self.replied = self.reasoned = self.cached = self.words = self.calls = None
-        self.thought, self.told = 0, None
+        self.thought, self.notify = 0, None
         self.sent = self.end = None
         self.stamps, self.used, self.finish, self.done = [], None, None, False
         self.status, self.problem, self.detail, self.tried = 0, "", "", 0
@@ -80,8 +80,8 @@ class Answer:
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
             if all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST_TOKENS for n in counts):
                 self.used = counts
-                self.cached = whole(usage, "prompt_tokens_details", "cached_tokens")
-                self.reasoned = whole(usage, "completion_tokens_details", "reasoning_tokens")
+                self.cached = detail_count(usage, "prompt_tokens_details", "cached_tokens")
+                self.reasoned = detail_count(usage, "completion_tokens_details", "reasoning_tokens")
 
     def piece(self, text, is_thought, now):
         """Take a piece with text, which came at ``now``."""
@@ -96,8 +96,8 @@ class Answer:
             self.replied = now
         if self.words is not None and isinstance(text, str):
             self.words.append(text[:MOST_WORDS])
-        if self.told and len(self.stamps) == 1:
-            self.told(self)
+        if self.notify and len(self.stamps) == 1:
+            self.notify(self)
 
     def call(self, calls):
         """Take pieces of tool calls. Return whether there is any."""
@@ -117,7 +117,7 @@ class Answer:
         return any_piece
 
 
-def whole(usage, group, name):
+def detail_count(usage, group, name):
     """Return a count of tokens among the details of ``usage``; None if it is not there."""
     details = usage.get(group)
     count = details.get(name) if isinstance(details, dict) else None

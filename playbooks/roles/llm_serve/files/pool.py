@@ -165,7 +165,7 @@ def work(channel, endpoint, patience):
     """Send what the other process hands over, each when it is due, and report its answers, until that one ends."""
     engine, held, keys = Engine(endpoint, patience), [], {}
 
-    def told(answer):
+    def notify(answer):
         channel.send((keys[answer], answer.stamps[0], None, None, engine.worked))
 
     def ordered():
@@ -177,7 +177,7 @@ def work(channel, endpoint, patience):
                 continue
             _, key, body, wanted, due, (has_words, has_calls) = value
             answer = answers.Answer(body, wanted, due)
-            answer.words, answer.calls, answer.told = [] if has_words else None, {} if has_calls else None, told
+            answer.words, answer.calls, answer.notify = [] if has_words else None, {} if has_calls else None, notify
             keys[answer] = key
             heapq.heappush(held, (due or 0.0, key, answer))
 
