@@ -56,7 +56,7 @@ class Server:
         self.log = Path(log).open("a", buffering=1) if log else None  # noqa: SIM115
         self.count = self.checks = 0
         self.cached: set[int] = set()  # hashes of the beginnings of prompts, a block longer each
-        self.found = self.looked = 0  # tokens
+        self.hits = self.queries = 0  # tokens
         self.engine = ""
         self.decays = decays
 
@@ -98,7 +98,7 @@ class Server:
         label = '{engine="0",model_name="tiny"}'
         text = "".join(
             f"# TYPE {name} counter\n{name}{label} {float(value)!r}\n"
-            for name, value in zip(names, (self.found, self.looked), strict=True)
+            for name, value in zip(names, (self.hits, self.queries), strict=True)
         )
         text += f'{names[1]}{{model_name="another"}} 1e9\n'
         data = text.encode()
@@ -107,19 +107,19 @@ class Server:
 
     def look_up(self, prompt: str) -> int:
         """Return the tokens at the beginning of a prompt that are in the cache, and count them."""
-        found = self.keep(prompt)
-        self.found, self.looked = self.found + found, self.looked + len(prompt.split())
-        return found
+        hits = self.keep(prompt)
+        self.hits, self.queries = self.hits + hits, self.queries + len(prompt.split())
+        return hits
 
     def keep(self, prompt: str) -> int:
         """Put a text into the cache, in whole blocks. Return the tokens at its beginning that were there."""
-        words, state, found, is_first = prompt.split(), 0, 0, True
+        words, state, hits, is_first = prompt.split(), 0, 0, True
         for n in range(0, len(words) - BLOCK + 1, BLOCK):
             state = hash((state, *words[n : n + BLOCK]))
             is_first = is_first and state in self.cached
-            found += BLOCK if is_first else 0
+            hits += BLOCK if is_first else 0
             self.cached.add(state)
-        return found
+        return hits
 
     def reply(self, writer: asyncio.StreamWriter, status: int, doc: dict[str, Any]) -> bool:
         data = json.dumps(doc).encode()

@@ -43,12 +43,12 @@ def rate(before, after):
 
     A counter that went down, as when a server starts again, tells nothing.
     """
-    for found, asked in COUNTERS:
-        if asked in before and asked in after and found in after:
-            hits = after.get(found, 0.0) - before.get(found, 0.0)
-            queries = after[asked] - before[asked]
+    for hit_name, query_name in COUNTERS:
+        if query_name in before and query_name in after and hit_name in after:
+            hits = after.get(hit_name, 0.0) - before.get(hit_name, 0.0)
+            queries = after[query_name] - before[query_name]
             if queries > 0 and 0 <= hits <= queries:
-                return hits / queries, found
+                return hits / queries, hit_name
     for name in RATES:
         if name in after and after[name] <= 1:
             return after[name], name

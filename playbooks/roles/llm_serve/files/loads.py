@@ -229,7 +229,7 @@ def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
             continue
         if entry.session is not None:
             turns[entry.session] = []
-        due.append((began + entry.at / speed, number, entry))
+        due.append((began + entry.time / speed, number, entry))
     heapq.heapify(due)
     for later in turns.values():
         later.reverse()
@@ -254,8 +254,10 @@ def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
                 del later[:]
             elif later:
                 number, following = later.pop()
-                at = answer.end + (following.delay or 0.0) / speed
-                heapq.heappush(due, (max(at, began + following.at / speed if following.at else at), number, following))
+                ready = answer.end + (following.delay or 0.0) / speed
+                heapq.heappush(
+                    due, (max(ready, began + following.time / speed if following.time else at), number, following)
+                )
     load.drain()
     result = load.figures(window, began, worked)
     result["dropped_turns"] = dropped

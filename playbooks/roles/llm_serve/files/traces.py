@@ -34,16 +34,16 @@ class Mistake(Exception):
 class Entry:
     """Hold one request of a trace.
 
-    ``at``: seconds since the trace's first request, None if unknown. ``blocks``: ids of the prompt's blocks of 512
+    ``time``: seconds since the trace's first request, None if unknown. ``blocks``: ids of the prompt's blocks of 512
     tokens, equal where the text is equal. ``session``: name of its conversation. ``delay``: seconds after the end of
     the turn before, None if there is no pause. ``is_whole``: whether ``tokens`` includes the turns before.
     """
 
-    __slots__ = ("at", "blocks", "delay", "is_whole", "prompt", "session", "tokens", "wanted")
+    __slots__ = ("blocks", "delay", "is_whole", "prompt", "session", "time", "tokens", "wanted")
 
     def __init__(self, prompt, tokens, wanted):
         self.prompt, self.tokens, self.wanted = prompt, tokens, wanted
-        self.at = self.session = self.delay = None
+        self.time = self.session = self.delay = None
         self.blocks, self.is_whole = (), False
 
 
@@ -64,14 +64,14 @@ class Trace:
             raise Mistake("%s is not UTF-8 text; a trace is JSON lines or CSV" % path) from None
         if not self.entries:
             raise Mistake("%s has no requests: a trace is a JSON object a line, or CSV" % path)
-        times = [e.at for e in self.entries if e.at is not None]
+        times = [e.time for e in self.entries if e.time is not None]
         first, opened = min(times) if times else 0.0, set()
         self.is_timed = True
         for entry in self.entries:
             is_later = entry.session is not None and entry.session in opened
             opened.add(entry.session)
-            self.is_timed = self.is_timed and (entry.at is not None or (is_later and entry.delay is not None))
-            entry.at = None if entry.at is None else entry.at - first
+            self.is_timed = self.is_timed and (entry.time is not None or (is_later and entry.delay is not None))
+            entry.time = None if entry.time is None else entry.time - first
         self.seconds = max(times) - first if times else 0.0
 
     def read(self, lines, path):
@@ -119,7 +119,7 @@ def of_azure(columns, line, place):
     values = row(columns, line, place)
     entry = counted(values, "contexttokens", "generatedtokens", place)
     if entry:
-        entry.at = moment(values["timestamp"], place)
+        entry.time = moment(values["timestamp"], place)
     return entry
 
 
@@ -128,7 +128,7 @@ def of_burst(columns, line, place):
     values = row(columns, line, place)
     entry = counted(values, "request tokens", "response tokens", place)
     if entry:
-        entry.at, entry.is_whole = seconds(values["timestamp"], place, "Timestamp"), True
+        entry.time, entry.is_whole = seconds(values["timestamp"], place, "Timestamp"), True
         entry.session = (values.get("session id") or values.get("sessionid") or "")[:MOST_NAME] or None
     return entry
 
@@ -148,10 +148,10 @@ def moment(text, place):
     """Return Unix seconds of a date in UTC such as 2023-11-16 18:15:46.6805900."""
     match = DATE.match(text)
     try:
-        whole = calendar.timegm(time.strptime("%s %s" % match.group(1, 2), "%Y-%m-%d %H:%M:%S"))
+        date = calendar.timegm(time.strptime("%s %s" % match.group(1, 2), "%Y-%m-%d %H:%M:%S"))
     except (ValueError, AttributeError):
         raise Mistake("%s: TIMESTAMP is not a date and time in UTC: %s" % (place, text[:40])) from None
-    return whole + float(match.group(3) or 0)
+    return date + float(match.group(3) or 0)
 
 
 def seconds(value, place, name, factor=1.0):
@@ -188,7 +188,7 @@ def of_json(line, place):
         counts.append(count)
     entry = Entry(prompt, *counts)
     if values.get("timestamp") is not None:
-        entry.at = seconds(values["timestamp"], place, "timestamp", 1e-3)
+        entry.time = seconds(values["timestamp"], place, "timestamp", 1e-3)
     if values.get("delay") is not None:
         entry.delay = seconds(values["delay"], place, "delay", 1e-3)
     session = values.get("session_id")
@@ -196,7 +196,7 @@ def of_json(line, place):
         if not isinstance(session, (str, int)) or not str(session):
             raise Mistake("%s: session_id is not a name" % place)
         entry.session = str(session)[:MOST_NAME]
-    if entry.at is None and entry.delay is not None and entry.session is None:
+    if entry.time is None and entry.delay is not None and entry.session is None:
         raise Mistake("%s: delay needs a session_id: it follows a turn of a conversation" % place)
     entry.blocks = blocks(values.get("hash_ids"), entry, place)
     return entry

@@ -19,7 +19,7 @@ from typing import Any
 
 from fleetmark.parsers import parse
 
-HOUSE = Path(__file__).parents[1]
+HOUSE = Path(__file__).parents[2]
 CLIENT = HOUSE / "playbooks" / "roles" / "llm_serve" / "files" / "client.py"
 SERVER = HOUSE / "tests" / "llm" / "server.py"
 STREAMS, REQUESTS, PROMPT, ANSWER = 4, 60, 40, 16
@@ -82,8 +82,14 @@ def rows(client: str, raw: bytes, log: Sequence[Times]) -> list[tuple[str, str, 
     """Return (client, its name of a metric, definition, its median, the server's median), in seconds."""
     values = {m.metric: m.value for m in parse(client, raw).measurements}
     return [
-        (client, NAMES.get(client, {}).get(metric, metric), definition, values[metric], statistics.median(map(of, log)))
-        for metric, (definition, of) in DEFINITIONS.items()
+        (
+            client,
+            NAMES.get(client, {}).get(metric, metric),
+            definition,
+            values[metric],
+            statistics.median(map(compute, log)),
+        )
+        for metric, (definition, compute) in DEFINITIONS.items()
         if metric in values
     ]
 
@@ -109,8 +115,8 @@ def main(programs: Path) -> None:
             if done.returncode or not raw:
                 raise SystemExit(f"{client}: {(done.stderr or done.stdout).decode()[-800:]}")
             served = [json.loads(line) for line in log.read_text().splitlines()]
-            for _, metric, definition, told, true in rows(client, raw, served):
-                times = f"{1e3 * told:8.2f} ms {1e3 * true:7.2f} ms {1e3 * (told - true):7.2f} ms"
+            for _, metric, definition, measured, expected in rows(client, raw, served):
+                times = f"{1e3 * measured:8.2f} ms {1e3 * expected:7.2f} ms {1e3 * (measured - expected):7.2f} ms"
                 print(f"{client:10} {metric:26} {definition:36} {times}", flush=True)
 
 
