@@ -256,7 +256,7 @@ def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
                 number, following = later.pop()
                 ready = answer.end + (following.delay or 0.0) / speed
                 heapq.heappush(
-                    due, (max(ready, began + following.time / speed if following.time else at), number, following)
+                    due, (max(ready, began + following.time / speed if following.time else ready), number, following)
                 )
     load.drain()
     result = load.figures(window, began, worked)
