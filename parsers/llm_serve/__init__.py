@@ -1,16 +1,18 @@
 """Parse runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``).
 
-Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
-``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target), ``interactivity`` (1 / the median TPOT).
-Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*`` and ``e2e_*``. Percentiles cover all
-requests; failed requests count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000
-if some failed; the 90th likewise of 10 and 100.
+Case: ``c8`` (closed loop), ``r2`` (requests per second), ``x1`` (a trace at its own times), ``goodput``. Rates in 1/s:
+``output_tokens_per_second``, ``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target),
+``interactivity`` (1 / the median TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1),
+``itl_*``, ``e2e_*`` and ``ttfa_*`` (the first token behind the thinking). Percentiles cover all requests; failed ones
+count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th
+likewise of 10 and 100.
 
 ``exact_match`` (share of generated arithmetic) and ``perplexity`` (of a fixed text) are the worse of before and after.
+``cache_hit_rate`` is what the server says, ``reusable_prompt`` the most that it could be.
 
-A run is ``invalid`` if more than 1% of its requests failed, if no rate meets its targets, or if answers are worse after
-it than before, or less likely than the same model's elsewhere. If the client reports that another machine answered, the
-work was done ``elsewhere``.
+A run is ``invalid`` if the client itself was late, if more than 1% of its requests failed, if no rate meets its
+targets, or if answers are worse after it than before, or less likely than the same model's elsewhere. If the client
+reports that another machine answered, the work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -32,7 +34,14 @@ _WORSE_MATCH = 0.1  # share of arithmetic that batches may change
 _WORSE_TEXT = 0.02  # share of perplexity that batches and kernels may change
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # number of runs
-_KINDS = ("closed", "open", "goodput")
+_KINDS = ("closed", "open", "replay", "goodput")
+_SHARES = {
+    "cache_hit_rate": "cache_hit_rate",
+    "cached": "cached_prompt",
+    "reusable": "reusable_prompt",
+    "tool_calls": "tool_calls",
+}
+_TARGETS = ("first tokens within {} s", "later ones within {} s each", "whole answers within {} s")
 _LATEST = 4e9  # Unix seconds
 _PIECE = 1.02  # tokens per piece above which gaps are between pieces and not tokens
 
@@ -58,7 +67,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
     ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
-    reasons = [_failed(run) for run in runs] + [_not_kept(header, lines), *_worse(checks)]
+    reasons = [_failed(run) for run in runs] + [_not_kept(header, lines), *_worse(checks), *_late(header, lines)]
     reasons.append("" if ended else cut("the line that ends it is missing"))
     invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
     notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
@@ -91,6 +100,8 @@ def _case(run: Mapping[str, Any]) -> str:
     streams, rate = number(run.get("concurrency")), number(run.get("rate"))
     if run["run"] == "closed" and streams is not None:
         return f"c{streams:g}"
+    if run["run"] == "replay":
+        return f"x{number(run.get('speed')) or 0:g}"
     return "goodput" if run["run"] == "goodput" else f"r{rate or 0:g}"
 
 
@@ -108,7 +119,7 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
     if not answered:
         return
     yield from _rates(run, measurement)
-    for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
+    for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e"), ("ttfa", "ttfa")):
         shares = ("p50", "p90", "p99", "mean")
         for share in (s for s in shares if requests >= _fewest(s, requests - answered)):
             value = number(dig(run, name, share))
@@ -121,8 +132,24 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
         count = number(run.get(key))
         if count is not None:
             yield measurement(key, count, "1", Better.NONE)
+    yield from _uses(run, case, labels)
     if gpus:
         yield measurement("accelerators", gpus, "1", Better.NONE)
+
+
+def _uses(run: Mapping[str, Any], case: str, labels: Mapping[str, str]) -> Iterator[Measurement]:
+    """Return what is known of caches, thinking, tool calls and the client's lateness."""
+    for key, metric in _SHARES.items():
+        share = number(run.get(key))
+        if share is not None and 0 <= share <= 1:
+            source = run.get("cache_metric") if key == "cache_hit_rate" else None
+            more = {"source": source[:100]} if isinstance(source, str) else {}
+            better = Better.HIGHER if key == "tool_calls" else Better.NONE
+            yield Measurement(_TOOL, case, metric, share, "1", better, labels={**labels, **more})
+    if (tokens := number(run.get("thinking_tokens"))) is not None and tokens > 0:
+        yield Measurement(_TOOL, case, "thinking_tokens", tokens, "1", Better.NONE, labels=labels)
+    if (late := number(run.get("late"))) is not None and late > 1e-9:
+        yield Measurement(_TOOL, case, "client_lateness", late, "s", Better.NONE, labels=labels)
 
 
 def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
@@ -165,16 +192,31 @@ def _failed(run: Mapping[str, Any]) -> str:
     return f"{case}: {requests - answered:g} of {requests:g} requests failed ({'; '.join(parts)})"
 
 
+def _late(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Return where the client itself was later than its limit, in a run or in a step of a search."""
+    limit = number(header.get("limit"))
+    for line in lines[:_MOST] if limit else ():
+        late = number(line.get("late"))
+        if late is None or not limit or late <= limit or line.get("run") not in (*_KINDS, "trial"):
+            continue
+        place = f"search at {number(line.get('rate')) or 0:.3g}/s" if line["run"] == "trial" else _case(line)
+        yield (
+            f"{place}: the client itself was {late:.3g} s late (99%), more than {limit:g} s; raise processes, give the "
+            "client's host more processors, or ask for less"
+        )
+
+
 def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
     last = next((d for d in lines if d.get("run") == "not kept"), None)
     if last is None:
         return ""
-    ttft, tpot = (number(dig(header, "targets", n)) or 0.0 for n in (0, 1))
+    limits = [number(dig(header, "targets", n)) or 0.0 for n in range(len(_TARGETS))]
     rate = number(last.get("rate")) or 0.0
     share, missed = number(last.get("share")) or 0.99, number(last.get("missed"))
     if "requests" not in last:  # by a client that took the last rate tried for missed
         missed = rate
-    targets = f"the targets ({share:.0%} of first tokens within {ttft:g} s, of later ones within {tpot:g} s each)"
+    each = [words.format(f"{limit:g}") for words, limit in zip(_TARGETS, limits, strict=True) if limit]
+    targets = f"the targets ({share:.0%} of {', of '.join(each)})"
     if missed:
         return f"{targets} are not kept at {missed:.3g} requests/s, the lowest rate shown to miss one"
     requests = number(last.get("requests")) or 0.0
@@ -218,13 +260,17 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
     if (busy := number(run.get("busy"))) and busy > _BUSY:
         yield f"{case}: the client was at work for {busy:.0%} of the time, and may be what limits the run"
     if (late := number(run.get("late"))) and late > _LATE:
-        yield f"{case}: requests left {late:.3g} s late (99%): the client's host is busy, and its times are too long"
+        yield f"{case}: the client itself was {late:.3g} s late (99%): its host is busy, and its times are too long"
     if 0 < requests < _fewest("p99", requests - answered):
         yield f"{case}: {requests:g} requests are too few for the 99th percentile, which is withheld"
     if run["run"] == "goodput" and (rate := number(run.get("rate"))):
         missed, error = number(run.get("missed")), number(run.get("error")) or 0.05
         upper = f"and missed at {missed:.3g}/s" if missed else "and no rate was shown to miss one within effort"
         yield f"goodput: the targets are kept at {rate:.3g}/s {upper}; each is wrong in at most {error:.0%} of searches"
+    if dropped := number(run.get("dropped_turns")):
+        yield f"{case}: {dropped:g} turns of conversations were dropped, as the turn before them failed"
+    if left_out := number(run.get("left_out")):
+        yield f"{case}: {left_out:g} requests of the trace are left out, as they had no prompt or no answer"
     if 0 < answered < requests:
         yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
     if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):

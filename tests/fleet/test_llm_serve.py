@@ -19,7 +19,7 @@ def test_a_server_on_one_host_and_its_client_on_the_other(command: Command) -> N
     for host in ("h1", "h2"):
         command.fleet.exec(host, ["sh", "-c", f"cat > {copy}"], input=SERVER.read_text())
     serve = f"python3 {copy} --address {{address}} --port {{port}}"
-    settings = {"command": serve, "concurrency": [2], "ttft": 0, "duration": 1, "warmup": 0.2}
+    settings = {"command": serve, "concurrency": [2], "ttft": 0, "duration": 1, "warmup": 0.2, "late": 10}
     short = {"prompt": "40", "output": "16", "patience": 60, "ready": 90}
     suite = command.root / "suite.yml"
     suite.write_text(

@@ -29,7 +29,11 @@ MODELS = (
     "later",
     "uncounted",
     "quantised",
+    "thinks",
+    "calls",
+    "miscalls",
 )
+BLOCK = 16  # words of a block of the cache of prefixes
 SUM = re.compile(r"(\d+) ([+*-]) (\d+) =$")
 
 
@@ -51,6 +55,9 @@ class Server:
         self.places = asyncio.Semaphore(places)
         self.log = Path(log).open("a", buffering=1) if log else None  # noqa: SIM115
         self.count = self.checks = 0
+        self.cached: set[int] = set()  # hashes of the beginnings of prompts, a block longer each
+        self.hits = self.queries = 0  # tokens
+        self.engine = ""
         self.decays = decays
 
     async def serve(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
@@ -73,8 +80,46 @@ class Server:
             return self.reply(writer, 401, {"error": {"message": f"Incorrect API key provided: {shown}"}})
         if lines[0].startswith("GET /v1/models"):
             return self.reply(writer, 200, {"object": "list", "data": [{"id": m} for m in MODELS]})
+        if lines[0].startswith("GET /health"):
+            return self.reply(writer, 200, {})
+        if lines[0].startswith("GET /metrics"):
+            return self.metrics(writer)
         doc = {**json.loads(body), "id": headers.get("x-request-id", "")}
         return await self.complete(doc, came, writer, "chat" in lines[0])
+
+    def metrics(self, writer: asyncio.StreamWriter) -> bool:
+        """The counts of the cache as vLLM or SGLang name them."""
+        names = {
+            "vllm": ("vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"),
+            "sglang": ("sglang:cached_tokens_total", "sglang:prompt_tokens_total"),
+        }.get(self.engine)
+        if names is None:
+            return self.reply(writer, 404, {"error": "Not Found"})
+        label = '{engine="0",model_name="tiny"}'
+        text = "".join(
+            f"# TYPE {name} counter\n{name}{label} {float(value)!r}\n"
+            for name, value in zip(names, (self.hits, self.queries), strict=True)
+        )
+        text += f'{names[1]}{{model_name="another"}} 1e9\n'
+        data = text.encode()
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+        return True
+
+    def look_up(self, prompt: str) -> int:
+        """Return the tokens at the beginning of a prompt that are in the cache, and count them."""
+        hits = self.keep(prompt)
+        self.hits, self.queries = self.hits + hits, self.queries + len(prompt.split())
+        return hits
+
+    def keep(self, prompt: str) -> int:
+        """Put a text into the cache, in whole blocks. Return the tokens at its beginning that were there."""
+        words, state, hits, is_first = prompt.split(), 0, 0, True
+        for n in range(0, len(words) - BLOCK + 1, BLOCK):
+            state = hash((state, *words[n : n + BLOCK]))
+            is_first = is_first and state in self.cached
+            hits += BLOCK if is_first else 0
+            self.cached.add(state)
+        return hits
 
     def reply(self, writer: asyncio.StreamWriter, status: int, doc: dict[str, Any]) -> bool:
         data = json.dumps(doc).encode()
@@ -82,7 +127,7 @@ class Server:
         return True
 
     async def complete(self, doc: dict[str, Any], came: float, writer: asyncio.StreamWriter, chat: bool) -> bool:
-        model, wanted = doc["model"], doc["max_tokens"]
+        model, wanted = doc["model"], doc.get("max_tokens") or doc["max_completion_tokens"]
         prompt = doc.get("prompt") or " ".join(m["content"] for m in doc.get("messages", []))
         tokens = len(prompt.split()) + (3 if chat else 0)
         alone = wanted == 1  # what the client learns the server's tokens from
@@ -98,8 +143,10 @@ class Server:
             return self.reply(writer, 429 if model == "busy" else 500, {"error": {"message": f"{model} indeed"}})
         if not alone and model == "hang" and self.count % 2 == 0:
             await asyncio.sleep(3600)
+        cached = self.look_up(prompt)
         async with self.places:
-            await self.stream(doc, model if not alone else "tiny", came, writer, chat, tokens, wanted)
+            await self.stream(doc, model if not alone else "tiny", came, writer, chat, tokens, wanted, cached)
+        self.keep(prompt + " word" * wanted)
         return model != "closes" or alone
 
     def document(self, doc: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
@@ -127,6 +174,7 @@ class Server:
         chat: bool,
         tokens: int,
         n: int,
+        cached: int,
     ) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         if chat:
@@ -139,7 +187,7 @@ class Server:
         for k in range(0, given, each):
             await asyncio.sleep(due - time.perf_counter())
             text = " ".join(["word"] * min(each, given - k)) + " "
-            choice = {"delta": {"content": text}} if chat else {"text": text}
+            choice = self.choice(model, text, k, given) if chat else {"text": text}
             stamps.append(time.perf_counter())
             self.event(writer, {"choices": [{**choice, "finish_reason": None}]})
             due += self.gap * each
@@ -148,18 +196,34 @@ class Server:
                 return
             if model == "garbage" and k >= n // 2:
                 writer.write(b"9\r\ndata: {{\n\r\n")
-        finish = {"short": "stop", "cut": None, "silent": None}.get(model, "length")
-        self.event(writer, {"choices": [{"delta": {}, "finish_reason": finish}]})
-        usage = {"prompt_tokens": tokens, "completion_tokens": given + (n if model == "later" else 0)}
+        ends = {"short": "stop", "cut": None, "silent": None, "calls": "tool_calls", "miscalls": "tool_calls"}
+        finish = ends.get(model, "length")
+        self.event(writer, {"choices": [{**({"delta": {}} if chat else {"text": ""}), "finish_reason": finish}]})
+        usage: dict[str, Any] = {"prompt_tokens": tokens, "completion_tokens": given + (n if model == "later" else 0)}
+        usage["prompt_tokens_details"] = {"cached_tokens": cached}
         if doc.get("stream_options", {}).get("include_usage") and model != "uncounted":
             self.event(writer, {"choices": [], "usage": usage})
         writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
         if self.log and n > 1:
             line = {"id": doc["id"], "came": came, "delay": delay, "stamps": stamps, "model": model}
+            line |= {"cached": cached, "tokens": tokens, "messages": len(doc.get("messages", []))}
             self.log.write(json.dumps(line) + "\n")
 
+    def choice(self, model: str, text: str, place: int, given: int) -> dict[str, Any]:
+        """A piece of a chat: of ``thinks`` the first half is thinking; ``calls`` calls a tool, ``miscalls`` fails to."""
+        if model == "thinks" and place < given // 2:
+            return {"delta": {"reasoning_content": text}}
+        if model in ("calls", "miscalls"):
+            first, last = '{"path": "', ('"}' if model == "calls" else "")
+            part = first if not place else last or "x" if place == given - 1 else text.strip()
+            function = {"arguments": part, **({"name": "read_file"} if not place else {})}
+            return {"delta": {"tool_calls": [{"index": 0, "function": function}]}}
+        return {"delta": {"content": text}}
+
     def event(self, writer: asyncio.StreamWriter, doc: dict[str, Any]) -> None:
-        data = b"data: " + json.dumps(doc).encode() + b"\n\n"
+        is_chat = any("delta" in choice for choice in doc["choices"])
+        kind = {"object": "chat.completion.chunk" if is_chat else "text_completion", "model": "tiny"}
+        data = b"data: " + json.dumps({**kind, **doc}).encode() + b"\n\n"
         writer.write(b"%x\r\n%s\r\n" % (len(data), data))
 
 
@@ -172,9 +236,11 @@ async def main() -> None:
     parser.add_argument("--places", type=int, default=100000)
     parser.add_argument("--key", default="")
     parser.add_argument("--log", default="")
+    parser.add_argument("--engine", default="", choices=["", "vllm", "sglang"], help="whose metrics it tells")
     parser.add_argument("--decays", action="store_true", help="answer worse after the first check")
     chosen = parser.parse_args()
     server = Server(chosen.first, chosen.gap, chosen.places, chosen.key, chosen.log, chosen.decays)
+    server.engine = chosen.engine
 
     def connection() -> asyncio.StreamReaderProtocol:
         return asyncio.StreamReaderProtocol(Reader(limit=1 << 24), server.serve)

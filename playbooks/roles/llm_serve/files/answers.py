@@ -13,6 +13,8 @@ MOST_ERROR = 4 << 10  # bytes of an error's body that are kept
 MOST_TOKENS = 1 << 40  # of a request, by the server's count
 MOST_PIECES = 64  # events with text for each token that was asked for, after which a stream has no end
 MOST_WORD = 60  # characters of a finish_reason
+MOST_WORDS = 4096  # characters of one piece that are kept for a conversation
+MOST_CALLS = 64  # tool calls of an answer
 STATUS = re.compile(r"[0-9]{3}$")
 LENGTH = re.compile(r"[0-9]{1,18}$")
 CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
@@ -26,16 +28,28 @@ class Answer:
     """Hold one request and its result.
 
     ``due``: when it was to be sent; ``sent``: when it was. ``stamps``: when a piece with text came. ``used``: tokens of
-    the prompt and of the answer by the server's count. ``problem``: why there is no whole answer.
+    the prompt and of the answer by the server's count. ``problem``: why there is no whole answer. ``delays``: seconds
+    that the first and the last piece waited in this machine's kernel; None if the kernel does not tell.
+
+    ``prompt``: its Prompt. ``thought``: pieces that are thinking; ``replied``: when the first other piece came.
+    ``cached``: tokens of the prompt that the server had. ``words``: pieces of text, kept for conversations. ``calls``:
+    [name, arguments] of tool calls. ``notify``: called at the first piece.
     """
 
     __slots__ = (
         *("wanted", "body", "due", "sent", "stamps", "used", "finish", "done", "status", "problem", "detail", "end"),
-        *("tried", "mark"),
+        *("tried", "mark", "prompt", "delay", "delays", "thought", "replied", "reasoned", "cached", "words", "calls"),
+        "notify",
+    )
+    RESULT = (
+        *("sent", "stamps", "used", "finish", "done", "status", "problem", "detail", "end", "tried", "delays"),
+        *("thought", "replied", "reasoned", "cached", "words", "calls"),
     )
 
-    def __init__(self, body, wanted=0, due=None, mark=None):
-        self.body, self.wanted, self.due, self.mark = body, wanted, due, mark
+    def __init__(self, body, wanted=0, due=None, mark=None, prompt=None):
+        self.body, self.wanted, self.due, self.mark, self.prompt = body, wanted, due, mark, prompt
+        self.delay = self.delays = self.replied = self.reasoned = self.cached = self.words = self.calls = None
+        self.thought, self.notify = 0, None
         self.sent = self.end = None
         self.stamps, self.used, self.finish, self.done = [], None, None, False
         self.status, self.problem, self.detail, self.tried = 0, "", "", 0
@@ -56,16 +70,58 @@ class Answer:
         choices = event.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else choice
-        if delta.get("content") or delta.get("text") or delta.get("reasoning_content") or delta.get("reasoning"):
-            self.stamps.append(now)
-            if len(self.stamps) > MOST_PIECES * max(1, self.wanted):
-                raise Broken("%d pieces of text for %d tokens" % (len(self.stamps), self.wanted))
+        is_thought = bool(delta.get("reasoning_content") or delta.get("reasoning"))
+        text = delta.get("content") or delta.get("text")
+        if text or is_thought or self.call(delta.get("tool_calls")):
+            self.piece(text, is_thought and not text, now)
         self.finish = ("%s" % choice["finish_reason"])[:MOST_WORD] if choice.get("finish_reason") else self.finish
         usage = event.get("usage")
         if isinstance(usage, dict):
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
             if all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST_TOKENS for n in counts):
                 self.used = counts
+                self.cached = detail_count(usage, "prompt_tokens_details", "cached_tokens")
+                self.reasoned = detail_count(usage, "completion_tokens_details", "reasoning_tokens")
+
+    def piece(self, text, is_thought, now):
+        """Take a piece with text, which came at ``now``."""
+        self.stamps.append(now)
+        if self.delay is not None:
+            self.delays = (self.delays[0] if self.delays else self.delay), self.delay
+        if len(self.stamps) > MOST_PIECES * max(1, self.wanted):
+            raise Broken("%d pieces of text for %d tokens" % (len(self.stamps), self.wanted))
+        if is_thought:
+            self.thought += 1
+        elif self.replied is None:
+            self.replied = now
+        if self.words is not None and isinstance(text, str):
+            self.words.append(text[:MOST_WORDS])
+        if self.notify and len(self.stamps) == 1:
+            self.notify(self)
+
+    def call(self, calls):
+        """Take pieces of tool calls. Return whether there is any."""
+        any_piece = False
+        for call in calls[:MOST_CALLS] if isinstance(calls, list) else ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                continue
+            name, text, index = function.get("name"), function.get("arguments"), call.get("index") or 0
+            if not (name or text) or not isinstance(index, int) or not 0 <= index < MOST_CALLS:
+                continue
+            any_piece = True
+            if self.calls is not None:
+                mine = self.calls.setdefault(index, ["", ""])
+                mine[0] = name[:MOST_WORD] if isinstance(name, str) and name else mine[0]
+                mine[1] += text if isinstance(text, str) and len(mine[1]) + len(text) < MOST_LINE else ""
+        return any_piece
+
+
+def detail_count(usage, group, name):
+    """Return a count of tokens among the details of ``usage``; None if it is not there."""
+    details = usage.get(group)
+    count = details.get(name) if isinstance(details, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MOST_TOKENS else None
 
 
 def complaint(body):

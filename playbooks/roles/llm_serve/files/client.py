@@ -4,94 +4,34 @@ Runs on the client's host. Standard library only, Python 3.6 and later. Prints o
 parsers/llm_serve.py reads. Exits with one sentence on standard error if nothing can be measured.
 """
 
-import argparse
 import json
 import math
 import os
 import resource
 import socket
-import subprocess
 import sys
+import threading
 import time
 
 import answers
+import cache
 import figures
+import generator
 import loads
+import options
+import pool
 import prompts
 import quality
 import service
 import stream
+import traces
 
 START = 0.8  # of the rate that short probes find, where the search with a stated error begins
 WARM = 0.1  # of the fewest requests that are judged, sent before them
 RECORDED = 200000  # maximum number of recorded requests
-SECRET_MOST = 4096  # maximum bytes of a key
+STREAMS = 400  # that one process holds without being late
+METRICS_PATIENCE = 10.0  # seconds in which a server tells its metrics
 MOST_NAME = 200  # maximum characters of a model's name
-
-
-def options():
-    """Parse the command line."""
-    parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    add("--url", required=True, help="URL of the endpoint, with or without /v1")
-    add("--model", default="", help="name of the model; empty: the first one that the endpoint lists")
-    add("--api", choices=["completions", "chat"], default="completions")
-    add("--prompt", default="512", help="tokens: 512, 128-1024, 512~100")
-    add("--answer", default="128", help="tokens, likewise")
-    add("--trace", default="", help="a file of JSON lines instead of both")
-    add("--natural", action="store_true", help="let the model end its answers")
-    add("--concurrency", default="", help="closed loops: 1,8,64")
-    add("--rates", default="", help="open loops, requests per second: 0.5,2")
-    add("--ttft", type=float, default=0.0, help="with --tpot: search the highest rate that keeps both, s")
-    add("--tpot", type=float, default=0.0)
-    add("--seconds", type=float, default=30.0, help="measured time of each run")
-    add("--warmup", type=float, default=5.0)
-    add("--probe", type=float, default=15.0, help="measured time of each step of the search")
-    add("--share", type=float, default=0.99, help="of requests that must keep each target")
-    add("--effort", type=float, default=1800.0, help="seconds after which a search ends with what it has shown")
-    add("--quality", action="store_true", help="check answers before and after the runs")
-    add("--perplexity", type=float, default=0.0, help="that of the same model elsewhere, for comparison")
-    add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
-    add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
-    add("--watch", default="", help="HOST:PORT of server.py, which reports why a server ended")
-    add("--key-env", default="", help="the environment variable that holds the API key")
-    add("--key-file", default="", help="the file that contains the API key")
-    add("--record", default="", help="file that gets one line per request with the options of its run")
-    add("--gpus", type=int, default=0, help="accelerators behind the endpoint, for the record")
-    add("--seed", default="1")
-    return parser.parse_args()
-
-
-def secret(chosen):
-    """Return the API key. Raise Mistake if the given source has no valid key."""
-    text = ""
-    if chosen.key_file:
-        try:
-            with open(os.path.expanduser(chosen.key_file), encoding="utf-8") as file:
-                text = file.read(SECRET_MOST).strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise prompts.Mistake("the key file %s cannot be read (%s)" % (chosen.key_file, error)) from None
-    elif chosen.key_env:
-        text = variable(chosen.key_env)
-        if not text:
-            raise prompts.Mistake("the environment variable %s of the client's host is not set" % chosen.key_env)
-    if not text.isprintable() or any(ord(c) > 126 for c in text):
-        raise prompts.Mistake("the API key is not a single line of ASCII")
-    return text
-
-
-def variable(name):
-    """Return an environment variable of this process, or else of a login shell of this account."""
-    if name in os.environ:
-        return os.environ[name].strip()
-    words = ["/bin/sh", "-l", "-c", 'eval "printf %s \\"\\$$1\\""', "sh", name]
-    if not name.replace("_", "a").isalnum():
-        raise prompts.Mistake("the name of the key's environment variable is invalid")
-    try:
-        shell = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
-    except subprocess.TimeoutExpired:
-        return ""
-    return shell.stdout.decode("utf-8", "replace").strip()
 
 
 def show(**values):
@@ -104,43 +44,31 @@ class Client:
     def __init__(self, chosen):
         self.chosen = chosen
         try:
-            self.endpoint = stream.Endpoint(chosen.url, secret(chosen))
+            self.endpoint = stream.Endpoint(chosen.url, options.secret(chosen))
         except ValueError as error:
-            raise prompts.Mistake("%s" % error) from None
-        listed = prompts.trace(chosen.trace) if chosen.trace else None
-        lengths = prompts.lengths(chosen.prompt), prompts.lengths(chosen.answer)
-        self.source = prompts.Source(chosen.seed, lengths[0], lengths[1], listed)
+            raise traces.Mistake("%s" % error) from None
+        self.trace = traces.Trace(chosen.trace) if chosen.trace else None
+        if chosen.speeds and not self.trace.is_timed:
+            raise traces.Mistake("%s cannot be replayed: not each request has a timestamp" % chosen.trace)
+        lengths = [prompts.lengths(text) for text in (chosen.prompt, chosen.answer)]
+        listed = self.trace.entries if self.trace else None
+        thinking = prompts.lengths(chosen.thinking) if chosen.thinking else None
+        common = thinking, chosen.shared, chosen.prefixes, chosen.turns
+        self.source = prompts.Source(chosen.seed, lengths[0], lengths[1], listed, *common)
+        self.make = generator.Generator(chosen, self.endpoint, self.source)
         self.engine = stream.Engine(self.endpoint, chosen.patience)
-        self.model, self.exact = chosen.model, not chosen.natural
-        self.count = self.recorded = 0
+        self.exact = self.make.exact
+        self.targets = [(name, value) for name in ("ttft", "tpot", "e2e") for value in [getattr(chosen, name)] if value]
+        self.recorded = 0
 
     # -- one request
-
-    def make(self, due=None):
-        """Return the next request."""
-        prompt, wanted = self.source.next()
-        return self.answer(prompt, wanted, due)
-
-    def answer(self, prompt, wanted, due=None):
-        doc = {"model": self.model, "max_tokens": wanted, "temperature": 0, "stream": True}
-        doc["stream_options"] = {"include_usage": True}
-        if self.exact:
-            doc["ignore_eos"] = True
-        if self.chosen.api == "chat":
-            doc["messages"] = [{"role": "user", "content": prompt}]
-        else:
-            doc["prompt"] = prompt
-        path = "/chat/completions" if self.chosen.api == "chat" else "/completions"
-        self.count += 1
-        body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
-        return answers.Answer(body, wanted, due, self.count)
 
     def must_answer(self, answer, subject):
         """Wait for a valid answer. Raise Mistake with the endpoint's message if there is none."""
         self.engine.ask(answer)
         if not figures.failure(answer, exact=False):
             return answer
-        raise prompts.Mistake(self.sentence(answer, subject))
+        raise traces.Mistake(self.sentence(answer, subject))
 
     def sentence(self, answer, subject):
         problem = figures.failure(answer, exact=False)
@@ -149,7 +77,7 @@ class Client:
             key = "refuses the key" if self.endpoint.secret else "wants a key: set llm_serve.key_file or key_env"
             return "%s %s (HTTP %d)" % (url, key, answer.status)
         if answer.status == 404:
-            return "%s does not know %s, or the model %s: %s" % (url, subject, self.model, detail)
+            return "%s does not know %s, or the model %s: %s" % (url, subject, self.make.model, detail)
         if problem == "no usage":
             return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % url
         return "%s does not answer %s: %s%s" % (url, subject, problem, ": " + detail if detail else "")
@@ -164,13 +92,13 @@ class Client:
             if answer.status == 200 and not answer.problem:
                 return
             if answer.status in (401, 403):
-                raise prompts.Mistake(self.sentence(answer, "/models"))
-            if answer.status in (404, 405, 501) and self.model:
+                raise traces.Mistake(self.sentence(answer, "/models"))
+            if answer.status in (404, 405, 501) and self.make.model:
                 return  # the endpoint lists no models; the first request will show whether it knows this one
             self.ended()
             if stream.clock() > until:
                 reason = answer.problem + (": " + self.endpoint.hidden(answer.detail) if answer.detail else "")
-                raise prompts.Mistake("%s is not there after %g s (%s)" % (self.chosen.url, self.chosen.ready, reason))
+                raise traces.Mistake("%s is not there after %g s (%s)" % (self.chosen.url, self.chosen.ready, reason))
             time.sleep(0.25)
 
     def listed(self):
@@ -183,12 +111,12 @@ class Client:
         self.engine.ask(answer)
         if answer.status == 200 and not answer.problem:
             names = [self.endpoint.hidden(name)[:MOST_NAME] for name in answer.names()]
-            if self.model and names and self.model not in names:
+            if self.make.model and names and self.make.model not in names:
                 more = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
-                raise prompts.Mistake("%s has no model %s; it has %s" % (self.chosen.url, self.model, more))
-            if not self.model and not names:
-                raise prompts.Mistake("%s lists no models: name one" % self.chosen.url)
-            self.model = self.model or names[0]
+                raise traces.Mistake("%s has no model %s; it has %s" % (self.chosen.url, self.make.model, more))
+            if not self.make.model and not names:
+                raise traces.Mistake("%s lists no models: name one" % self.chosen.url)
+            self.make.model = self.make.model or names[0]
         return answer
 
     def ended(self):
@@ -202,7 +130,7 @@ class Client:
         except (OSError, ValueError):
             return
         if text:
-            raise prompts.Mistake("the server ended before it served: " + self.endpoint.hidden(text))
+            raise traces.Mistake("the server ended before it served: " + self.endpoint.hidden(text))
 
     def calibrate(self):
         """Learn the number of words per token from two prompts. Return the duration of a single request."""
@@ -210,11 +138,11 @@ class Client:
         if middle:
             counts = []
             for words in (max(1, middle // 8), max(2, middle // 2)):
-                answer = self.must_answer(self.answer(self.source.of_words(words), 1), "a request")
+                answer = self.must_answer(self.make.single(self.source.of_words(words), 1), "a request")
                 counts.append((words, answer.used[0]))
             self.source.fit(*counts)
         began = stream.clock()
-        alone = self.must_answer(self.make(), "a request of the wanted length")
+        alone = self.must_answer(self.make.next(), "a request of the wanted length")
         return stream.clock() - began, alone
 
     def check_quality(self, moment):
@@ -223,9 +151,9 @@ class Client:
         path = "/chat/completions" if is_chat else "/completions"
 
         def ask(values):
-            self.count += 1
-            values = dict(values, model=self.model, temperature=0)
-            answer = Document(self.endpoint.request("POST", path, json.dumps(values).encode(), self.count))
+            self.make.count += 1
+            values = dict(values, model=self.make.model, temperature=0)
+            answer = Document(self.endpoint.request("POST", path, json.dumps(values).encode(), self.make.count))
             self.engine.ask(answer)
             return quality.document(answer.text) if answer.status == 200 and not answer.problem else None
 
@@ -245,23 +173,45 @@ class Client:
         """Perform one run with ``values``, and print its results."""
         chosen = self.chosen
         seconds = chosen.probe if phase == "probe" else chosen.seconds
-        common = self.engine, self.make, self.exact
-        give_up = None
-        if phase == "probe":
-            warmup = min(chosen.warmup, seconds / 2)
-            give_up = self.hopeless
-        else:
-            warmup = chosen.warmup
-        if "concurrency" in values:
-            result = loads.closed(*common, values["concurrency"], warmup, seconds)
-        else:
-            seed = "%s/%g" % (chosen.seed, values["rate"])
-            result = loads.poisson(*common, values["rate"], warmup, seconds, seed, give_up)
+        warmup = min(chosen.warmup, seconds / 2) if phase == "probe" else chosen.warmup
+        watch = Watch(self.metrics)
+        engine = self.sender(values.get("concurrency", 0))
+        common = engine, self.make, self.exact
+        self.source.begin()
+        try:
+            if "concurrency" in values:
+                result = loads.closed(*common, values["concurrency"], warmup, seconds, watch.start)
+            elif "speed" in values:
+                result = loads.replay(*common, self.trace, values["speed"], warmup, seconds, watch.start)
+                result["left_out"] = self.trace.left_out
+            else:
+                seed = "%s/%g" % (chosen.seed, values["rate"])
+                give_up = self.hopeless if phase == "probe" else None
+                result = loads.poisson(*common, values["rate"], warmup, seconds, seed, give_up, watch.start)
+        finally:
+            self.release(engine)
         if result is None:
             show(run=phase, **values, given_up=True)
             self.settle()
             return None
+        result.update(watch.stop())
         return self.tell(phase, result, values)
+
+    def sender(self, streams=0):
+        """Return what sends the requests of a run: this process's engine, or several processes."""
+        count = self.chosen.processes or min(math.ceil(streams / float(STREAMS)), max(1, (os.cpu_count() or 1) - 1))
+        return pool.Pool(self.endpoint, self.chosen.patience, count) if count > 1 else self.engine
+
+    def release(self, engine):
+        if engine is not self.engine:
+            engine.close()
+
+    def metrics(self):
+        """Return what the server counts of its prefix cache now; empty if it tells nothing."""
+        answer = Document(self.endpoint.request("GET", "//metrics"))
+        stream.Engine(self.endpoint, METRICS_PATIENCE).ask(answer)
+        is_there = answer.status == 200 and not answer.problem
+        return cache.read(answer.text.decode("utf-8", "replace"), self.make.model) if is_there else {}
 
     def tell(self, phase, result, values):
         """Record the requests of a run, print its results, and return them."""
@@ -288,7 +238,7 @@ class Client:
     def settle(self):
         """Wait until a single request is answered again."""
         until = stream.clock() + self.chosen.patience
-        while figures.failure(self.engine.ask(self.answer("time", 1)), exact=False) and stream.clock() < until:
+        while figures.failure(self.engine.ask(self.make.single("time", 1)), exact=False) and stream.clock() < until:
             time.sleep(0.25)
 
     def hopeless(self, sent, planned, now):
@@ -296,29 +246,33 @@ class Client:
         allowed = planned - math.ceil(self.chosen.share * planned - 1e-9)
         if len(sent) <= allowed:
             return False
+        trial = loads.Trial(self.targets, (), None, self.exact)
         broken = 0
         for answer in sent:
-            first = answer.stamps[0] if answer.stamps else now if answer.end is None else math.inf
-            broken += first - answer.due > self.chosen.ttft or bool(answer.end and figures.failure(answer, self.exact))
+            if answer.end is None:
+                broken += any(trial.is_missed(answer, name, target, now) for name, target in self.targets)
+            else:
+                is_failed = figures.failure(answer, self.exact)
+                broken += bool(is_failed) or any(loads.VALUES[n](answer) > target for n, target in self.targets)
         return broken > allowed
 
     def misses_alone(self, targets):
         """Return whether requests one after another, which never queue, already miss a target too often."""
         misses = [0] * len(targets)
         for _ in range(service.ALONE):
-            answer = self.must_answer(self.make(), "a request of the wanted length")
-            values = figures.ttft(answer), figures.tpot(answer) or 0.0
-            misses = [n + (v > target) for n, v, target in zip(misses, values, targets)]  # noqa: B905
+            answer = self.must_answer(self.make.next(), "a request of the wanted length")
+            values = [loads.VALUES[name](answer) > target for name, target in targets]
+            misses = [count + is_missed for count, is_missed in zip(misses, values)]  # noqa: B905
         allowed = service.ALONE * (1 - self.chosen.share)
         return any(service.at_least(n, allowed) <= service.ERROR / service.MOST_RATES for n in misses)
 
     def search(self, alone):
-        """Search the highest rate that keeps both targets, with its interval. ``alone``: seconds of one request.
+        """Search the highest rate that keeps all targets, with its interval. ``alone``: seconds of one request.
 
         Short probes find where to begin and show nothing by themselves.
         """
         chosen = self.chosen
-        targets, until = (chosen.ttft, chosen.tpot), stream.clock() + chosen.effort
+        targets, until = self.targets, stream.clock() + chosen.effort
         minimum = max(1 / chosen.probe, 1e-4)
 
         def probe(rate):
@@ -333,11 +287,20 @@ class Client:
             judging = loads.Trial(targets, service.looks(chosen.share), judge, self.exact)
             seed = "%s/trial/%g" % (chosen.seed, rate)
             warmup = max(chosen.warmup, WARM * service.least(chosen.share) / rate)
-            common = self.engine, self.make, self.exact, rate, warmup, seed
-            word, result = loads.judged(*common, judging, until)
-            show(run="trial", rate=rate, verdict=word or "open", requests=len(judging.firsts))
+            watch, engine = Watch(self.metrics), self.sender()
+            self.source.begin()
+            watch.start()
+            try:
+                common = engine, self.make, self.exact, rate, warmup, seed
+                word, result = loads.judged(*common, judging, until)
+            finally:
+                self.release(engine)
+            late = figures.exceeded(judging.lateness)
+            show(run="trial", rate=rate, verdict=word or "open", requests=judging.count, late=late)
             if result is None:
                 self.settle()
+            else:
+                result.update(watch.stop())
             return word, result
 
         if self.misses_alone(targets):
@@ -360,12 +323,16 @@ class Client:
         alone, answer = self.calibrate()
         show(
             llm_serve=1,
-            model=self.model,
+            model=self.make.model,
             api=chosen.api,
             prompt=chosen.trace or chosen.prompt,
             answer=chosen.trace or chosen.answer,
             exact=self.exact,
-            targets=[chosen.ttft, chosen.tpot],
+            targets=[chosen.ttft, chosen.tpot, chosen.e2e],
+            limit=chosen.late,
+            processes=chosen.processes or None,
+            shared=chosen.shared,
+            turns=chosen.turns,
             gpus=chosen.gpus,
             alone=alone,
             prompt_tokens=answer.used[0],
@@ -378,11 +345,32 @@ class Client:
             self.run("closed", concurrency=streams)
         for rate in numbers(chosen.rates, float):
             self.run("open", rate=rate)
-        if chosen.ttft and chosen.tpot:
+        for speed in numbers(chosen.speeds, float):
+            self.run("replay", speed=speed)
+        if self.targets:
             self.search(alone)
         if chosen.quality:
             self.check_quality("after")
         show(end=True)
+
+
+class Watch:
+    """Ask for the counts of a server's cache beside a load. ``ask``: returns them."""
+
+    def __init__(self, ask):
+        self.ask, self.before, self.thread = ask, {}, None
+
+    def start(self):
+        self.thread = threading.Thread(target=lambda: self.before.update(self.ask()))
+        self.thread.start()
+
+    def stop(self):
+        """Return the figures of the cache since the start; empty if the server tells none."""
+        if self.thread is None:
+            return {}
+        self.thread.join()
+        rate = cache.rate(self.before, self.ask()) if self.before else None
+        return {} if rate is None else {"cache_hit_rate": rate[0], "cache_metric": rate[1]}
 
 
 class Document(answers.Answer):
@@ -418,21 +406,21 @@ def numbers(text, kind):
     try:
         values = [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise prompts.Mistake("%s is not a list of numbers" % text) from None
+        raise traces.Mistake("%s is not a list of numbers" % text) from None
     if any(not value > 0 for value in values):
-        raise prompts.Mistake("%s: each must be above 0" % text)
+        raise traces.Mistake("%s: each must be above 0" % text)
     return values
 
 
 def main():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # each stream needs a file descriptor
-    chosen = options()
     try:
+        chosen = options.options()
         if chosen.record:
             open(chosen.record, "w").close()
         Client(chosen).go()
-    except prompts.Mistake as mistake:
+    except (traces.Mistake, pool.Ended) as mistake:
         sys.exit("%s" % mistake)
 
 

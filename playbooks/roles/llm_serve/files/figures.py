@@ -4,9 +4,11 @@ Imported by client.py on the host. Standard library only, Python 3.6 and later. 
 at least so many of all requests keep; one that got no whole answer keeps none, so it is never counted as fast.
 """
 
+import json
 import math
 
 SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
+ENDS = ("stop", "tool_calls", "function_call")  # finish_reasons of answers that the model ended
 TOLERATED = 0.01  # share of requests that may fail in a run whose figures count
 
 
@@ -19,7 +21,7 @@ def failure(answer, exact):
     if answer.used is None:
         return "no usage"
     tokens = answer.used[1]
-    ended = answer.finish == "stop" and not exact
+    ended = answer.finish in ENDS and not exact
     if tokens < answer.wanted and not ended:
         return "cut"
     if tokens > answer.wanted:
@@ -52,6 +54,49 @@ def tpot(answer):
     return (answer.stamps[-1] - answer.stamps[0]) / more if more > 0 and len(answer.stamps) > 1 else None
 
 
+def e2e(answer):
+    """Return the time from when the request was due to its last token."""
+    return answer.stamps[-1] - answer.due
+
+
+def thinking(answer):
+    """Return the tokens of an answer that are thinking: the server's count, its marks, or what was planned."""
+    if answer.reasoned is not None:
+        return answer.reasoned
+    if answer.thought:
+        return answer.used[1] * answer.thought / len(answer.stamps)
+    return answer.prompt.thinking if answer.prompt else 0
+
+
+def reply(answer):
+    """Return the time from when the request was due to the first piece that is not thinking; None if there is none."""
+    if answer.thought:
+        return None if answer.replied is None else answer.replied - answer.due
+    place = int(thinking(answer) * len(answer.stamps) / float(answer.used[1]))
+    return answer.stamps[place] - answer.due if place < len(answer.stamps) else None
+
+
+def lateness(answer):
+    """Return the client's share of an answer's times: it left late, or its first or last piece waited to be read."""
+    return max(answer.sent - answer.due, *(answer.delays or (0.0,)))
+
+
+def exceeded(values):
+    """Return the value that at most 1% of all, or one of them, exceed; None if there are none."""
+    ordered = sorted(values, reverse=True)
+    return ordered[min(len(ordered) - 1, max(1, len(ordered) // 100))] if ordered else None
+
+
+def called(answer):
+    """Return whether an answer is a complete tool call: a name, and arguments that are a JSON object."""
+    try:
+        return bool(answer.calls) and all(
+            name and isinstance(json.loads(text), dict) for name, text in answer.calls.values()
+        )
+    except (ValueError, RecursionError):
+        return False
+
+
 def of_run(answers, window, exact, worked, wall):
     """Return the figures of a run, and its answers. ``answers``: all that ended, including those before and after the
     window.
@@ -73,7 +118,7 @@ def of_run(answers, window, exact, worked, wall):
     bad = len(mine) - len(good)
     gaps = [b - a for answer in good for a, b in zip(answer.stamps, answer.stamps[1:])]  # noqa: B905
     tpots = [value for value in map(tpot, good) if value is not None]
-    return {
+    result = {
         "answers": mine,
         "requests": len(mine),
         "answered": len(good),
@@ -84,16 +129,39 @@ def of_run(answers, window, exact, worked, wall):
         "ttft": spread([ttft(a) for a in good], bad),
         "tpot": spread(tpots, bad if tpots else 0),
         "gap": spread(gaps, 0),
-        "e2e": spread([a.stamps[-1] - a.due for a in good], bad),
+        "e2e": spread([e2e(a) for a in good], bad),
         "requests_per_second": sum(begin <= a.stamps[-1] < end for a in complete) / seconds,
         "output_tokens_per_second": sum(within(a, begin, end) for a in complete) / seconds,
         "input_tokens_per_second": sum(a.used[0] for a in complete if begin <= a.stamps[0] < end) / seconds,
         "prompt_tokens": mean([a.used[0] for a in good]),
         "output_tokens": mean([a.used[1] for a in good]),
         "tokens_a_piece": mean([a.used[1] / len(a.stamps) for a in good]),
-        "late": percentile([a.sent - a.due for a in mine], 0, 0.99),
+        "late": exceeded([lateness(a) for a in mine if a.sent is not None]),
         "busy": worked / wall if wall else 0.0,
     }
+    result.update(of_prompts(good, bad))
+    return result
+
+
+def of_prompts(good, bad):
+    """Return figures of caches, thinking and tool calls, as far as these answers have any."""
+    planned = [a for a in good if a.prompt is not None]
+    tokens = float(sum(a.used[0] for a in planned))
+    result = {}
+    if tokens:
+        result["reusable"] = sum(min(a.prompt.reusable, a.used[0]) for a in planned) / tokens
+    counted = [a for a in good if a.cached is not None]
+    if counted:
+        result["cached"] = sum(a.cached for a in counted) / float(sum(a.used[0] for a in counted) or 1)
+    thoughts = [thinking(a) for a in good]
+    if any(thoughts):
+        replies = [value for value in map(reply, good) if value is not None]
+        result["thinking_tokens"] = mean(thoughts)
+        result["ttfa"] = spread(replies, bad + len(good) - len(replies))
+    asked = [a for a in good if a.calls is not None]
+    if asked:
+        result["tool_calls"] = sum(map(called, asked)) / float(len(asked) + bad)
+    return result
 
 
 def detail(answer, reason):
@@ -113,9 +181,9 @@ def mean(values):
 
 
 def kept(figures, targets, share):
-    """Return whether ``share`` of the run's requests met both targets (TTFT, TPOT), in seconds."""
+    """Return whether ``share`` of the run's requests met each target: (name, seconds)."""
     if not figures["requests"] or figures["answered"] < (1 - TOLERATED) * figures["requests"]:
         return False
-    name = "p%g" % round(100 * share, 6)
-    pairs = zip((figures["ttft"][name], figures["tpot"][name]), targets)  # noqa: B905
-    return all(value is not None and value <= target for value, target in pairs)
+    quantile = "p%g" % round(100 * share, 6)
+    values = [(figures[name][quantile], target) for name, target in targets]
+    return all(value is not None and value <= target for value, target in values)

@@ -1,32 +1,38 @@
-"""Put load on an endpoint: a fixed number of concurrent requests (closed loop) or Poisson arrivals (open loop).
+"""Put load on an endpoint: concurrent requests (closed loop), Poisson arrivals (open loop), or a trace at its times.
 
-Imported by client.py on the host. Standard library only, Python 3.6 and later. Both loads send new requests until all
+Imported by client.py on the host. Standard library only, Python 3.6 and later. All loads send new requests until all
 requests of the measured window are answered, so that the last ones get the same load as the others.
 """
 
+import heapq
 import math
 import random
 
-from figures import failure, of_run, tpot, ttft
+from figures import e2e, failure, lateness, of_run, tpot, ttft
 from stream import clock
 
 BACKOFF = 0.1  # seconds between a failed request and the next one in a closed loop
 LOOK = 0.1  # seconds between checks whether a run can be abandoned
+VALUES = {"ttft": ttft, "tpot": lambda answer: tpot(answer) or 0.0, "e2e": e2e}
 HOPELESS = 50  # failures without a single answer, after which a run ends
 
 
 class Load:
-    """Perform one run. ``make`` returns the next request as an Answer, due at a given time (None: when it is sent)."""
+    """Perform one run. ``make`` has ``next``, which returns the next request as an Answer, due at a given time (None:
+    when it is sent), and ``ended``, which is told each answer.
+    """
 
     def __init__(self, engine, make, exact):
         self.engine, self.make, self.exact = engine, make, exact
-        self.ended, self.sent, self.waiting = [], 0, []
-        self.answered = 0
+        self.ended, self.answered = [], 0
 
     def turn(self, until):
         finished = self.engine.turn(until)
         for answer in finished:
-            self.answered += not failure(answer, self.exact)
+            is_answered = not failure(answer, self.exact)
+            self.answered += is_answered
+            if is_answered:
+                self.make.ended(answer)
         self.ended += finished
         return finished
 
@@ -36,11 +42,11 @@ class Load:
 
     def open_of(self, window):
         """Return the number of pending requests that were due within ``window``."""
-        return sum(window[0] <= c.answer.due < window[1] for c in self.engine.busy)
+        return sum(window[0] <= answer.due < window[1] for answer in self.engine.pending())
 
     def drain(self):
         """Wait for all pending requests, limited by the engine's patience."""
-        while self.engine.busy:
+        while self.engine.pending():
             self.turn(clock() + 0.25)
 
     def figures(self, window, began, worked):
@@ -48,21 +54,26 @@ class Load:
         return of_run(self.ended, window, self.exact, self.engine.worked - worked, wall)
 
 
-def closed(engine, make, exact, streams, warmup, seconds):
-    """Keep ``streams`` requests running at any time. Return the results of the window after ``warmup``."""
+def closed(engine, make, exact, streams, warmup, seconds, begun=None):
+    """Keep ``streams`` requests running at any time. Return the results of the window after ``warmup``.
+
+    ``begun``: called when the window begins, here and below.
+    """
     load = Load(engine, make, exact)
     began, worked = clock(), engine.worked
     window = began + warmup, began + warmup + seconds
     places = [began] * streams  # the time when each free stream sends its next request
-    prepared = make(None)
+    prepared = make.next(None)
     while not load.hopeless():
         now = clock()
         if now >= window[1] and not load.open_of(window):
             break
+        if begun and now >= window[0]:
+            begun = begun()
         if places and places[0] <= now:  # send one at a time, so that answers need not wait for a burst
             places.pop(0)
             engine.send(prepared)
-            prepared = make(None)
+            prepared = make.next(None)
         for answer in load.turn(min(places[0] if places else now + 0.25, now + 0.25)):
             places.append(clock() + BACKOFF if answer.problem else 0.0)
         places.sort()
@@ -70,7 +81,7 @@ def closed(engine, make, exact, streams, warmup, seconds):
     return load.figures(window, began, worked)
 
 
-def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
+def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None, begun=None):
     """Send ``rate`` requests per second at random times. Return the results of the window after ``warmup``.
 
     The window has exactly ``rate`` x ``seconds`` requests at uniformly random times. This is a Poisson process with a
@@ -84,18 +95,20 @@ def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
     planned = max(1, round(rate * seconds))
     times = arrivals(rng, rate, began, window, planned)
     due, mine, looked = next(times), [], 0.0
-    prepared = make(due)
+    prepared = make.next(due)
     while not load.hopeless():
         now = clock()
         if now >= window[1] and not load.open_of(window):
             break
-        if now >= due:
+        if begun and now >= window[0]:
+            begun = begun()
+        if now >= due - engine.lead:
             if window[0] <= due < window[1]:
                 mine.append(prepared)
             engine.send(prepared)
             due = next(times)
-            prepared = make(due)
-        load.turn(min(due, now + 0.25))
+            prepared = make.next(due)
+        load.turn(min(due - engine.lead, now + 0.25))
         if give_up and now > looked + LOOK:
             looked = now
             if give_up(mine, planned, now):
@@ -108,13 +121,14 @@ def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None):
 class Trial:
     """Judge a rate by the requests of an open loop as they are settled, in the order in which they were due.
 
-    ``targets``: (TTFT, TPOT) in s. ``judge(series, count)`` returns a verdict on (values, target) of each target for
-    the first ``count`` requests, at each of ``looks``.
+    ``targets``: (name in VALUES, seconds) each. ``judge(series, count)`` returns a verdict on (values, target) of each
+    target for the first ``count`` requests, at each of ``looks``.
     """
 
     def __init__(self, targets, looks, judge, exact):
         self.targets, self.looks, self.judge, self.exact = targets, list(looks), judge, exact
-        self.firsts, self.later, self.waiting = [], [], []
+        self.series, self.waiting, self.count = [[] for _ in targets], [], 0
+        self.lateness = []
 
     def sent(self, answer):
         self.waiting.append(answer)
@@ -123,26 +137,33 @@ class Trial:
         """Read the values of the requests that cannot change any more. A late request is settled as a miss."""
         settled = 0
         for answer in self.waiting:
-            is_late = not answer.stamps and now - answer.due > self.targets[0]
-            if answer.end is None and not is_late:
-                break
-            if answer.end is None:  # a miss of the first target; the second one is not known
-                values = math.inf, 0.0
+            if answer.end is None:  # what is missed already is known, the other targets are not
+                values = [math.inf if self.is_missed(answer, *target, now=now) else 0.0 for target in self.targets]
+                if not any(values):
+                    break
             elif failure(answer, self.exact):
-                values = math.inf, math.inf
+                values = [math.inf] * len(self.targets)
             else:
-                values = ttft(answer), tpot(answer) or 0.0
-            self.firsts.append(values[0])
-            self.later.append(values[1])
+                values = [VALUES[name](answer) for name, _ in self.targets]
+            if answer.end is not None and answer.sent is not None:
+                self.lateness.append(lateness(answer))
+            for series, value in zip(self.series, values):  # noqa: B905
+                series.append(value)
             settled += 1
         del self.waiting[:settled]
+        self.count += settled
+
+    def is_missed(self, answer, name, target, now):
+        """Return whether a request that is under way can no longer keep a target."""
+        waits = name == "e2e" or (name == "ttft" and not answer.stamps)
+        return waits and now - answer.due > target
 
     def verdict(self, now):
         """Return "kept", "missed", or "" while neither is shown; "" for good when ``looks`` is empty."""
         self.settle(now)
-        while self.looks and len(self.firsts) >= self.looks[0]:
+        while self.looks and self.count >= self.looks[0]:
             count = self.looks.pop(0)
-            series = [(self.firsts[:count], self.targets[0]), (self.later[:count], self.targets[1])]
+            series = [(s[:count], target) for s, (_, target) in zip(self.series, self.targets)]  # noqa: B905
             word = self.judge(series, count)
             if word:
                 return word
@@ -158,16 +179,16 @@ def judged(engine, make, exact, rate, warmup, seed, trial, until):
     rng = random.Random("%s/arrivals" % seed)
     began, worked = clock() + 0.01, engine.worked
     due, word = began + rng.expovariate(rate), ""
-    prepared, last = make(due), began
+    prepared = make.next(due)
     while not load.hopeless():
         now = clock()
-        if now >= due:
+        if now >= due - engine.lead:
             if due >= began + warmup:
                 trial.sent(prepared)
             engine.send(prepared)
             due += rng.expovariate(rate)
-            prepared = make(due)
-        load.turn(min(due, now + 0.25))
+            prepared = make.next(due)
+        load.turn(min(due - engine.lead, now + 0.25))
         word = trial.verdict(clock())
         if word or not trial.looks:
             break
@@ -183,13 +204,64 @@ def judged(engine, make, exact, rate, warmup, seed, trial, until):
         return word, None
     while load.open_of(window):  # the last requests get the same load as the others
         now = clock()
-        if now >= due:
+        if now >= due - engine.lead:
             engine.send(prepared)
             due += rng.expovariate(rate)
-            prepared = make(due)
-        load.turn(min(due, now + 0.25))
+            prepared = make.next(due)
+        load.turn(min(due - engine.lead, now + 0.25))
     load.drain()
     return word, load.figures(window, began, worked)
+
+
+def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
+    """Send the requests of a trace at its times, ``speed`` times as fast. Return the results of the window.
+
+    A turn of a conversation is due at its own time, but not before the answer to the turn before it, and its ``delay``.
+    The requests go on until those of the window are answered. If a turn fails, the turns after it are dropped.
+    """
+    load = Load(engine, make, exact)
+    began, worked = clock() + 0.05, engine.worked
+    window = began + warmup, began + min(warmup + seconds, trace.seconds / speed + 1e-3)
+    turns, due = {}, []  # the later turns of each conversation; (time, number, entry) of what can be sent
+    for number, entry in enumerate(trace.entries):
+        if entry.session is not None and entry.session in turns:
+            turns[entry.session].append((number, entry))
+            continue
+        if entry.session is not None:
+            turns[entry.session] = []
+        due.append((began + entry.time / speed, number, entry))
+    heapq.heapify(due)
+    for later in turns.values():
+        later.reverse()
+    running = {}  # entries by the mark of their request
+    dropped = 0
+    while not load.hopeless():
+        now = clock()
+        if now >= window[1] and not load.open_of(window) and not (due and due[0][0] < window[1]):
+            break
+        if begun and now >= window[0]:
+            begun = begun()
+        if due and now >= due[0][0] - engine.lead:
+            time, _, entry = heapq.heappop(due)
+            answer = make.replayed(entry, time)
+            running[answer.mark] = entry
+            engine.send(answer)
+        for answer in load.turn(min(due[0][0] - engine.lead if due else now + 0.25, now + 0.25)):
+            entry = running.pop(answer.mark, None)
+            later = turns.get(entry.session) if entry is not None else None
+            if later and failure(answer, exact):
+                dropped += len(later)
+                del later[:]
+            elif later:
+                number, following = later.pop()
+                ready = answer.end + (following.delay or 0.0) / speed
+                heapq.heappush(
+                    due, (max(ready, began + following.time / speed if following.time else ready), number, following)
+                )
+    load.drain()
+    result = load.figures(window, began, worked)
+    result["dropped_turns"] = dropped
+    return result
 
 
 def arrivals(rng, rate, began, window, planned):

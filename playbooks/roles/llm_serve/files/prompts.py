@@ -1,15 +1,17 @@
-"""Make requests of given lengths, from a distribution or from the user's own trace (JSON lines).
+"""Make prompts of given lengths, from a distribution or from a trace, with shared prefixes and conversations.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
-many as give its tokens by the server's own count, and begins with words that no other prompt begins with: a cache of
-prefixes serves none of it.
+many as give its tokens by the server's own count. Unless the user wants shared prefixes or conversations, no other
+prompt begins with the same words, and a cache of prefixes serves none of it.
 """
 
-import json
 import random
+from collections import OrderedDict, deque
 
-MOST_TOKENS = 10000000
-MOST_LINES = 1000000
+from traces import BLOCK, MOST_TOKENS, Mistake
+
+MOST_TEXTS = 4096  # blocks whose text is kept
+MOST_SEEN = 1000000  # blocks that are known to have been sent
 WORDS = (  # noqa: SIM905
     "time year people way day man thing woman life child world school state family student group country problem hand "
     "part place case week company system program question work number night point home water room mother area money "
@@ -21,11 +23,6 @@ WORDS = (  # noqa: SIM905
     "voice wife police mind price report decision son view relationship town road arm difference value building "
     "action season society tax"
 ).split()
-HEAD = 6  # words that tell one prompt from all others
-
-
-class Mistake(Exception):
-    """Report that the user's input cannot be used; the message says why."""
 
 
 def lengths(text):
@@ -50,75 +47,151 @@ def check(text, *numbers):
         raise ValueError(text)
 
 
-NAMES = (
-    ("prompt_tokens", "input_length", "input_tokens"),
-    ("output_tokens", "output_length", "max_tokens"),
-)
+class Conversation:
+    """Hold a conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
+
+    __slots__ = ("left", "texts", "tokens")
+
+    def __init__(self, left):
+        self.texts, self.tokens, self.left = [], 0, left
 
 
-def trace(path):
-    """Return the requests of a trace, as (prompt or None, its tokens or None, tokens of the answer).
+class Prompt:
+    """Hold one prompt: ``texts`` of user and model in turns, and what its answer is to be.
 
-    Raise Mistake for the first line that is none.
+    ``wanted``: tokens of the answer, ``thinking``: those of them that come before what the user waits for.
+    ``reusable``: tokens at its beginning that an earlier request already had.
     """
-    requests = []
-    try:
-        with open(path, encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if number > MOST_LINES:
-                    raise Mistake("%s has more than %d lines: give a part of it" % (path, MOST_LINES))
-                if line.strip():
-                    requests.append(entry(line, "line %d of %s" % (number, path)))
-    except OSError as error:
-        raise Mistake("%s: %s: give a trace that the client's host has" % (path, error.strerror)) from None
-    except UnicodeDecodeError:
-        raise Mistake("%s is not UTF-8 text; a trace has one JSON object per line" % path) from None
-    if not requests:
-        raise Mistake("%s has no requests: a trace is a JSON object a line" % path)
-    return requests
 
+    __slots__ = ("conversation", "reusable", "texts", "thinking", "wanted")
 
-def entry(line, place):
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise Mistake('%s is not JSON object: write {"prompt_tokens": 512, "output_tokens": 128}' % place)
-    prompt = values.get("prompt")
-    if prompt is not None and (not isinstance(prompt, str) or not prompt):
-        raise Mistake("%s: prompt is not text" % place)
-    counts = []
-    for names, needed in zip(NAMES, (prompt is None, True)):  # noqa: B905
-        name = next((n for n in names if n in values), names[0])
-        count = values.get(name)
-        if count is None and not needed:
-            counts.append(None)
-            continue
-        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_TOKENS:
-            raise Mistake("%s: %s is not a whole number of 1 or more" % (place, name))
-        counts.append(count)
-    return prompt, counts[0], counts[1]
+    def __init__(self, texts, wanted, reusable=0, thinking=0, conversation=None):
+        self.texts, self.wanted, self.reusable = texts, wanted, reusable
+        self.thinking, self.conversation = thinking, conversation
 
 
 class Source:
-    """Requests, one after another, the same for the same ``seed``. ``scale``: words of a prompt by its tokens."""
+    """Prompts, one after another, the same for the same ``seed``.
 
-    def __init__(self, seed, prompt, answer, listed):
+    ``listed``: requests of a trace, or None. ``thinking``: draws the tokens of thinking, or None. ``shared``: share of
+    a prompt's tokens that are one of ``prefixes`` common beginnings. ``turns``: of each conversation.
+    """
+
+    def __init__(self, seed, prompt, answer, listed, thinking=None, shared=0.0, prefixes=1, turns=1):
         self.seed, self.prompt, self.answer, self.listed = seed, prompt, answer, listed
-        self.words, self.fixed, self.count = 0.75, 0.0, 0
+        self.thinking, self.shared, self.prefixes, self.turns = thinking, shared, prefixes, turns
+        self.words, self.fixed = 0.75, 0.0  # words of a token, tokens that every prompt has
+        self.count = self.epoch = 0  # prompts, and runs
+        self.waiting = deque()  # conversations whose turn has ended
+        self.texts, self.seen = OrderedDict(), set()  # blocks of text, and ids of what was sent
+        self.sessions = {}  # conversations of a trace that is replayed
+        self.longest = {}  # tokens of each common beginning that were sent
+
+    def begin(self):
+        """Begin a run: conversations and blocks of text are new ones, so that no cache has them from the run before."""
+        self.epoch += 1
+        self.waiting.clear()
+        self.texts.clear()
+        self.seen, self.sessions = set(), {}
 
     def next(self):
-        """Return the next prompt and the tokens of its answer."""
+        """Return the next prompt: the next turn of the conversation that waits longest, or a new one."""
         rng = random.Random("%s/%d" % (self.seed, self.count))
         self.count += 1
         if self.listed:
-            prompt, tokens, wanted = self.listed[(self.count - 1) % len(self.listed)]
-            return (prompt if prompt is not None else self.text(tokens, rng)), wanted
-        return self.text(self.prompt(rng), rng), self.answer(rng)
+            return self.of_entry(self.listed[(self.count - 1) % len(self.listed)], rng)
+        thinking = self.thinking(rng) if self.thinking else 0
+        tokens, wanted = self.prompt(rng), self.answer(rng) + thinking
+        if self.waiting:
+            conversation = self.waiting.popleft()
+            return self.turn(conversation, tokens, wanted, rng, thinking)
+        texts, reusable = self.opening(tokens, rng)
+        if self.turns < 2:
+            return Prompt([texts], wanted, reusable, thinking)
+        conversation = Conversation(self.turns - 1)
+        conversation.texts.append(texts)
+        return Prompt([texts], wanted, reusable, thinking, conversation)
+
+    def opening(self, tokens, rng):
+        """Return the text of a first turn, and its tokens that were sent before."""
+        common = round(self.shared * tokens)
+        if not common:
+            return self.text(tokens, rng), 0
+        number = rng.randrange(self.prefixes)
+        reusable = min(common, self.longest.get(number, 0))
+        self.longest[number] = max(common, self.longest.get(number, 0))
+        prefix = self.some(common, random.Random("%s/prefix/%d" % (self.seed, number)))
+        return prefix + " " + self.text(max(1, tokens - common), rng), reusable
+
+    def turn(self, conversation, tokens, wanted, rng, thinking=0):
+        """Return the next turn, with ``tokens`` of new text behind all that was said before."""
+        conversation.left -= 1
+        reusable = conversation.tokens
+        conversation.texts.append(self.some(max(1, tokens), rng))
+        return Prompt(list(conversation.texts), wanted, reusable, thinking, conversation)
+
+    def ended(self, conversation, text, tokens):
+        """Receive a turn's answer: its ``text``, and the ``tokens`` of prompt and answer by the server's count."""
+        conversation.texts.append(text)
+        conversation.tokens = tokens
+        if conversation.left > 0 and not self.listed:
+            self.waiting.append(conversation)
+
+    def session(self, name):
+        """Return the conversation of a trace's session."""
+        return self.sessions.setdefault(name, Conversation(0))
+
+    def replayed(self, entry, conversation):
+        """Return the prompt of a trace's request at its own time."""
+        rng = random.Random("%s/%d" % (self.seed, self.count))
+        self.count += 1
+        return self.of_entry(entry, rng, conversation)
+
+    def of_entry(self, entry, rng, conversation=None):
+        """Return the prompt of a trace's request; ``conversation``: that of its session, if it is replayed."""
+        if entry.prompt is not None:
+            return Prompt([entry.prompt], entry.wanted, 0, 0, conversation)
+        if entry.blocks:
+            return self.of_blocks(entry, conversation)
+        if conversation is not None and conversation.texts:
+            more = entry.tokens - conversation.tokens if entry.is_whole else entry.tokens
+            if more > 0:
+                return self.turn(conversation, more, entry.wanted, rng)
+            conversation.texts, conversation.tokens = [], 0  # the trace's user began afresh
+        text = self.text(entry.tokens, rng)
+        if conversation is not None:
+            conversation.texts.append(text)
+        return Prompt([text], entry.wanted, 0, 0, conversation)
+
+    def of_blocks(self, entry, conversation):
+        """Return a prompt of blocks: equal ids give equal text."""
+        left, texts, reusable, is_first = entry.tokens, [], 0, True
+        for block in entry.blocks:
+            size = min(BLOCK, left)
+            left -= size
+            is_first = is_first and block in self.seen
+            reusable += size if is_first else 0
+            if len(self.seen) < MOST_SEEN:
+                self.seen.add(block)
+            text = self.block(block)
+            texts.append(text if size == BLOCK else " ".join(text.split()[: max(1, round(size * self.words))]))
+        return Prompt([" ".join(texts)], entry.wanted, reusable, 0, conversation)
+
+    def block(self, number):
+        text = self.texts.pop(number, None)
+        if text is None:
+            text = self.some(BLOCK, random.Random("%s/block/%d/%d" % (self.seed, self.epoch, number)))
+        self.texts[number] = text
+        if len(self.texts) > MOST_TEXTS:
+            self.texts.popitem(last=False)
+        return text
 
     def text(self, tokens, rng):
         return self.of_words(round((tokens - self.fixed) * self.words), rng)
+
+    def some(self, tokens, rng):
+        """Return text of so many tokens beside those that every prompt has."""
+        return self.of_words(round(tokens * self.words), rng)
 
     def of_words(self, count, rng=None):
         rng = rng or random.Random("%s/words/%d" % (self.seed, count))
@@ -127,7 +200,9 @@ class Source:
     def middle(self):
         """Return the tokens of a usual prompt."""
         rng = random.Random("middle")
-        few = [p for _, p, _ in self.listed[:1000] if p] if self.listed else [self.prompt(rng) for _ in range(99)]
+        few = (
+            [e.tokens for e in self.listed[:1000] if e.tokens] if self.listed else [self.prompt(rng) for _ in range(99)]
+        )
         return sorted(few)[len(few) // 2] if few else 0
 
     def fit(self, small, large):

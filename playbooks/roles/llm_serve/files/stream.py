@@ -2,20 +2,23 @@
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. All sockets that have data are emptied
 before any of it is read, and stamped with the moment at which the kernel reported them, so that reading many answers
-makes none look late. Times are in seconds of ``clock``.
+makes none look late. The kernel's own time of arrival says how late that moment was. Times are in seconds of ``clock``.
 """
 
 import errno
 import selectors
 import socket
 import ssl
+import struct
 import time
 from urllib.parse import urlsplit
 
 from answers import Broken, Reader
 
 clock = time.perf_counter
-PIECE = 256 << 10
+PIECE = 16 << 10
+STAMP = 35  # SO_TIMESTAMPNS of Linux: when the kernel got what is read (socket(7))
+_STAMP = struct.Struct("ll")
 SPIN = 0.0015  # seconds before an appointed time in which the kernel's timer is too coarse
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -43,9 +46,13 @@ class Endpoint:
         self.address = family, kind, address
 
     def request(self, method, path, body=b"", mark=None):
-        """Return the bytes of a request. ``mark``: the name that the server's log may show for it."""
+        """Return the bytes of a request. ``mark``: the name that the server's log may show for it.
+
+        ``path`` is below /v1, or from the root if it begins with //.
+        """
         host = "[%s]" % self.host if ":" in self.host else self.host
-        lines = ["%s %s%s HTTP/1.1" % (method, self.base, path), "Host: %s:%d" % (host, self.port)]
+        path = self.base[: -len("/v1")] + path[1:] if path.startswith("//") else self.base + path
+        lines = ["%s %s HTTP/1.1" % (method, path), "Host: %s:%d" % (host, self.port)]
         lines += ["User-Agent: fleetmark", "Accept: text/event-stream, application/json"]
         if self.secret:
             lines.append("Authorization: Bearer " + self.secret)
@@ -76,6 +83,8 @@ class Engine:
     seconds.
     """
 
+    lead = 0.0  # seconds before a request is due in which it must be handed over
+
     def __init__(self, endpoint, patience):
         self.endpoint, self.patience = endpoint, patience
         self.selector = selectors.DefaultSelector()
@@ -104,6 +113,11 @@ class Engine:
         sock = socket.socket(family, kind)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self.endpoint.tls:
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, STAMP, 1)
+            except OSError:
+                pass  # this kernel does not tell; requests that leave late still show
         code = sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
             sock.close()
@@ -118,12 +132,16 @@ class Engine:
         began = clock()
         pieces = []
         while ready:
-            now = clock()
+            now, date = clock(), time.time()
             for key, _ in ready:
-                self.receive(key.data, now, pieces)
+                if isinstance(key.data, Connection):
+                    self.receive(key.data, now, date, pieces)
+                else:
+                    key.data()
             ready = self.selector.select(0) if len(pieces) < 4096 else ()
-        for connection, data, now in pieces:
+        for connection, data, now, delay in pieces:
             if connection.reader is not None:
+                connection.answer.delay = delay
                 self.take(connection, data, now)
         now = clock()
         if now > self._sweep_at:
@@ -135,18 +153,16 @@ class Engine:
             self.worked += clock() - began
         return finished
 
-    def receive(self, connection, now, pieces):
+    def receive(self, connection, now, date, pieces):
         if connection.stage != "ready" or connection.out:
             self.advance(connection)
             return
         try:
-            data = connection.sock.recv(PIECE)
-            while self.endpoint.tls and data and connection.sock.pending():
-                data += connection.sock.recv(PIECE)
+            data, delay = self.read(connection.sock, date)
         except _AGAIN:
             return
         except OSError as error:
-            data = error
+            data, delay = error, None
         connection.touched = now
         if not data or isinstance(data, OSError):
             self.unwatch(connection)
@@ -156,7 +172,21 @@ class Engine:
             self.unwatch(connection)
             connection.sock.close()
             return
-        pieces.append((connection, data, now))
+        pieces.append((connection, data, now, delay))
+
+    def read(self, sock, date):
+        """Return what a socket has, and the seconds for which the kernel had it at ``date``, or None."""
+        if self.endpoint.tls:
+            data = sock.recv(PIECE)
+            while data and sock.pending():
+                data += sock.recv(PIECE)
+            return data, None
+        data, notes, _, _ = sock.recvmsg(PIECE, 64)
+        for level, kind, value in notes:
+            if level == socket.SOL_SOCKET and kind == STAMP and len(value) == _STAMP.size:
+                seconds, nanoseconds = _STAMP.unpack(value)
+                return data, max(0.0, date - seconds - 1e-9 * nanoseconds)
+        return data, None
 
     def advance(self, connection):
         """Connect, shake hands, and send what is to be sent, as far as that goes."""
@@ -257,6 +287,10 @@ class Engine:
         else:
             self.unwatch(connection)
             connection.sock.close()
+
+    def pending(self):
+        """Return the requests that are under way."""
+        return [connection.answer for connection in self.busy]
 
     def abandon(self):
         """Drop all that is under way, without a word."""

@@ -1,0 +1,1 @@
+"""Compare clients of LLM servers on one server."""
