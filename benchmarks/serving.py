@@ -13,6 +13,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ _MODELS = {"dsr1": "deepseek-r1", "gptoss": "gpt-oss-120b", "llama70b": "llama-3
 _TRUE = ("true", "1")
 # InferenceX draws lengths evenly from 0.8 to 1 times the nominal one (RANDOM_RANGE_RATIO of its scripts).
 _MEAN_LENGTH = 0.9
+HEAD = (
+    "chip left out",
+    "points",
+    "with software known on its generation",
+    *(f"median error of {m}" for m in ("TTFT", "TPOT", "tokens/s")),
+    *(f"{m} in the interval" for m in ("TTFT", "TPOT", "tokens/s")),
+)
 
 
 def points_of(documents: Iterable[Mapping[str, Any]]) -> list[Point]:
@@ -87,36 +95,30 @@ def typical(logs: Any) -> float:
 
 
 def table(points: Sequence[Point], errors: Errors, inside: Mapping[str, Any]) -> list[list[str]]:
-    """Return a row for each chip that was left out, and one for all: points, median errors, coverage."""
+    """Return a row for each chip that was left out and one for all: points, median errors, coverage.
+
+    The last row has the errors of a fit to all points.
+    """
     chips = np.array(errors.chips)
     rows = []
-    for name in [*dict.fromkeys(errors.chips), "all points"]:
-        here = np.ones(len(chips), bool) if name == "all points" else chips == name
-        share = f"{errors.is_known[here].mean():.0%}"
+    for name in [*dict.fromkeys(errors.chips), "all"]:
+        here = np.ones(len(chips), bool) if name == "all" else chips == name
         misses = [f"{typical(errors.logs[m][here]):.0%}" for m in METRICS]
         hits = [f"{inside[m][here].mean():.0%}" for m in METRICS]
-        rows.append([name, str(int(here.sum())), share, *misses, *hits])
-    by_chip = [
-        [
-            f"{statistics.median(f(errors.logs[m], inside[m], chips == c) for c in dict.fromkeys(errors.chips)):.0%}"
-            for m in METRICS
-        ]
-        for f in (lambda logs, hit, at: typical(logs[at]), lambda logs, hit, at: hit[at].mean())
-    ]
-    rows.append(["median chip", str(len(points)), "", *by_chip[0], *by_chip[1]])
+        rows.append([name, str(int(here.sum())), f"{errors.is_known[here].mean():.0%}", *misses, *hits])
     own = errors_of(fit(points), points)
-    rows.append(
-        ["fitted, none left out", str(len(points)), "100%", *(f"{typical(own[m]):.0%}" for m in METRICS), "", "", ""]
-    )
+    rows.append(["none", str(len(points)), "100%", *(f"{typical(own[m]):.0%}" for m in METRICS), "-", "-", "-"])
     return rows
 
 
 def write(calibration: Calibration, evidence: str) -> None:
     """Write the calibration that Fleetmark ships."""
     document = {
-        "efficiencies": {k: float(f"{v:.4g}") for k, v in calibration.values.items()},
+        "efficiencies": {k: float(f"{v:.4g}") for k, v in calibration.efficiencies.items()},
         "paces": {g: {k: float(f"{v:.4g}") for k, v in pace.items()} for g, pace in calibration.paces.items()},
         "widths": {k: {m: float(f"{v:.3g}") for m, v in row.items()} for k, row in calibration.widths.items()},
+        "errors": {k: float(f"{v:.3g}") for k, v in calibration.errors.items()},
+        "coverage": {k: float(f"{v:.3g}") for k, v in calibration.coverage.items()},
     }
     head = f"# Written by python -m benchmarks.serving --write. {evidence}\n"
     FILE.write_text(head + yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
@@ -132,20 +134,16 @@ def main() -> None:
     points = points_of(documents)
     if len({p.chip.name for p in points}) < 3:
         raise FleetmarkError("fewer than 3 chips have points; name more of InferenceX's agg_*.json")
-    errors = left_out(points)
-    rows = table(points, errors, covered(points, LEVEL))
-    head = [
-        "chip left out",
-        "points",
-        "software known",
-        *(f"error of {m}" for m in METRICS),
-        *(f"{m} covered" for m in METRICS),
-    ]
-    print(json.dumps({"columns": head, "rows": rows}, indent=1))
+    errors, inside = left_out(points), covered(points, LEVEL)
+    print(json.dumps({"columns": HEAD, "rows": table(points, errors, inside)}, indent=1))
     if options.write:
-        found = fit(points)
-        evidence = f"{len(points)} settings of {len(set(errors.chips))} chips."
-        write(Calibration(found.values, found.paces, widths(errors, LEVEL)), evidence)
+        found = replace(
+            fit(points),
+            widths=widths(errors, LEVEL),
+            errors={m: typical(errors.logs[m]) for m in METRICS},
+            coverage={m: float(inside[m].mean()) for m in METRICS},
+        )
+        write(found, f"{len(points)} settings of {len(set(errors.chips))} chips.")
 
 
 if __name__ == "__main__":

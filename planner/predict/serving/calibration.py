@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,20 @@ _SAME: Mapping[str, float] = {"launch": 1.0, "prompt": 1.0, "step": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Efficiencies by name, the ``paces`` of software on generations of chips, and the half ``widths`` of intervals.
+    """``efficiencies`` by name, the ``paces`` of software on generations of chips, and how far predictions may be off.
 
     A pace multiplies times: ``launch`` those that no peak explains, ``prompt`` the fixed time of a prompt, and ``step``
     a whole decode step.
-    Widths are logarithms: by ``known`` or ``new`` software on the generation, then by metric.
+    ``widths``: half the widths of intervals as logarithms, by ``known`` or ``new`` software on the generation, then by
+    metric. ``errors``: the median errors on chips that were left out, by metric; ``coverage``: the share of points in
+    their intervals there.
     """
 
-    values: Mapping[str, float]
+    efficiencies: Mapping[str, float]
     paces: Mapping[str, Mapping[str, float]]
-    widths: Mapping[str, Mapping[str, float]]
+    widths: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+    coverage: Mapping[str, float] = field(default_factory=dict)
 
     def pace(self, name: str) -> Mapping[str, float]:
         """Return the paces of a group; 1 for one without points."""
@@ -41,13 +45,21 @@ class Calibration:
         """Return the names of the serving software with points."""
         return sorted({name.partition(" on ")[0] for name in self.paces})
 
+    def known_groups(self) -> list[str]:
+        """Return the names of the groups with points."""
+        return sorted(self.paces)
+
     def efficiency(self, name: str) -> Efficiency:
         """Return the efficiencies of a group."""
-        return efficiency(self.values, self.pace(name))
+        return efficiency(self.efficiencies, self.pace(name))
 
     def width(self, name: str) -> Mapping[str, float]:
         """Return the half widths of a group's intervals as logarithms, by metric."""
-        return self.widths["known" if name in self.paces else "new"]
+        return self.widths["known" if self.is_known(name) else "new"]
+
+    def is_known(self, name: str) -> bool:
+        """Return whether a group has points."""
+        return name in self.paces
 
 
 def group(software: str, chip: Chip) -> str:
@@ -57,13 +69,12 @@ def group(software: str, chip: Chip) -> str:
 
 def efficiency(values: Mapping[str, float], paces: Mapping[str, Any]) -> Efficiency:
     """Return efficiencies by name, with the paces of a group."""
-    shares = {
-        kind: {k: values[f"{kind} {'projections' if k == 'head' else k}"] for k in OPERATORS}
-        for kind in ("compute", "traffic")
-    }
+    products = {"projections": "products", "experts": "products", "head": "products"}
+    compute = {k: values[f"compute {products.get(k, k)}"] for k in OPERATORS}
+    traffic = {k: values[f"traffic {'projections' if k == 'head' else k}"] for k in OPERATORS}
     return Efficiency(
-        compute=shares["compute"],
-        traffic=shares["traffic"],
+        compute=compute,
+        traffic=traffic,
         wire=values["wire"],
         launch=values["launch"] * paces["launch"],
         collective=values["collective"] * paces["launch"],
@@ -79,4 +90,4 @@ def efficiency(values: Mapping[str, float], paces: Mapping[str, Any]) -> Efficie
 def shipped() -> Calibration:
     """Return the calibration that Fleetmark ships."""
     document = read_yaml(FILE)
-    return Calibration(document["efficiencies"], document["paces"], document["widths"])
+    return Calibration(**document)

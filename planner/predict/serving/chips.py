@@ -10,6 +10,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.peak import table
 from fleetmark.planner.predict.serving.roofline import SIZES, Chip
 
+MEASURED = "measured"
 # Names without the board that they mean; peaks.yml tells boards apart.
 _BOARDS: Mapping[str, str] = {"H100": "H100 80GB HBM3", "H100 SXM": "H100 80GB HBM3", "A100": "A100-SXM4-80GB"}
 _GENERATIONS: Mapping[str, str] = {
@@ -21,10 +22,11 @@ _GENERATIONS: Mapping[str, str] = {
     r"\bMI3(00|25)X\b": "CDNA 3",
     r"\bMI250X?\b": "CDNA 2",
 }
-# What benchmarks of a device usually reach of its sheet, by which a measured rate is divided: efficiencies of serving
-# are shares of sheets. Memory: copies of 0.82 to 0.90 of B200 and H100. Products: bf16 of 0.65 to 0.80 of H100 and
-# A100. Link: the bus bandwidth of an all-reduce of 8 H100 is 482 GB/s, of 450 on the sheet (in-network reduction).
-USUAL: Mapping[str, float] = {"memory": 0.88, "products": 0.72, "link": 1.07}
+# What benchmarks of a device usually reach of its sheet. Efficiencies of serving are shares of sheets, so measured
+# rates are divided by these. Memory: copies reach 0.82 to 0.90 on Blackwell. Products: an assumption, as public figures
+# differ between chips and clocks. Bus: NCCL-tests' all-reduce reaches 482 GB/s on 8 H100 of 450 on the sheet, as
+# switches reduce. Pair: copies between two H100 reach 364 GB/s of 450.
+USUAL: Mapping[str, float] = {"memory": 0.88, "products": 0.72, "bus": 1.07, "pair": 0.81}
 
 
 def from_sheet(name: str) -> Chip:
@@ -51,7 +53,11 @@ def from_sheet(name: str) -> Chip:
         is_switched=pair is None,
         size=size.value if size else 0.0,
         watts=watts.value if watts else 0.0,
-        source={**sheet, **({"link": (pair or each or memory).source} if link else {})},
+        source={
+            **sheet,
+            **({"link": (pair or each or memory).source} if link else {}),
+            **({"power": watts.source} if watts else {}),
+        },
     )
 
 
@@ -63,20 +69,21 @@ def generation(name: str) -> str:
 def measured(chip: Chip, rates: Mapping[str, float]) -> Chip:
     """Return a chip with measured rates in place of the sheet's.
 
-    ``rates``: ``memory`` and ``link`` (bus bandwidth) in B/s, and operations a second of ``bf16``, ``fp8`` and ``fp4``.
-    Precisions that were not measured change as bf16 does.
+    ``rates``: of ``memory``, of the ``bus`` of an all-reduce or else of a ``pair`` of devices, in B/s; and of products
+    in ``bf16``, ``fp8`` and ``fp4``, in operations a second. Precisions that were not measured change as bf16 does.
     """
-    dense = dict(chip.dense)
-    source = dict(chip.source)
+    dense, source = dict(chip.dense), dict(chip.source)
+    memory, link, is_switched = chip.memory, chip.link, chip.is_switched
     if "bf16" in rates:
         change = rates["bf16"] / USUAL["products"] / chip.dense["bf16"]
         dense = {p: rate * change for p, rate in dense.items()}
-        source["products"] = "measured"
     dense |= {p: rates[p] / USUAL["products"] for p in dense if p in rates}
-    memory, link = chip.memory, chip.link
+    if rates.keys() & dense.keys():
+        source["products"] = MEASURED
     if "memory" in rates:
-        memory, source["memory"] = rates["memory"] / USUAL["memory"], "measured"
-    if "link" in rates:
-        link, source["link"] = rates["link"] / USUAL["link"], "measured"
-    is_switched = chip.is_switched or "link" in rates
+        memory, source["memory"] = rates["memory"] / USUAL["memory"], MEASURED
+    if "bus" in rates:
+        link, is_switched, source["link"] = rates["bus"] / USUAL["bus"], True, MEASURED
+    elif "pair" in rates:
+        link, source["link"] = rates["pair"] / USUAL["pair"], MEASURED
     return replace(chip, memory=memory, dense=dense, link=link, is_switched=is_switched, source=source)

@@ -25,8 +25,7 @@ from fleetmark.planner.predict.serving.roofline import OPERATORS, Chip, Efficien
 
 # Usual values, and the standard deviations of their logarithms.
 _USUAL: Mapping[str, tuple[float, float]] = {
-    "compute projections": (0.5, 0.5),
-    "compute experts": (0.3, 0.5),
+    "compute products": (0.4, 0.5),
     "compute attention": (0.3, 0.5),
     "traffic projections": (0.7, 0.3),
     "traffic experts": (0.6, 0.3),
@@ -40,7 +39,7 @@ _USUAL: Mapping[str, tuple[float, float]] = {
     "prefill": (10e-3, 1.0),
 }
 _SHARES = ("compute", "traffic", "wire")  # at most 1
-_PACES: Mapping[str, float] = {"launch": 1.5, "prompt": 0.3, "step": 0.2}  # standard deviations of their logarithms
+_PACES: Mapping[str, float] = {"launch": 1.0, "prompt": 0.5, "step": 0.15}  # standard deviations of their logarithms
 _NOISE = 0.15  # standard deviation of a point's logarithm that the model does not explain
 
 
@@ -110,7 +109,7 @@ def fit(points: Sequence[Point]) -> Calibration:
     best = least_squares(residuals, start, bounds=(-math.inf, highest), loss="soft_l1")
     values, paces = parts(best.x)
     by_group = {g: {k: float(v[j]) for k, v in paces.items()} for j, g in enumerate(groups)}
-    return Calibration({k: float(v) for k, v in values.items()}, by_group, {})
+    return Calibration({k: float(v) for k, v in values.items()}, by_group)
 
 
 def left_out(points: Sequence[Point]) -> Errors:
@@ -132,7 +131,7 @@ def left_out(points: Sequence[Point]) -> Errors:
 def errors_of(calibration: Calibration, points: Sequence[Point]) -> dict[str, Any]:
     """Return the logarithms of predicted by measured, by metric."""
     paces = [calibration.pace(p.group) for p in points]
-    e = efficiency(calibration.values, {k: np.array([pace[k] for pace in paces]) for k in _PACES})
+    e = efficiency(calibration.efficiencies, {k: np.array([pace[k] for pace in paces]) for k in _PACES})
     s = _served(_stacked(points), e)
     rate = s.rate * np.array([p.streams / p.layout.gpus for p in points])
     return {

@@ -21,7 +21,7 @@ from fleetmark.planner.predict.serving.roofline import (
     step,
 )
 
-STREAMS = tuple(2**n for n in range(11))  # 1 to 1,024
+STREAMS = (4, 8, 16, 32, 64, 128)  # those of the points that efficiencies are fitted to
 _USABLE = 0.9  # share of the memory for weights and cached tokens; the rest holds activations and the runtime
 
 
@@ -53,7 +53,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """The time of an operator in a pass: ``least`` at the chip's peaks and ``predicted``, in s.
+    """The time of an operator in a pass, in s: ``least`` at the peak of what binds it, and ``predicted``.
 
     ``bound``: "compute", "memory", "link" or "latency"; ``share``: of its bound's peak that software reaches, None for
     latency.
@@ -161,21 +161,21 @@ def operators(question: Question, chip: Chip, load: Load, calibration: Calibrati
         streams=load.streams,
     )
     return {
-        "prefill": list(_operators(first, e, 1.0)),
-        "decode": list(_operators(then, e, e.step_pace)),
+        "prefill": list(_operators(first, e)),
+        "decode": list(_operators(then, e, float(e.step_pace))),
     }
 
 
-def _operators(work: Step, e: Efficiency, pace: float) -> Iterator[OperatorTime]:
+def _operators(work: Step, e: Efficiency, pace: float = 1.0) -> Iterator[OperatorTime]:
     for name, time in by_operator(work, e).items():
         predicted = float(time) * pace
         if name == "launches":
             yield OperatorTime(name, 0.0, predicted, "latency", None)
-        elif name == "collectives":
+        elif name == "collectives" and work.collectives:
             is_latency = work.collectives * e.collective > work.wire / e.wire
             yield OperatorTime(name, work.wire, predicted, "latency" if is_latency else "link", None)
         elif predicted:
             is_compute = work.compute[name] / e.compute[name] > work.traffic[name] / e.traffic[name]
-            least = max(work.compute[name], work.traffic[name])
+            least = (work.compute if is_compute else work.traffic)[name]
             share = (e.compute if is_compute else e.traffic)[name] / pace
             yield OperatorTime(name, least, predicted, "compute" if is_compute else "memory", share)

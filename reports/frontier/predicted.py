@@ -1,0 +1,271 @@
+"""Predicted serving of a model as a document: the frontier of each chip, the time of each operator, and its basis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fleetmark.base.text import Message, joined, message
+from fleetmark.base.units import significant
+from fleetmark.planner.predict.serving.calibration import LEVEL, Calibration, group
+from fleetmark.planner.predict.serving.chips import MEASURED
+from fleetmark.planner.predict.serving.frontier import STREAMS, Figure, Load, OperatorTime, Question, best, operators
+from fleetmark.planner.predict.serving.roofline import Chip
+from fleetmark.reports.kit import charts
+from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import Across, Chart, Line
+from fleetmark.reports.kit.document import FILES, Document, Note, Section
+from fleetmark.reports.kit.native import Native
+from fleetmark.reports.kit.scatter import Cloud, Spot, drawing
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, share
+
+_GOAL = 0.15  # median error that a prediction should not exceed
+_METRICS: Mapping[str, str] = {"ttft": message("TTFT"), "tpot": message("TPOT"), "rate": message("tokens/s")}
+_OPERATORS: Mapping[str, str] = {
+    "projections": message("projections and shared experts"),
+    "experts": message("experts"),
+    "attention": message("attention over cached tokens"),
+    "head": message("output head"),
+    "collectives": message("collectives"),
+    "launches": message("launches and host"),
+}
+_BOUNDS: Mapping[str, str] = {
+    "compute": message("products"),
+    "memory": message("memory"),
+    "link": message("link"),
+    "latency": message("latency"),
+}
+_PHASES: Mapping[str, str] = {"prefill": message("prefill of a prompt"), "decode": message("decode step")}
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """The loads of a model on one chip that fit into its memory; at least one."""
+
+    chip: Chip
+    loads: Sequence[Load]
+
+    def answer(self, speed: float) -> Load | None:
+        """Return the load with the highest rate at which each user gets ``speed``; None if no load is that fast."""
+        fast = [load for load in self.loads if load.speed.value >= speed]
+        return max(fast, key=lambda load: load.rate.value, default=None)
+
+
+def document(question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration) -> Document:
+    """Return the document. ``speed``: tokens a second that each user needs."""
+    answers = {p.chip.name: p.answer(speed) for p in predicted}
+    sections = (
+        Section("frontier", message("Frontier"), (*_chart(predicted), _table(predicted))),
+        Section(
+            "operators", message("Time by operator"), tuple(_operator_tables(question, predicted, speed, calibration))
+        ),
+        Section("chips", message("Chips"), (_basis(predicted),), FILES),
+        Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
+    )
+    title = message(
+        "Predicted serving of {model} in {precision}", model=question.model.name, precision=question.precision
+    )
+    details = (
+        message(
+            "{prompt} tokens of prompt, {answer} of answer",
+            prompt=f"{question.prompt:,}",
+            answer=f"{question.answer:,}",
+        ),
+        *((message("engine {name}", name=fmt.clean(question.software)),) if question.software else ()),
+        message("not measured: a prediction from data sheets and rates"),
+    )
+    return Document(title=title, answer=_answer(answers, speed), sections=sections, details=details)
+
+
+def _answer(answers: Mapping[str, Load | None], speed: float) -> str:
+    """Return the rates at the required speed, the highest first, or which chips are not that fast."""
+    able = sorted(((n, a) for n, a in answers.items() if a), key=lambda item: -item[1].rate.value)
+    pace = f"{speed:g}"
+    if not able:
+        return message("No load gives each user {speed} tokens/s.", speed=pace)
+    parts = [
+        message(
+            "{chip} {rate} tokens/s per GPU ({interval})", chip=n, rate=_rounded(a.rate.value), interval=_ends(a.rate)
+        )
+        for n, a in able
+    ]
+    slow = [n for n, a in answers.items() if a is None]
+    late = message(" {chips}: not that fast.", chips=joined(slow)) if slow else ""
+    return message(
+        "At {speed} tokens/s for each user: {rates}.{late}", speed=pace, rates=joined(parts, "; "), late=late
+    )
+
+
+def _ends(figure: Figure) -> str:
+    return f"{_rounded(figure.lo)}–{_rounded(figure.hi)}"
+
+
+def _rounded(value: float) -> str:
+    return significant(value, 3)
+
+
+def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
+    """Yield the chart of rate against speed, if there is a line to draw."""
+    fronts = {p.chip.name: best(p.loads) for p in predicted}
+    if not any(len(front) > 1 for front in fronts.values()):
+        return
+    colours = charts.colour_of(fronts)
+    lines = [
+        Line(name, colours[name], n, [(at.speed.value, at.rate.value, at.rate.lo, at.rate.hi) for at in front])
+        for n, (name, front) in enumerate(fronts.items())
+    ]
+    clouds = [
+        Cloud(name, colours[name], [Spot(at.speed.value, at.rate.value, "", True) for at in front])
+        for name, front in fronts.items()
+    ]
+    across, up = message("tokens/s of one user"), message("tokens/s per GPU")
+    native = Native(
+        kind="scatter",
+        table="loads",
+        category="speed",
+        values=("rate",),
+        axis=up,
+        category_axis=across,
+        groups=tuple((name, len(front), colours[name]) for name, front in fronts.items()),
+    )
+    yield Chart(
+        message("Throughput against speed (log)"),
+        message("A point is a load; higher and further right is better. The band holds {level}.", level=f"{LEVEL:.0%}"),
+        spec=partial(charts.curve, lines, across, up, Across.SPEED),
+        lines=drawing(clouds, across, up),
+        native=native,
+    )
+
+
+def _table(predicted: Sequence[Predicted]) -> Tabular:
+    columns = (
+        Column("chip", message("chip"), "side"),
+        Column("layout", message("layout"), "name"),
+        Column("streams", message("streams"), "number"),
+        Column("ttft", message("TTFT"), "number"),
+        Column("tpot", message("TPOT"), "number"),
+        Column("speed", message("tokens/s of one user"), "number"),
+        Column("rate", message("tokens/s per GPU"), "number"),
+        Column("per_megawatt", message("million tokens/s per MW"), "number"),
+    )
+    rows = tuple(_row(p.chip, load) for p in predicted for load in best(p.loads))
+    return compact(Tabular("loads", message("Loads that no other one beats"), columns, rows, listing=True))
+
+
+def _row(chip: Chip, load: Load) -> tuple[Cell, ...]:
+    return (
+        Cell(chip.name),
+        Cell(str(load.layout)),
+        number(load.streams),
+        _time(load.ttft),
+        _time(load.tpot),
+        _bounded(load.speed),
+        _bounded(load.rate),
+        _bounded(load.per_megawatt, 1e6) if load.per_megawatt else Cell(),
+    )
+
+
+def _time(figure: Figure) -> Cell:
+    return quantity(figure.value, "s", lo=figure.lo, hi=figure.hi)
+
+
+def _bounded(figure: Figure, unit: float = 1.0) -> Cell:
+    scaled = Figure(*(end / unit for end in (figure.value, figure.lo, figure.hi)))
+    return Cell(_rounded(scaled.value), scaled.value, lo=scaled.lo, hi=scaled.hi, ends=_ends(scaled))
+
+
+def _operator_tables(
+    question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration
+) -> Iterator[Tabular]:
+    """Yield for each chip the times of operators at the load of the answer, or at its fastest load."""
+    columns = (
+        Column("phase", message("phase"), "side"),
+        Column("operator", message("operator"), "name"),
+        Column("least", message("at its peak"), "number"),
+        Column("share", message("efficiency"), "number"),
+        Column("predicted", message("predicted"), "number"),
+        Column("bound", message("bound by"), "text"),
+    )
+    for p in predicted:
+        load = p.answer(speed) or best(p.loads)[-1]
+        times = operators(question, p.chip, load, calibration)
+        rows = tuple(_operator_row(phase, time) for phase, listed in times.items() for time in listed)
+        title = message(
+            "{chip}, {layout}, {streams} streams",
+            chip=p.chip.name,
+            layout=str(load.layout),
+            streams=f"{load.streams:,}",
+        )
+        yield Tabular("operators", title, columns, rows)
+
+
+def _operator_row(phase: str, time: OperatorTime) -> tuple[Cell, ...]:
+    return (
+        Cell(_PHASES[phase]),
+        Cell(_OPERATORS[time.operator]),
+        quantity(time.least or None, "s"),
+        share(time.share, 0),
+        quantity(time.predicted, "s"),
+        Cell(_BOUNDS[time.bound]),
+    )
+
+
+def _basis(predicted: Sequence[Predicted]) -> Tabular:
+    columns = (
+        Column("chip", message("chip"), "side"),
+        Column("figure", message("figure"), "name"),
+        Column("value", message("value"), "number"),
+        Column("source", message("source"), "text"),
+    )
+    rows = tuple(row for p in predicted for row in _of_chip(p.chip))
+    return Tabular("chips", message("Rates"), columns, rows)
+
+
+def _of_chip(chip: Chip) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rates of a chip; measured ones are converted to the rate that its sheet would have."""
+    rates = {f"products {p}": (rate, "FLOP/s", "products") for p, rate in chip.dense.items()}
+    rates |= {"memory": (chip.memory, "B/s", "memory"), "link": (chip.link, "B/s", "link")}
+    for name, (rate, unit, part) in rates.items():
+        if rate:
+            source = chip.source.get(part, "")
+            text: Message | str = message("measured, by the usual share of the sheet") if source == MEASURED else source
+            yield Cell(chip.name), Cell(name), quantity(rate, unit), Cell(text)
+    if chip.watts:
+        yield Cell(chip.name), Cell("power"), quantity(chip.watts, "W"), Cell(chip.source.get("power", ""))
+
+
+def _notes(question: Question, predicted: Sequence[Predicted], calibration: Calibration) -> Iterator[Note]:
+    new = [p.chip.name for p in predicted if not calibration.is_known(group(question.software, p.chip))]
+    if new:
+        yield Note(
+            message(
+                "{chips}: no points of this engine on this generation, so the interval is wide; choose from {engines}.",
+                chips=joined(new),
+                engines=joined(calibration.known_groups()),
+            ),
+            tone="unsure",
+        )
+    streams = {load.streams for p in predicted for load in p.loads}
+    if min(streams) < STREAMS[0] or max(streams) > STREAMS[-1]:
+        ends = {"fewest": STREAMS[0], "most": STREAMS[-1]}
+        yield Note(
+            message("Efficiencies are of {fewest} to {most} streams; other loads go beyond them.", **ends),
+            tone="unsure",
+        )
+    for metric, error in calibration.errors.items():
+        words = {
+            "metric": _METRICS[metric],
+            "error": fmt.share(error),
+            "held": fmt.share(calibration.coverage[metric], 0),
+        }
+        text = message(
+            "{metric}: on chips left out of the fit, the median error is {error}; intervals held {held} of points.",
+            **words,
+        )
+        missed = error > _GOAL
+        goal = message(" This misses the goal of {goal}.", goal=fmt.share(_GOAL, 0)) if missed else ""
+        yield Note(joined([text, goal], ""), tone="unsure" if missed else "", quiet=not missed)
+    yield Note(
+        message("Power counts GPUs only, at their limit; give --watts for a share of server and cooling."), quiet=True
+    )
