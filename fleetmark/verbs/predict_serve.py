@@ -157,9 +157,9 @@ def recorded(root: Path, selector: str) -> Chip:
     chosen = choose(machines(root), selector)
     names = {gpu.name for m in chosen if (facts := m.facts()) for gpu in facts.gpus}
     if len(names) != 1:
-        found = ", ".join(sorted(names)) or "none"
+        listed = ", ".join(sorted(names)) or "none"
         raise FleetmarkError(
-            f"--machine {selector}: its facts must name one kind of accelerator, found {found}; use --chip"
+            f"--machine {selector}: its facts must name one kind of accelerator, and they name {listed}; use --chip"
         )
     return measured(from_sheet(names.pop()), _rates(side(root, selector, chosen)))
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import joined, message
 from fleetmark.base.units import significant
 from fleetmark.planner.predict.serving.calibration import LEVEL, Calibration, group
 from fleetmark.planner.predict.serving.chips import MEASURED
 from fleetmark.planner.predict.serving.frontier import STREAMS, Figure, Load, OperatorTime, Question, best, operators
-from fleetmark.planner.predict.serving.roofline import Chip
+from fleetmark.planner.predict.serving.roofline import SIZES, Chip
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Across, Chart, Line
@@ -39,6 +39,9 @@ _BOUNDS: Mapping[str, str] = {
 _PHASES: Mapping[str, str] = {"prefill": message("prefill of a prompt"), "decode": message("decode step")}
 
 
+Answers = Sequence[tuple[Chip, Load | None]]  # the load of each chip at the required speed
+
+
 @dataclass(frozen=True, slots=True)
 class Predicted:
     """The loads of a model on one chip that fit into its memory; at least one."""
@@ -54,47 +57,72 @@ class Predicted:
 
 def document(question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration) -> Document:
     """Return the document. ``speed``: tokens a second that each user needs."""
-    answers = {p.chip.name: p.answer(speed) for p in predicted}
+    answers = [(p.chip, p.answer(speed)) for p in predicted]
+    operator_tables = tuple(_operator_tables(question, predicted, speed, calibration))
     sections = (
-        Section("frontier", message("Frontier"), (*_chart(predicted), _table(predicted))),
-        Section(
-            "operators", message("Time by operator"), tuple(_operator_tables(question, predicted, speed, calibration))
-        ),
-        Section("chips", message("Chips"), (_basis(predicted),), FILES),
+        Section("frontier", message("Frontier"), (*_at_speed(answers, speed), *_chart(predicted))),
+        Section("loads", message("Loads"), (_loads(predicted),)),
+        Section("operators", message("Time by operator"), operator_tables, is_folded=True),
+        Section("chips", message("Chips"), (_rates(predicted),), FILES, is_folded=True),
         Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
     )
-    title = message(
-        "Predicted serving of {model} in {precision}", model=question.model.name, precision=question.precision
-    )
+    model, length = question.model.name, f"{question.prompt:,}"
+    title = message("Predicted serving of {model} in {precision}", model=model, precision=question.precision)
     details = (
-        message(
-            "{prompt} tokens of prompt, {answer} of answer",
-            prompt=f"{question.prompt:,}",
-            answer=f"{question.answer:,}",
-        ),
+        message("{prompt} tokens of prompt, {answer} of answer", prompt=length, answer=f"{question.answer:,}"),
         *((message("engine {name}", name=fmt.clean(question.software)),) if question.software else ()),
         message("not measured: a prediction from data sheets and rates"),
     )
     return Document(title=title, answer=_answer(answers, speed), sections=sections, details=details)
 
 
-def _answer(answers: Mapping[str, Load | None], speed: float) -> str:
-    """Return the rates at the required speed, the highest first, or which chips are not that fast."""
-    able = sorted(((n, a) for n, a in answers.items() if a), key=lambda item: -item[1].rate.value)
-    pace = f"{speed:g}"
+def _answer(answers: Answers, speed: float) -> str:
+    """Return the highest rate at the required speed, and which chips are not that fast."""
+    able = [(chip, load) for chip, load in answers if load]
+    words = {"speed": f"{speed:g}"}
     if not able:
-        return message("No load gives each user {speed} tokens/s.", speed=pace)
-    parts = [
-        message(
-            "{chip} {rate} tokens/s per GPU ({interval})", chip=n, rate=_rounded(a.rate.value), interval=_ends(a.rate)
+        return message("No load gives each user {speed} tokens/s.", **words)
+    chip, load = max(able, key=lambda item: item[1].rate.value)
+    words |= {"chip": chip.name, "rate": _rounded(load.rate.value), "interval": _ends(load.rate)}
+    words |= {"level": f"{LEVEL:.0%}"}
+    if len(answers) == 1:
+        return message(
+            "At {speed} tokens/s for each user, {chip} serves {rate} tokens/s per GPU ({level} interval {interval}).",
+            **words,
         )
-        for n, a in able
-    ]
-    slow = [n for n, a in answers.items() if a is None]
-    late = message(" {chips}: not that fast.", chips=joined(slow)) if slow else ""
     return message(
-        "At {speed} tokens/s for each user: {rates}.{late}", speed=pace, rates=joined(parts, "; "), late=late
+        "At {speed} tokens/s for each user, {chip} serves most: {rate} tokens/s per GPU ({level} interval {interval}).",
+        **words,
     )
+
+
+def _at_speed(answers: Answers, speed: float) -> Iterator[Tabular | Note]:
+    """Yield a row per chip at the required speed, and a note on those that are not that fast."""
+    able = [(chip, load) for chip, load in answers if load]
+    columns = (
+        Column("chip", message("chip"), "side"),
+        Column("layout", message("layout"), "text"),
+        Column("streams", message("streams"), "number"),
+        Column("ttft", message("TTFT"), "number"),
+        Column("rate", message("tokens/s per GPU"), "number"),
+        Column("per_megawatt", message("million tokens/s per MW"), "number"),
+    )
+    rows = tuple(
+        (
+            Cell(chip.name),
+            Cell(str(load.layout)),
+            number(load.streams),
+            _time(load.ttft),
+            _bounded(load.rate),
+            _per_megawatt(load),
+        )
+        for chip, load in sorted(able, key=lambda item: -item[1].rate.value)
+    )
+    if rows:
+        title = message("At {speed} tokens/s for each user", speed=f"{speed:g}")
+        yield compact(Tabular("answers", title, columns, rows, listing=True))
+    if slow := [chip.name for chip, load in answers if load is None]:
+        yield Note(message("Not that fast: {chips}.", chips=joined(slow)), tone="bad")
 
 
 def _ends(figure: Figure) -> str:
@@ -102,7 +130,7 @@ def _ends(figure: Figure) -> str:
 
 
 def _rounded(value: float) -> str:
-    return significant(value, 3)
+    return significant(float(f"{value:.3g}"), 3)
 
 
 def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
@@ -112,11 +140,13 @@ def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
         return
     colours = charts.colour_of(fronts)
     lines = [
-        Line(name, colours[name], n, [(at.speed.value, at.rate.value, at.rate.lo, at.rate.hi) for at in front])
+        Line(
+            name, colours[name], n, [(load.speed.value, load.rate.value, load.rate.lo, load.rate.hi) for load in front]
+        )
         for n, (name, front) in enumerate(fronts.items())
     ]
     clouds = [
-        Cloud(name, colours[name], [Spot(at.speed.value, at.rate.value, "", True) for at in front])
+        Cloud(name, colours[name], [Spot(load.speed.value, load.rate.value, "", True) for load in front])
         for name, front in fronts.items()
     ]
     across, up = message("tokens/s of one user"), message("tokens/s per GPU")
@@ -138,7 +168,7 @@ def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
     )
 
 
-def _table(predicted: Sequence[Predicted]) -> Tabular:
+def _loads(predicted: Sequence[Predicted]) -> Tabular:
     columns = (
         Column("chip", message("chip"), "side"),
         Column("layout", message("layout"), "name"),
@@ -162,8 +192,12 @@ def _row(chip: Chip, load: Load) -> tuple[Cell, ...]:
         _time(load.tpot),
         _bounded(load.speed),
         _bounded(load.rate),
-        _bounded(load.per_megawatt, 1e6) if load.per_megawatt else Cell(),
+        _per_megawatt(load),
     )
+
+
+def _per_megawatt(load: Load) -> Cell:
+    return _bounded(load.per_megawatt, 1e6) if load.per_megawatt else Cell()
 
 
 def _time(figure: Figure) -> Cell:
@@ -211,28 +245,31 @@ def _operator_row(phase: str, time: OperatorTime) -> tuple[Cell, ...]:
     )
 
 
-def _basis(predicted: Sequence[Predicted]) -> Tabular:
+def _rates(predicted: Sequence[Predicted]) -> Tabular:
+    """Return the rates of each chip; measured ones are converted to the rates that its sheet would have."""
     columns = (
         Column("chip", message("chip"), "side"),
-        Column("figure", message("figure"), "name"),
-        Column("value", message("value"), "number"),
-        Column("source", message("source"), "text"),
+        *(Column(precision, precision, "number") for precision in SIZES),
+        Column("memory", message("memory"), "number"),
+        Column("link", message("link"), "number"),
+        Column("watts", message("power"), "number"),
+        Column("source", message("source"), "note"),
     )
-    rows = tuple(row for p in predicted for row in _of_chip(p.chip))
-    return Tabular("chips", message("Rates"), columns, rows)
+    return compact(Tabular("chips", message("Rates"), columns, tuple(_of_chip(p.chip) for p in predicted)))
 
 
-def _of_chip(chip: Chip) -> Iterator[tuple[Cell, ...]]:
-    """Yield the rates of a chip; measured ones are converted to the rate that its sheet would have."""
-    rates = {f"products {p}": (rate, "FLOP/s", "products") for p, rate in chip.dense.items()}
-    rates |= {"memory": (chip.memory, "B/s", "memory"), "link": (chip.link, "B/s", "link")}
-    for name, (rate, unit, part) in rates.items():
-        if rate:
-            source = chip.source.get(part, "")
-            text: Message | str = message("measured, by the usual share of the sheet") if source == MEASURED else source
-            yield Cell(chip.name), Cell(name), quantity(rate, unit), Cell(text)
-    if chip.watts:
-        yield Cell(chip.name), Cell("power"), quantity(chip.watts, "W"), Cell(chip.source.get("power", ""))
+def _of_chip(chip: Chip) -> tuple[Cell, ...]:
+    parts = [part for part, source in chip.source.items() if source == MEASURED]
+    measured = message("measured, by the usual share of the sheet: {parts}", parts=joined(parts)) if parts else None
+    sheets = dict.fromkeys(source for source in chip.source.values() if source != MEASURED)
+    return (
+        Cell(chip.name),
+        *(quantity(chip.dense.get(precision), "FLOP/s") for precision in SIZES),
+        quantity(chip.memory, "B/s"),
+        quantity(chip.link or None, "B/s"),
+        quantity(chip.watts or None, "W"),
+        Cell(joined([measured, *sheets], "; ")),
+    )
 
 
 def _notes(question: Question, predicted: Sequence[Predicted], calibration: Calibration) -> Iterator[Note]:

@@ -129,26 +129,28 @@ def _converted(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the dimensions of a Hugging Face configuration under our names."""
     nested = document.get("text_config")
     config = nested if isinstance(nested, Mapping) else document
-    found: dict[str, Any] = {"name": str(document.get("_name_or_path") or name)}
+    dimensions: dict[str, Any] = {"name": str(document.get("_name_or_path") or name)}
     for ours, theirs in _HUGGING_FACE.items():
         value = next((config[k] for k in theirs if config.get(k) is not None), None)
         if value is not None:
-            found[ours] = value
-    heads, hidden = found.get("heads"), found.get("hidden")
-    found.setdefault("kv_heads", heads)
-    if found.get("latent"):
-        found["head_size"] = config.get("v_head_dim") or config.get("qk_nope_head_dim") or found.get("head_size")
+            dimensions[ours] = value
+    heads, hidden = dimensions.get("heads"), dimensions.get("hidden")
+    dimensions.setdefault("kv_heads", heads)
+    if dimensions.get("latent"):
+        dimensions["head_size"] = (
+            config.get("v_head_dim") or config.get("qk_nope_head_dim") or dimensions.get("head_size")
+        )
     elif isinstance(heads, int) and isinstance(hidden, int) and heads > 0:
-        found.setdefault("head_size", hidden // heads)
-    if found.get("experts"):
-        found.setdefault("expert_feedforward", found.get("feedforward"))
+        dimensions.setdefault("head_size", hidden // heads)
+    if dimensions.get("experts"):
+        dimensions.setdefault("expert_feedforward", dimensions.get("feedforward"))
     kinds = config.get("layer_types")
-    if found.get("window") and config.get("use_sliding_window") is not False:
+    if dimensions.get("window") and config.get("use_sliding_window") is not False:
         sliding = [k == "sliding_attention" for k in kinds] if isinstance(kinds, list) and kinds else [True]
-        found["windowed"] = sum(sliding) / len(sliding)
+        dimensions["windowed"] = sum(sliding) / len(sliding)
     else:
-        found.pop("window", None)
-    return found
+        dimensions.pop("window", None)
+    return dimensions
 
 
 def _checked(values: Mapping[str, Any], place: str) -> Architecture:

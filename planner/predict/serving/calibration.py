@@ -1,6 +1,6 @@
 """Efficiencies of serving software, as fitted to InferenceX's public points, and the widths of intervals.
 
-``efficiencies.yml`` is written by ``python -m benchmarks.serving``; ``fit`` has the method.
+``efficiencies.yml`` is written by ``python -m benchmarks.predict.serving``; ``fit`` has the method.
 """
 
 from __future__ import annotations

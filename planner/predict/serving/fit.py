@@ -120,10 +120,10 @@ def left_out(points: Sequence[Point]) -> Errors:
     for chip in dict.fromkeys(p.chip.name for p in points):
         others = [p for p in points if p.chip.name != chip]
         tested = [p for p in points if p.chip.name == chip]
-        found = fit(others)
+        calibration = fit(others)
         chips += [chip] * len(tested)
-        known += [p.group in found.paces for p in tested]
-        for metric, errors in errors_of(found, tested).items():
+        known += [p.group in calibration.paces for p in tested]
+        for metric, errors in errors_of(calibration, tested).items():
             logs[metric] += list(errors)
     return Errors(tuple(chips), np.array(known), {k: np.array(v) for k, v in logs.items()})
 

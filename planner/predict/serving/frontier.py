@@ -34,7 +34,7 @@ class Figure:
     hi: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A number of streams on a layout.
 
@@ -107,9 +107,9 @@ def loads(
     name = group(question.software, chip)
     e, width = calibration.efficiency(name), calibration.width(name)
     for layout in layouts:
-        most = most_streams(question, chip, layout)
+        limit = most_streams(question, chip, layout)
         for number in streams:
-            if layout.replicas <= number <= most:
+            if layout.replicas <= number <= limit:
                 yield _load(question, chip, layout, number, e, width)
 
 
@@ -117,10 +117,10 @@ def _load(
     question: Question, chip: Chip, layout: Layout, streams: int, e: Efficiency, width: Mapping[str, float]
 ) -> Load:
     prompt, answer = question.prompt, question.answer
-    first, then, own = passes(
+    first, then, per_replica = passes(
         question.model, chip, question.precision, layout, prompt=prompt, answer=answer, streams=streams
     )
-    s = service(seconds(first, e), seconds(then, e) * e.step_pace, own, answer, e)
+    s = service(seconds(first, e), seconds(then, e) * e.step_pace, per_replica, answer, e)
     rate = _between(float(s.rate) * streams / layout.gpus, width["rate"])
     tpot = _between(float(s.tpot), width["tpot"])
     per_watt = 1e6 / chip.watts if chip.watts else None

@@ -32,9 +32,9 @@ def service(prefill: Any, decode: Any, streams: Any, answer: Any, e: Efficiency)
     ``prefill``: seconds for one prompt; ``decode``: seconds for a step of all streams. ``rate`` is that of one stream's
     answers, in tokens a second.
     """
-    own = prefill + e.prefill
+    alone = prefill + e.prefill
     tpot = decode + e.overlap * (streams - 1) * prefill / answer
-    load = np.minimum(streams * prefill / (answer * tpot + own), _HIGHEST)
+    load = np.minimum(streams * prefill / (answer * tpot + alone), _HIGHEST)
     wait = decode / 2 + e.waiting * prefill * load / (2 * (1 - load))
-    ttft = own + wait
+    ttft = alone + wait
     return Service(ttft, tpot, answer / (ttft + (answer - 1) * tpot))

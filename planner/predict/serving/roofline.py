@@ -148,13 +148,13 @@ def step(
 
     ``context``: the tokens of a sequence that its new tokens attend to, on average. ``streams`` is of all replicas.
     """
-    own = streams / layout.replicas  # sequences of one replica
+    local = streams / layout.replicas  # sequences of one replica
     dense = model.dense_weights() / layout.tensor
     head = model.vocabulary * model.hidden / layout.tensor
     flops = {
-        "projections": 2 * dense * own * tokens,
-        "attention": _attention_flops(model, tokens) * model.seen(context) * own * tokens / layout.tensor,
-        "head": 2 * head * own,
+        "projections": 2 * dense * local * tokens,
+        "attention": _attention_flops(model, tokens) * model.seen(context) * local * tokens / layout.tensor,
+        "head": 2 * head * local,
     }
     kinds = {k: _stored(model, precision, k) for k in ("projections", "experts", "head")}
     traffic = {
@@ -169,7 +169,7 @@ def step(
         traffic["experts"] = touched * routed * SIZES[kinds["experts"]]
     rates = {k: chip.rate(v) for k, v in kinds.items()} | {"attention": chip.rate("bf16")}
     shared = layout.gpus > 1
-    size = own * tokens * model.hidden * _ACTIVATION * 2 * (layout.gpus - 1) / layout.gpus
+    size = local * tokens * model.hidden * _ACTIVATION * 2 * (layout.gpus - 1) / layout.gpus
     count = _ALLREDUCES * model.layers if shared else 0
     return Step(
         compute={k: flops.get(k, 0.0) / rates[k] for k in OPERATORS},

@@ -1,6 +1,6 @@
 """Hold predictions of LLM serving to InferenceX's public points, leaving one chip out at a time.
 
-``python -m benchmarks.serving FILES [--write]``: InferenceX's ``agg_*.json``. Repeats of a setting count once, by their
+``python -m benchmarks.predict.serving FILES [--write]``: InferenceX's ``agg_*.json``. Repeats of a setting count once, by their
 medians. Points of several nodes, with prefill apart, or with speculative decoding are left out. ``--write`` also fits
 all points and writes ``efficiencies.yml``, which ``fleetmark predict serve`` uses.
 """
@@ -49,7 +49,7 @@ def points_of(documents: Iterable[Mapping[str, Any]]) -> list[Point]:
         point = point_of(document)
         if point and (setting := _setting(point)):
             repeats[setting].append(point)
-    return [_point(setting, found) for setting, found in repeats.items()]
+    return [_point(setting, group) for setting, group in repeats.items()]
 
 
 def _setting(point: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -106,8 +106,8 @@ def table(points: Sequence[Point], errors: Errors, inside: Mapping[str, Any]) ->
         misses = [f"{typical(errors.logs[m][here]):.0%}" for m in METRICS]
         hits = [f"{inside[m][here].mean():.0%}" for m in METRICS]
         rows.append([name, str(int(here.sum())), f"{errors.is_known[here].mean():.0%}", *misses, *hits])
-    own = errors_of(fit(points), points)
-    rows.append(["none", str(len(points)), "100%", *(f"{typical(own[m]):.0%}" for m in METRICS), "-", "-", "-"])
+    fitted = errors_of(fit(points), points)
+    rows.append(["none", str(len(points)), "100%", *(f"{typical(fitted[m]):.0%}" for m in METRICS), "-", "-", "-"])
     return rows
 
 
@@ -120,7 +120,7 @@ def write(calibration: Calibration, evidence: str) -> None:
         "errors": {k: float(f"{v:.3g}") for k, v in calibration.errors.items()},
         "coverage": {k: float(f"{v:.3g}") for k, v in calibration.coverage.items()},
     }
-    head = f"# Written by python -m benchmarks.serving --write. {evidence}\n"
+    head = f"# Written by python -m benchmarks.predict.serving --write. {evidence}\n"
     FILE.write_text(head + yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
 
@@ -137,13 +137,13 @@ def main() -> None:
     errors, inside = left_out(points), covered(points, LEVEL)
     print(json.dumps({"columns": HEAD, "rows": table(points, errors, inside)}, indent=1))
     if options.write:
-        found = replace(
+        calibration = replace(
             fit(points),
             widths=widths(errors, LEVEL),
             errors={m: typical(errors.logs[m]) for m in METRICS},
             coverage={m: float(inside[m].mean()) for m in METRICS},
         )
-        write(found, f"{len(points)} settings of {len(set(errors.chips))} chips.")
+        write(calibration, f"{len(points)} settings of {len(set(errors.chips))} chips.")
 
 
 if __name__ == "__main__":
