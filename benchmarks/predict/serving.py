@@ -36,7 +36,7 @@ _MEAN_LENGTH = 0.9
 HEAD = (
     "chip left out",
     "points",
-    "with software known on its generation",
+    "engine known on its generation",
     *(f"median error of {m}" for m in ("TTFT", "TPOT", "tokens/s")),
     *(f"{m} in the interval" for m in ("TTFT", "TPOT", "tokens/s")),
 )
