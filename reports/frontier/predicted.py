@@ -61,10 +61,10 @@ def document(question: Question, predicted: Sequence[Predicted], speed: float, c
     operator_tables = tuple(_operator_tables(question, predicted, speed, calibration))
     sections = (
         Section("frontier", message("Frontier"), (*_at_speed(answers, speed), *_chart(predicted))),
+        Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
         Section("loads", message("Loads"), (_loads(predicted),)),
         Section("operators", message("Time by operator"), operator_tables, is_folded=True),
         Section("chips", message("Chips"), (_rates(predicted),), FILES, is_folded=True),
-        Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
     )
     model, length = question.model.name, f"{question.prompt:,}"
     title = message("Predicted serving of {model} in {precision}", model=model, precision=question.precision)
