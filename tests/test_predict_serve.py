@@ -51,15 +51,25 @@ def test_recorded_rates_replace_the_sheet(tmp_path: Path) -> None:
 
 
 def test_a_model_in_a_file(tmp_path: Path) -> None:
-    own = tmp_path / "mine.yml"
-    own.write_text(
+    path = tmp_path / "mine.yml"
+    path.write_text(
         "{layers: 32, hidden: 4096, heads: 32, kv_heads: 8, head_size: 128, vocabulary: 128256, feedforward: 14336}"
     )
     words = ("predict", "serve", "--chip", "H100", "--precision", "bf16", "--tp", "1", "--format", "json")
     assert (
-        json.loads(run(tmp_path, *words, "--model", str(own)))["sections"]
+        json.loads(run(tmp_path, *words, "--model", str(path)))["sections"]
         == (json.loads(run(tmp_path, *words, "--model", "llama-3.1-8b"))["sections"])
     )
+
+
+def test_what_limits_a_prediction_is_said(tmp_path: Path) -> None:
+    words = ("--chip", "L40S", "--streams", "256", "--precision", "bf16", "--model", "llama-3.1-8b", "--prompt", "64")
+    text = " ".join(run(tmp_path, "predict", "serve", *words, "--answer", "64").split())
+    assert "L40S: the link between GPUs is not known, so only one GPU is predicted." in text
+    assert "Efficiencies are of 4 to 128 streams; other loads go beyond them." in text
+    assert "No engine is named, so intervals are wide" in text and "Power counts" not in text
+    text = " ".join(run(tmp_path, *GPT, "--chip", "H200", "--speed", "9000", "--watts", "1500").split())
+    assert text.startswith("No load gives each user 9000 tokens/s.") and "Power counts" not in text
 
 
 @pytest.mark.parametrize(

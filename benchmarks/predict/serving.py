@@ -1,8 +1,8 @@
 """Hold predictions of LLM serving to InferenceX's public points, leaving one chip out at a time.
 
-``python -m benchmarks.predict.serving FILES [--write]``: InferenceX's ``agg_*.json``. Repeats of a setting count once, by their
-medians. Points of several nodes, with prefill apart, or with speculative decoding are left out. ``--write`` also fits
-all points and writes ``efficiencies.yml``, which ``fleetmark predict serve`` uses.
+``python -m benchmarks.predict.serving FILES [--write]``: InferenceX's ``agg_*.json``. Repeats of a setting count once,
+by their medians. Points of several nodes, with separate prefill, or with speculative decoding are left out. ``--write``
+also fits all points and writes ``efficiencies.yml``, which ``fleetmark predict serve`` uses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fleetmark.planner.predict.serving.chips import from_sheet
 from fleetmark.planner.predict.serving.fit import Errors, Point, covered, errors_of, fit, left_out, widths
 from fleetmark.planner.predict.serving.roofline import SIZES, Layout
 
-_MODELS = {"dsr1": "deepseek-r1", "gptoss": "gpt-oss-120b", "llama70b": "llama-3.3-70b", "70b": "llama-3.3-70b"}
+_MODELS = {"dsr1": "deepseek-r1", "gptoss": "gpt-oss-120b", "70b": "llama-3.3-70b"}  # by InferenceX's prefix
 _TRUE = ("true", "1")
 # InferenceX draws lengths evenly from 0.8 to 1 times the nominal one (RANDOM_RANGE_RATIO of its scripts).
 _MEAN_LENGTH = 0.9

@@ -14,7 +14,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.yaml import read_yaml
 from fleetmark.planner.predict.serving.architecture import Architecture, known, read
 from fleetmark.planner.predict.serving.calibration import Calibration, shipped
-from fleetmark.planner.predict.serving.chips import from_sheet, measured
+from fleetmark.planner.predict.serving.chips import GIVEN, from_sheet, measured
 from fleetmark.planner.predict.serving.frontier import Question, loads
 from fleetmark.planner.predict.serving.roofline import SIZES, Chip, Layout, memory_needed
 from fleetmark.record.machines import machines
@@ -69,7 +69,7 @@ def serve(options: Options, root: Path | None, machine: str | None) -> Document:
     if len({c.name for c in chips}) < len(chips):
         raise FleetmarkError("predict serve: a chip is given twice; give each --chip once")
     if options.watts:
-        chips = [replace(c, watts=options.watts, source={**c.source, "power": "--watts"}) for c in chips]
+        chips = [replace(c, watts=options.watts, source={**c.source, "power": GIVEN}) for c in chips]
     layouts = _layouts(options, question.model)
     predicted = [
         Predicted(chip, list(loads(question, chip, _linked(chip, layouts), calibration, options.streams)))

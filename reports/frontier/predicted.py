@@ -9,7 +9,7 @@ from functools import partial
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import significant
 from fleetmark.planner.predict.serving.calibration import LEVEL, Calibration, group
-from fleetmark.planner.predict.serving.chips import MEASURED
+from fleetmark.planner.predict.serving.chips import GIVEN, MEASURED
 from fleetmark.planner.predict.serving.frontier import STREAMS, Figure, Load, OperatorTime, Question, best, operators
 from fleetmark.planner.predict.serving.roofline import SIZES, Chip
 from fleetmark.reports.kit import charts
@@ -261,7 +261,7 @@ def _rates(predicted: Sequence[Predicted]) -> Tabular:
 def _of_chip(chip: Chip) -> tuple[Cell, ...]:
     parts = [part for part, source in chip.source.items() if source == MEASURED]
     measured = message("measured, by the usual share of the sheet: {parts}", parts=joined(parts)) if parts else None
-    sheets = dict.fromkeys(source for source in chip.source.values() if source != MEASURED)
+    sheets = dict.fromkeys(source for source in chip.source.values() if source not in (MEASURED, GIVEN))
     return (
         Cell(chip.name),
         *(quantity(chip.dense.get(precision), "FLOP/s") for precision in SIZES),
@@ -274,15 +274,22 @@ def _of_chip(chip: Chip) -> tuple[Cell, ...]:
 
 def _notes(question: Question, predicted: Sequence[Predicted], calibration: Calibration) -> Iterator[Note]:
     new = [p.chip.name for p in predicted if not calibration.is_known(group(question.software, p.chip))]
-    if new:
-        yield Note(
-            message(
-                "{chips}: no points of this engine on this generation, so the interval is wide; choose from {engines}.",
-                chips=joined(new),
-                engines=joined(calibration.known_groups()),
-            ),
-            tone="unsure",
+    engines = joined(calibration.known_groups())
+    if not question.software:
+        text = message("No engine is named, so intervals are wide; name one with --engine: {engines}.", engines=engines)
+        yield Note(text, tone="unsure")
+    elif new:
+        text = message(
+            "{chips}: no points of this engine on this generation, so the interval is wide; choose from {engines}.",
+            chips=joined(new),
+            engines=engines,
         )
+        yield Note(text, tone="unsure")
+    if single := [p.chip.name for p in predicted if not p.chip.link]:
+        text = message(
+            "{chips}: the link between GPUs is not known, so only one GPU is predicted.", chips=joined(single)
+        )
+        yield Note(text, tone="unsure")
     streams = {load.streams for p in predicted for load in p.loads}
     if min(streams) < STREAMS[0] or max(streams) > STREAMS[-1]:
         ends = {"fewest": STREAMS[0], "most": STREAMS[-1]}
@@ -303,6 +310,9 @@ def _notes(question: Question, predicted: Sequence[Predicted], calibration: Cali
         missed = error > _GOAL
         goal = message(" This misses the goal of {goal}.", goal=fmt.share(_GOAL, 0)) if missed else ""
         yield Note(joined([text, goal], ""), tone="unsure" if missed else "", quiet=not missed)
-    yield Note(
-        message("Power counts GPUs only, at their limit; give --watts for a share of server and cooling."), quiet=True
-    )
+    yield Note(message("Loads that do not fit into the memory are left out."), quiet=True)
+    if any(p.chip.watts and p.chip.source["power"] != GIVEN for p in predicted):
+        yield Note(
+            message("Power counts GPUs only, at their limit; give --watts for a share of server and cooling."),
+            quiet=True,
+        )

@@ -10,7 +10,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.peak import table
 from fleetmark.planner.predict.serving.roofline import SIZES, Chip
 
-MEASURED = "measured"
+MEASURED, GIVEN = "measured", "given by the user"  # sources of rates that are not a sheet's
 # Names without the board that they mean; peaks.yml tells boards apart.
 _BOARDS: Mapping[str, str] = {"H100": "H100 80GB HBM3", "H100 SXM": "H100 80GB HBM3", "A100": "A100-SXM4-80GB"}
 _GENERATIONS: Mapping[str, str] = {

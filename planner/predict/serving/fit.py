@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
-from scipy.stats import t
+from scipy.stats import t as student_t
 
 from fleetmark.planner.predict.serving.architecture import Architecture
 from fleetmark.planner.predict.serving.calibration import METRICS, Calibration, efficiency, group
@@ -154,7 +154,7 @@ def widths(errors: Errors, level: float) -> dict[str, dict[str, float]]:
         chosen = errors.is_known == is_known
         chosen = chosen if chosen.any() else np.ones_like(chosen)
         of_chips = [chosen & (chips == chip) for chip in dict.fromkeys(chips[chosen])]
-        quantile = float(t.ppf((1 + level) / 2, len(of_chips)))
+        quantile = float(student_t.ppf((1 + level) / 2, len(of_chips)))
         table[key] = {
             k: quantile * math.sqrt(sum(np.mean(v[c] ** 2) for c in of_chips) / len(of_chips))
             for k, v in errors.logs.items()
