@@ -310,6 +310,6 @@ def test_points_that_are_not_predicted_are_left_out() -> None:
 def test_what_is_shipped_says_how_far_it_may_be_off() -> None:
     calibration: Calibration = shipped()
     assert set(calibration.errors) == set(calibration.coverage) == set(METRICS)
-    assert all(0.88 <= held <= 0.93 for held in calibration.coverage.values())
+    assert all(0.85 <= held <= 0.93 for held in calibration.coverage.values())
     assert all(0 < e <= 1 for k, e in calibration.efficiencies.items() if k.startswith(("compute", "traffic", "wire")))
     assert calibration.engines() == ["atom", "sglang", "trt", "vllm"]

@@ -69,9 +69,9 @@ def group(software: str, chip: Chip) -> str:
 
 def efficiency(values: Mapping[str, float], paces: Mapping[str, Any]) -> Efficiency:
     """Return efficiencies by name, with the paces of a group."""
-    products = {"projections": "products", "experts": "products", "head": "products"}
-    compute = {k: values[f"compute {products.get(k, k)}"] for k in OPERATORS}
-    traffic = {k: values[f"traffic {'projections' if k == 'head' else k}"] for k in OPERATORS}
+    alike = {"head": "projections"}
+    compute = {k: values[f"compute {alike.get(k, k)}"] for k in OPERATORS}
+    traffic = {k: values[f"traffic {alike.get(k, k)}"] for k in OPERATORS}
     return Efficiency(
         compute=compute,
         traffic=traffic,

@@ -25,7 +25,8 @@ from fleetmark.planner.predict.serving.roofline import OPERATORS, Chip, Efficien
 
 # Usual values, and the standard deviations of their logarithms.
 _USUAL: Mapping[str, tuple[float, float]] = {
-    "compute products": (0.4, 0.5),
+    "compute projections": (0.6, 0.1),
+    "compute experts": (0.2, 0.7),
     "compute attention": (0.3, 0.5),
     "traffic projections": (0.7, 0.3),
     "traffic experts": (0.6, 0.3),
@@ -39,7 +40,7 @@ _USUAL: Mapping[str, tuple[float, float]] = {
     "prefill": (10e-3, 1.0),
 }
 _SHARES = ("compute", "traffic", "wire")  # at most 1
-_PACES: Mapping[str, float] = {"launch": 1.0, "prompt": 0.5, "step": 0.15}  # standard deviations of their logarithms
+_PACES: Mapping[str, float] = {"launch": 1.5, "prompt": 0.5, "step": 0.1}  # standard deviations of their logarithms
 _NOISE = 0.15  # standard deviation of a point's logarithm that the model does not explain
 
 
