@@ -22,7 +22,7 @@ def refused(line: str) -> str:
     words = shlex.split(re.split(r" #| \||;|&&| >", line)[0], comments=True)[1:]
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
-    command = getattr(command, "commands", {}).get("solve", command)  # ``plan FILE`` is ``plan solve FILE``
+    command = getattr(command, "commands", {}).get(getattr(command, "default", ""), command)  # ``plan solve FILE``
     options = {name: p for p in command.params for name in (*p.opts, *p.secondary_opts) if name.startswith("-")}
     for index, word in enumerate(words):
         name, _, value = word.partition("=")

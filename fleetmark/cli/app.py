@@ -18,6 +18,7 @@ from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
 from fleetmark.cli import parse as cli_parse
 from fleetmark.cli import plan as cli_plan
+from fleetmark.cli import predict as cli_predict
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reference as cli_reference
 from fleetmark.cli import reports as cli_reports
@@ -352,28 +353,7 @@ def import_(
     raise typer.Exit(USAGE if failed else OK)
 
 
-@app.command(rich_help_panel=COMPARE)
-def predict(
-    machine: Annotated[str, typer.Option("--machine", "-m", help="The machine to predict: host=new1; gen=turin.")],
-    target: Annotated[list[str] | None, typer.Option(help="Only benchmarks whose title matches a pattern.")] = None,
-    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="The baseline machines of ratios.")] = None,
-    family: Annotated[str, typer.Option(help="The label that identifies a machine family.")] = "gen",
-    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Level of the intervals.")] = 0.9,
-    output: Output = None,
-    root: Root = ROOT,
-    as_: AsDocument = DocumentFormat.TABLE,
-) -> None:
-    """Predict a machine's results on benchmarks that it has not run, from the recorded machines.
-
-    Examples: fleetmark predict --machine host=new1; fleetmark predict --machine host=new1 --baseline gen=icelake
-    """
-    from fleetmark.verbs import predict as predicting
-    from fleetmark.verbs.documents import files
-
-    asked = files(output)
-    with results(root) as here:
-        predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
-    predicting.show(predictions, as_.value, beside(as_), asked)
+app.add_typer(cli_predict.app, name="predict", rich_help_panel=COMPARE)
 
 
 @app.command(rich_help_panel=COMPARE)

@@ -56,6 +56,12 @@ def memory(model: str) -> Entry | None:
     return _entry("devices", model, "memory")
 
 
+def memory_size(model: str) -> Entry | None:
+    """Return the memory of an accelerator in B."""
+    entry = _entry("memory_sizes", model, "size")
+    return Entry(entry.value * 1e9, entry.source) if entry else None
+
+
 def pair_link(model: str) -> Entry | None:
     """Return the rate of the single link between two accelerators in one direction, in B/s."""
     return _entry("devices", model, "pair_link")

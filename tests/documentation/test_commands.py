@@ -19,6 +19,7 @@ ELSEWHERE = {  # pages whose commands another test runs one after another
 NOT_RUN = {
     "needs wheels from the internet": 5,
     "needs files of InferenceX": 2,
+    "needs a host with accelerators": 2,
 }  # commands of all pages that no test runs, by reason
 STAGED = [page for page in pages.PAGES if page.stem not in ELSEWHERE and any(c.is_staged for c in pages.commands(page))]
 ALL = [command for page in pages.PAGES for command in pages.commands(page)]

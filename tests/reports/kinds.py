@@ -27,6 +27,12 @@ from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
 from fleetmark.planner.diagnosis.trial import TrialChange
 from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.predict.serving.architecture import known
+from fleetmark.planner.predict.serving.calibration import shipped
+from fleetmark.planner.predict.serving.chips import from_sheet
+from fleetmark.planner.predict.serving.frontier import Question as ServingQuestion
+from fleetmark.planner.predict.serving.frontier import loads
+from fleetmark.planner.predict.serving.roofline import Layout
 from fleetmark.planner.predict.transfer import Prediction
 from fleetmark.planner.ratio import Ratio
 from fleetmark.record import profiles, references
@@ -41,6 +47,8 @@ from fleetmark.reports.campaign import document as campaign_report
 from fleetmark.reports.diagnosis import document as diagnosis
 from fleetmark.reports.diagnosis import gate, isolation, trial, tuning
 from fleetmark.reports.diagnosis import history as history_report
+from fleetmark.reports.frontier.predicted import Predicted
+from fleetmark.reports.frontier.predicted import document as predicted_serving
 from fleetmark.reports.hosts import survey
 from fleetmark.reports.hosts.survey import Entry
 from fleetmark.reports.kit.document import Document
@@ -147,6 +155,17 @@ def _overview(_: Path) -> Document:
 
 def _workload(_: Path) -> Document:
     return catalogue.workload(workloads.load("fio"))
+
+
+def _serving(_: Path) -> Document:
+    model = known()["gpt-oss-120b"]
+    question = ServingQuestion(model=model, precision="fp4", prompt=1024, answer=1024, software="vllm")
+    layouts = [Layout(1), Layout(8)]
+    predicted = [
+        Predicted(chip, list(loads(question, chip, layouts, shipped())))
+        for chip in (from_sheet("H200"), from_sheet("MI355X"))
+    ]
+    return predicted_serving(question, predicted, 200.0, shipped())
 
 
 def _testplan(root: Path) -> Document:
@@ -340,6 +359,7 @@ KINDS: Mapping[str, Callable[[Path], Document]] = {
     "nodes": _nodes,
     "measurements": _measurements,
     "predictions": _predictions,
+    "predicted serving": _serving,
     "workloads": _overview,
     "workload": _workload,
     "test plan": _testplan,

@@ -1,0 +1,1 @@
+"""Programs that hold predictions to published results."""
