@@ -17,8 +17,8 @@ from tests.schedules import facts
 GPT = ("predict", "serve", "--model", "gpt-oss-120b", "--precision", "fp4")
 MEMORY = Bench("torch_ops", "basic-4096t-b32/roof/memory", "memory_rate", "B/s", "higher", "mem-bw")
 PRODUCTS = Bench("torch_ops", "basic-4096t-b32/roof/bf16", "peak", "FLOP/s", "higher", "gpu-compute")
-BUS = Bench("nccl_tests", "all_reduce-float-1h", "peak_busbw", "B/s", "higher", "net")
-GATHER = Bench("nccl_tests", "all_gather-float-1h", "peak_busbw", "B/s", "higher", "net")
+BUS = Bench("nccl_tests", "all_reduce-float-1h", "peak_busbw", "B/s", "higher", "collective")
+GATHER = Bench("nccl_tests", "all_gather-float-1h", "peak_busbw", "B/s", "higher", "collective")
 
 
 def section(document: dict[str, Any], key: str) -> list[dict[str, Any]]:

@@ -200,12 +200,12 @@ def test_channels_are_those_of_the_table_or_unknown(model: str, number: int | No
 
 def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None:
     document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
-    assert set(document) == {"processors", "devices", "memory_speeds", "power_limits"}
+    assert set(document) == {"processors", "devices", "memory_speeds", "memory_sizes", "power_limits"}
     for row in (row for rows in document.values() for row in rows):
         assert row["model"] and row["source"] and row["checked"], row
         assert set(row) <= {
             *("model", "channels", "memory", "nvlinks", "nvlink", "pair_link", "source", "checked"),
-            *("dense16", "tf32", "fp8", "fp4", "int8", "fp64", "mts", "watts"),
+            *("dense16", "tf32", "fp8", "fp4", "int8", "fp64", "mts", "watts", "size"),
         }
 
 

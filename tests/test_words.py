@@ -39,7 +39,7 @@ ENGLISH_WORDS = (
     r"operations a byte",  # operations per byte
     r"who was compared with whom|hosts against their",  # Peer groups; Deviation from group median
     r"peak of a pair",  # Peak: the slower host's link
-    r"bytes are moved for each",  # Includes write-allocate traffic
+    r"bytes are moved for each",  # includes write allocation
     r"\bmend it\b|read what the tool printed",  # fix the host, then resume; see the tool's output
     r"notes of runs|what is odd",  # Run notes; Anomalies
     r"with the worst failure domain lost",  # if one failure domain is lost

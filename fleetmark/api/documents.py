@@ -252,12 +252,15 @@ class Retirement(TypedDict):
 
 
 class ChosenPlan(TypedDict):
-    """Hold the best plan. ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period."""
+    """Hold the best plan. ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period.
+    ``stopped``: time ended a search, so another machine may find another plan.
+    """
 
     objective: float
     bound: float
     gap: float
     seconds: float
+    stopped: bool
     currency: str
     margin: dict[str, list[float]]
     buy: list[Purchase]

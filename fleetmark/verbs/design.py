@@ -71,7 +71,7 @@ def decide(
     sides = {name: _contender(name, recorded[name], panel, noise, host) for name in named}
     levels = [sides[name].level for name in candidates]
     if baseline is not None and at_least is not None:
-        lead, leader = levels[0].less(sides[baseline].level), 0
+        lead, leader = levels[0].minus(sides[baseline].level), 0
         distance = abs(lead.log - math.log(at_least))
         doubt = min(chance := lead.above(math.log(at_least)), 1 - chance)
     else:

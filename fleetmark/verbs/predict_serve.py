@@ -26,7 +26,6 @@ from fleetmark.reports.kit.document import Document
 
 _LARGEST = 4 << 20  # bytes of a config.json
 _MOST_GPUS = 1024
-_BUS = "peak_busbw"  # of an all-reduce, in the manifests of NCCL-tests and RCCL-tests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,10 @@ def _linked(chip: Chip, layouts: Sequence[Layout]) -> list[Layout]:
 def _why_none(question: Question, chip: Chip, layouts: Sequence[Layout]) -> str:
     """Return why no load of a chip can be predicted, and what to do."""
     if not chip.link and min(layout.gpus for layout in layouts) > 1:
-        return f"{chip.name}: the link between its GPUs is not known; give --tp 1 --dp 1, or --machine with nccl_tests"
+        return (
+            f"{chip.name}: the link between its GPUs is not known; give --tp 1 --dp 1, or --machine with a measured "
+            "all-reduce"
+        )
     largest = max(_linked(chip, layouts), key=lambda layout: layout.gpus)
     needed = memory_needed(question.model, question.precision, largest)
     return (
@@ -169,7 +171,10 @@ def _rates(measured_side: Any) -> dict[str, float]:
     means = measured_side.means.mean().dropna()
     rates: dict[str, float] = {}
     for title, row in measured_side.benchmarks.iterrows():
-        name = _part(str(row["workload"]), str(row["case"]), str(row["metric"]), str(row["unit"]))
+        if row["class"] == "collective":
+            name = "bus" if row["unit"] == "B/s" and str(row["case"]).startswith("all_reduce") else ""
+        else:
+            name = _part(str(row["workload"]), str(row["case"]), str(row["metric"]), str(row["unit"]))
         if name and title in means.index:
             rates[name] = max(rates.get(name, 0.0), math.exp(float(means[title])))
     return rates
@@ -177,8 +182,6 @@ def _rates(measured_side: Any) -> dict[str, float]:
 
 def _part(workload: str, case: str, metric: str, unit: str) -> str:
     """Return what of a chip a benchmark measured; empty if nothing that serving depends on."""
-    if metric == _BUS:
-        return "bus" if case.startswith("all_reduce") else ""
     held = part_of(workload, case, metric, unit)
     if held is None:
         return ""

@@ -63,7 +63,7 @@ class Level:
     se: float
     df: float
 
-    def less(self, other: Level) -> Level:
+    def minus(self, other: Level) -> Level:
         """Return the difference of two machines."""
         return Level(self.log - other.log, math.hypot(self.se, other.se), min(self.df, other.df))
 
@@ -151,7 +151,7 @@ def is_decided(wrong: float, error: float) -> bool:
 def best_of(levels: Sequence[Level]) -> tuple[int, float]:
     """Return the position of the highest machine, and the probability (at most) that another one is higher."""
     best = max(range(len(levels)), key=lambda n: levels[n].log)
-    others = (levels[n].less(levels[best]) for n in range(len(levels)) if n != best)
+    others = (levels[n].minus(levels[best]) for n in range(len(levels)) if n != best)
     return best, min(sum(other.above(0.0) for other in others), 1.0)
 
 

@@ -175,7 +175,7 @@ def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
     if held.traffic == 1:
         return message("peak {rate}: {basis}", rate=rate, basis=top.basis)
     return message(
-        "peak {rate}: {basis}; the share includes write-allocate traffic (×{traffic}), the figure does not",
+        "peak {rate}: {basis}; the share includes write allocation (×{traffic}), the figure does not",
         rate=rate,
         basis=top.basis,
         traffic=f"{held.traffic:.3g}",

@@ -321,8 +321,8 @@ def _one_per_size(warnings: Sequence[str]) -> Iterator[str]:
     seen = set()
     for warning in warnings:
         values = warning.values if isinstance(warning, Message) else {}
-        if isinstance(what := values.get("what"), Message) and "trait" in what.values:
-            key = (values.get("name"), what.template, what.values["trait"])
+        if isinstance(reason := values.get("what"), Message) and "trait" in reason.values:
+            key = (values.get("name"), reason.template, reason.values["trait"])
             if key in seen:
                 continue
             seen.add(key)

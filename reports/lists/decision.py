@@ -49,7 +49,7 @@ class Decision:
         against = self.reference or self.contenders[self.leader]
         if against is contender:
             return 1.0, 1.0, 1.0
-        difference = contender.level.less(against.level)
+        difference = contender.level.minus(against.level)
         lo, hi = difference.interval()
         return math.exp(difference.log), math.exp(lo), math.exp(hi)
 

@@ -57,7 +57,7 @@ def table_cells(text: str, name: str) -> list[str]:
 def test_a_share_of_the_memorys_peak_by_hand() -> None:
     results = known(all_cores(sample.tiny({"h1": [57.6e9]})), dimms=modules(2))
     # 57.6 GB/s plus a third (lines are read before they are written), compared with 2 x 38.4 GB/s
-    note = "peak 76.8 GB/s: 2 channels at 4,800 MT/s; the share includes write-allocate traffic (×1.33), the figure does not"
+    note = "peak 76.8 GB/s: 2 channels at 4,800 MT/s; the share includes write allocation (×1.33), the figure does not"
     assert held(results).means == (note,)
     texts = everywhere(results)
     assert [note in text and "peak" in text and "100%" in text for text in texts] == [True] * 3
@@ -85,7 +85,7 @@ def test_each_generation_is_held_against_its_own_peak_the_middle_of_its_hosts() 
     results = replace(measured, hosts=hosts)
     context = held(results)
     assert {side: row.share.text for (_, side), row in context.rows.items()} == {"old": "100%", "new": "50%"}
-    traffic = "the share includes write-allocate traffic (×1.33), the figure does not"
+    traffic = "the share includes write allocation (×1.33), the figure does not"
     assert set(context.means) == {
         f"old: peak 76.8 GB/s: 2 channels at 4,800 MT/s; {traffic}",
         f"new: peak 153.6 GB/s: 4 channels at 4,800 MT/s; {traffic}",
