@@ -16,6 +16,7 @@ from fleetmark.demand import periods
 
 NOT_SOLD = "not sold"
 HISTORY = "history"
+LARGEST_GROWTH = 3.0  # per year, as a plain number
 _LARGEST = 1e15
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -86,6 +87,18 @@ def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) ->
         return _within(number / 100 if rest else number, minimum, maximum, above)
 
     return BeforeValidator(read, json_schema_input_type=Written)
+
+
+def growth(value: object) -> float:
+    """Return the growth per year. A plain number above 3 is a mistake more often than 300%, so it needs its sign."""
+    number, rest = _split(value)
+    if not rest and number > LARGEST_GROWTH:
+        raise ValueError(
+            f"{number:g} is {number:,.0%} a year: write {number:g}%, or {100 * number:g}% if that is meant"
+        )
+    if rest not in ("", "%"):
+        raise ValueError(f"{_shown(value)} is not a growth: write 30% or 0.3")
+    return _within(number / 100 if rest else number, -0.99, 100)
 
 
 def _watts(value: object) -> float:
@@ -228,6 +241,7 @@ Correlations = Annotated[
 ]
 Number = Annotated[float, plain()]
 Integer = Annotated[int, integer()]
+Yearly = Annotated[float, BeforeValidator(growth, json_schema_input_type=Written)]
 Price = Annotated[Quantity | None, BeforeValidator(price, json_schema_input_type=Written)]
 Money = Annotated[Quantity, BeforeValidator(_money, json_schema_input_type=Written)]
 Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=Written)]

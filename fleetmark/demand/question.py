@@ -40,6 +40,7 @@ from fleetmark.planner.capacity.question import (
     Worth,
 )
 
+LEAST_WATTS = 5.0  # at the peak: less is a figure in kW
 EXAMPLE = File(__file__).parent / "example.yml"
 
 
@@ -146,6 +147,7 @@ def _check_names(doc: Document, source: Input) -> None:
         if not sku.worth:
             source.fault(("skus", n, "worth"), "is empty: no workload runs on this SKU")
     _check_times(doc, check)
+    _check_plausible(doc, source)
     for i, cohort in enumerate(doc.fleet):
         if cohort.arrives is not None and cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
             source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
@@ -155,6 +157,29 @@ def _check_names(doc: Document, source: Input) -> None:
     if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
         path = ("survive",) if doc.survive else ("sites",)
         source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+
+
+def _check_plausible(doc: Document, source: Input) -> None:
+    """Record a fault, with what may be meant, for power in the wrong unit and servers beyond their age limit."""
+    _, years = doc.periods.resolved()
+    for name, sku in doc.skus.items():
+        if 0 < sku.power.peak < LEAST_WATTS:
+            sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
+            source.fault(("skus", name, "power", "peak"), sentence)
+    least = min((sku.power.peak for sku in doc.skus.values() if sku.power.peak), default=0.0)
+    for name, site in doc.sites.items():
+        if site.power is not None and 0 < site.power < least:
+            sentence = f"is {site.power:g} W, less than one server draws: write {site.power:g} kW if that is meant"
+            source.fault(("sites", name, "power"), sentence)
+    for i, cohort in enumerate(doc.fleet):
+        kind = doc.skus.get(cohort.sku)
+        if kind is None or kind.age_limit is None or not cohort.count:
+            continue
+        age = periods.in_periods(cohort.age, years, up=True)
+        limit = periods.in_periods(kind.age_limit, years, up=False)
+        if age > limit:
+            sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): which of the two is meant?"
+            source.fault(("fleet", i, "age"), sentence)
 
 
 def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str, Path], None]) -> None:

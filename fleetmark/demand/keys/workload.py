@@ -16,6 +16,7 @@ from fleetmark.demand.amounts import (
     Series,
     Text,
     Written,
+    Yearly,
     Yes,
     integer,
     share,
@@ -46,8 +47,8 @@ class Start(_Bare):
 class Growth(_Bare):
     """Growth a year, or its quantiles."""
 
-    value: Annotated[float, share(-0.99, 100)] | None = None
-    quantiles: Mapping[str, Annotated[float, share(-0.99, 100)]] | None = None
+    value: Yearly | None = None
+    quantiles: Mapping[str, Yearly] | None = None
 
 
 class History(Part):
