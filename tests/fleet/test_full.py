@@ -128,11 +128,6 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
             "set": {"python": PYTHON, "models": ["gpt-tiny"], "modes": ["single"]}
             | {"batch": 1, "threads": 1, "budget": 0.1}
         },
-        "infer_engines": {
-            "set": {"python": PYTHON, "engines": ["torch_eager"], "networks": ["mlp"], "batches": [1]}
-            | {"threads": 1, "budget": 0.1}
-        },
-        "training_recipe": {"set": {"command": RECIPE}},
         "mlperf_inference": {"set": LOADGEN},
         "mlperf_inference@cuda": {"set": LOADGEN | {"provider": "CPUExecutionProvider", "packages": [""]}},
         "llm_serve": {
@@ -142,7 +137,6 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-RECIPE = """for n in 1 2 3; do sleep 0.1; echo '{"step": '$n', "seconds": 0.1, "tokens": 8}'; done"""
 LOADGEN = {"models": ["small"], "threads": 1, "batch": 8, "duration": 1, "scenarios": ["Offline"]}
 
 
