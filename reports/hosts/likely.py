@@ -12,6 +12,7 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Block
 
 MOST_MEASURED = 5  # benchmarks in a ticket
+EXPLAINED = 0.6  # share of the measured loss from which the expected one explains it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,12 @@ def advice(slow: SlowHost) -> Message:
             "{slow}; no recorded fact differs from its peers: repeat its slow benchmarks", slow=slow.sentence
         )
     first = slow.causes[0]
-    values = {"slow": slow.sentence, "fact": fact(first), "why": strength(first), "remedy": first.remedy}
+    values = {
+        "slow": slow.sentence,
+        "fact": fact(first),
+        "why": strength(first, slow.shortfalls),
+        "remedy": first.remedy,
+    }
     return message("{slow} and has {fact}: {why}; {remedy}, then repeat its slow benchmarks", **values)
 
 
@@ -64,13 +70,18 @@ def fact(cause: LikelyCause) -> Message | str:
     return message("{fact} (peers: {usual})", fact=fmt.clean(cause.fact), usual=fmt.clean(cause.usual))
 
 
-def strength(cause: LikelyCause) -> Message:
-    """Return whether a fact is likely to be the cause, and the loss expected of it."""
+def strength(cause: LikelyCause, shortfalls: Sequence[Shortfall]) -> Message:
+    """Return whether a fact is likely to be the cause, the loss expected of it, and whether that is all that is lost."""
     if not cause.is_likely:
         return message("possible cause")
     if cause.loss is None or cause.resource is None:
         return message("likely cause")
-    return message("likely cause, about {loss} of {what}", loss=fmt.share(cause.loss, 0), what=cause.resource)
+    values = {"loss": fmt.share(cause.loss, 0), "what": cause.resource}
+    measured = max((s.loss for s in shortfalls), default=0.0)
+    if cause.loss < EXPLAINED * measured:
+        lost = fmt.share(measured, 0)
+        return message("likely cause of about {loss} of {what}, not of all {measured}", measured=lost, **values)
+    return message("likely cause, about {loss} of {what}", **values)
 
 
 def ticket(slow: SlowHost, campaign: str) -> Block:
@@ -90,7 +101,7 @@ def _lines(slow: SlowHost, campaign: str) -> Iterator[Message]:
             loss=fmt.share(s.loss, 0),
         )
     for cause in slow.causes[:MOST_MEASURED]:
-        yield message("Differs from its peers: {fact} ({why})", fact=fact(cause), why=strength(cause))
+        yield message("Differs from its peers: {fact} ({why})", fact=fact(cause), why=strength(cause, slow.shortfalls))
     if slow.causes:
         yield message("To do: {what}", what=slow.causes[0].remedy)
     yield message("Repeat with: {command}", command=fmt.clean(slow.command))
