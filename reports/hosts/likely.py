@@ -71,7 +71,7 @@ def fact(cause: LikelyCause) -> Message | str:
 
 
 def strength(cause: LikelyCause, shortfalls: Sequence[Shortfall]) -> Message:
-    """Return whether a fact is likely to be the cause, the loss expected of it, and whether that is all that is lost."""
+    """Return whether a fact is likely to be the cause, the loss expected of it, and whether that is all."""
     if not cause.is_likely:
         return message("possible cause")
     if cause.loss is None or cause.resource is None:
