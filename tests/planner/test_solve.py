@@ -462,8 +462,8 @@ def test_few_nodes_end_a_search_at_the_same_plan_every_time(monkeypatch: pytest.
     """One node: what HiGHS has found by then is a plan, with the gap that is left."""
     monkeypatch.setattr("fleetmark.planner.capacity.search.NODES", 0)
     monkeypatch.setattr("fleetmark.planner.capacity.search.LEAST_NODES", 1)
-    question = planning.question(3, 5, 3, 5, 300, seed=1)
-    plans = [solve(question, gap=0) for _ in range(2)]
+    question = planning.question(2, 4, 3, 4, 200, seed=1)
+    plans = [solve(question, gap=0, seconds=3600) for _ in range(2)]
     assert isinstance(plans[0], Plan) and isinstance(plans[1], Plan) and not plans[0].stopped
     assert plans[0].objective == plans[1].objective and plans[0].bound == plans[1].bound
 
