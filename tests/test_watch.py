@@ -200,6 +200,13 @@ def test_a_host_may_answer_anything(out: bytes) -> None:
     assert probe.parsed(out).problem == "gave no readable answer"
 
 
+def test_names_of_a_host_stay_on_their_line() -> None:
+    answer = {"load": 0.1, "cpus": 2, "sessions": 0, "boot": "b", "last": 1, "gauges": {}, "events": {}}
+    answer["counters"] = {"drive:\nn02: all is well\x1b[2J": {"io\nerrors": 1}}
+    reading = probe.parsed(b"FLEETMARK" + json.dumps(answer).encode())
+    assert reading.counters == {"drive: n02: all is well␛[2J": {"io errors": 1.0}}
+
+
 def test_busy_hosts_are_left_out() -> None:
     idle = probe.Reading(load=0.05)
     assert not idle.busy(0.1, allows_sessions=False)

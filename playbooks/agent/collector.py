@@ -81,7 +81,7 @@ def memory(root, counts):
 
 
 def pcie(root, counts, gauges):
-    """Read AER totals and the width of links. A link that trains below what both its ends can do is a gauge."""
+    """Read AER totals and the width of links. The width of a link and its limit are gauges."""
     for folder in paths(root + "/sys/bus/pci/devices/*"):
         device = "pcie:" + os.path.basename(folder)
         for kind in ("correctable", "nonfatal", "fatal"):
@@ -223,12 +223,17 @@ def records(fd):
 
 
 def sessions(root):
-    """Return the number of users that are logged in (type 7 in utmp(5))."""
+    """Return the number of users at a terminal, by logind, or else by utmp(5); 0 if the host has neither."""
+    folder = root + "/run/systemd/sessions"
+    if os.path.isdir(folder):  # a session without a terminal may be the one that asks
+        files = [text(path) for path in paths(folder + "/*") if not path.endswith(".ref")]
+        return sum(1 for file in files if re.search("^CLASS=user", file, re.M) and re.search("^TTY=.", file, re.M))
     try:
         with open(root + "/run/utmp", "rb") as file:
             data = file.read(1 << 20)
     except OSError:
         return 0
+    # A record of type 7 is a user process.
     size = 384 if len(data) % 384 == 0 else 400
     return sum(1 for n in range(0, len(data) - 1, size) if struct.unpack_from("=h", data, n)[0] == 7)
 
@@ -284,7 +289,8 @@ def follow(output, interval, root=""):
             for device, value in devices.items():
                 known = totals.setdefault(name, {})
                 known[device] = known.get(device, 0) + value
-        with open(output + ".new", "w") as file:
+        fd = os.open(output + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+        with os.fdopen(fd, "w") as file:
             file.write(exposition(state, totals))
         os.replace(output + ".new", output)
         time.sleep(interval)

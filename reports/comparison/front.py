@@ -317,7 +317,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
 
 
 def _one_per_size(warnings: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings; of those that sizes do not match, the first of each candidate and kind of size."""
+    """Yield the warnings. Of those about different sizes, yield the first for each candidate and kind of size."""
     seen = set()
     for warning in warnings:
         values = warning.values if isinstance(warning, Message) else {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from fleetmark.base.text import joined, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import significant
 from fleetmark.planner.predict.serving.calibration import LEVEL, Calibration, group
 from fleetmark.planner.predict.serving.chips import GIVEN, MEASURED
@@ -58,11 +58,12 @@ class Predicted:
 def document(question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration) -> Document:
     """Return the document. ``speed``: tokens a second that each user needs."""
     answers = [(p.chip, p.answer(speed)) for p in predicted]
+    unbeaten = [(p.chip, load) for p in predicted for load in best(p.loads)]
     operator_tables = tuple(_operator_tables(question, predicted, speed, calibration))
     sections = (
         Section("frontier", message("Frontier"), (*_at_speed(answers, speed), *_chart(predicted))),
         Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
-        Section("loads", message("Loads"), (_loads(predicted),)),
+        Section("loads", message("Loads"), (_loads("loads", message("Loads that no other one beats"), unbeaten),)),
         Section("operators", message("Time by operator"), operator_tables, is_folded=True),
         Section("chips", message("Chips"), (_rates(predicted),), FILES, is_folded=True),
     )
@@ -99,28 +100,11 @@ def _answer(answers: Answers, speed: float) -> str:
 def _at_speed(answers: Answers, speed: float) -> Iterator[Tabular | Note]:
     """Yield a row per chip at the required speed, and a note on those that are not that fast."""
     able = [(chip, load) for chip, load in answers if load]
-    columns = (
-        Column("chip", message("chip"), "side"),
-        Column("layout", message("layout"), "text"),
-        Column("streams", message("streams"), "number"),
-        Column("ttft", message("TTFT"), "number"),
-        Column("rate", message("tokens/s per GPU"), "number"),
-        Column("per_megawatt", message("million tokens/s per MW"), "number"),
-    )
-    rows = tuple(
-        (
-            Cell(chip.name),
-            Cell(str(load.layout)),
-            number(load.streams),
-            _time(load.ttft),
-            _bounded(load.rate),
-            _per_megawatt(load),
-        )
-        for chip, load in sorted(able, key=lambda item: -item[1].rate.value)
-    )
-    if rows:
-        title = message("At {speed} tokens/s for each user", speed=f"{speed:g}")
-        yield compact(Tabular("answers", title, columns, rows, listing=True))
+    if able:
+        ranked = sorted(able, key=lambda item: -item[1].rate.value)
+        table = _loads("answers", message("At {speed} tokens/s for each user", speed=f"{speed:g}"), ranked)
+        answered = ("tpot", "speed")  # the user asked for it
+        yield table.columns_at([n for n, column in enumerate(table.columns) if column.key not in answered])
     if slow := [chip.name for chip, load in answers if load is None]:
         yield Note(message("Not that fast: {chips}.", chips=joined(slow)), tone="bad")
 
@@ -168,7 +152,8 @@ def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
     )
 
 
-def _loads(predicted: Sequence[Predicted]) -> Tabular:
+def _loads(key: str, title: Message, loads: Iterable[tuple[Chip, Load]]) -> Tabular:
+    """Return a row per load of a chip."""
     columns = (
         Column("chip", message("chip"), "side"),
         Column("layout", message("layout"), "name"),
@@ -179,8 +164,7 @@ def _loads(predicted: Sequence[Predicted]) -> Tabular:
         Column("rate", message("tokens/s per GPU"), "number"),
         Column("per_megawatt", message("million tokens/s per MW"), "number"),
     )
-    rows = tuple(_row(p.chip, load) for p in predicted for load in best(p.loads))
-    return compact(Tabular("loads", message("Loads that no other one beats"), columns, rows, listing=True))
+    return compact(Tabular(key, title, columns, tuple(_row(*load) for load in loads), listing=True))
 
 
 def _row(chip: Chip, load: Load) -> tuple[Cell, ...]:

@@ -112,7 +112,7 @@ class Server:
         return hits
 
     def keep(self, prompt: str) -> int:
-        """Put a text into the cache, in whole blocks. Return the tokens at its beginning that were there."""
+        """Put a text into the cache, in whole blocks. Return how many tokens at its beginning were cached."""
         words, state, hits, is_first = prompt.split(), 0, 0, True
         for n in range(0, len(words) - BLOCK + 1, BLOCK):
             state = hash((state, *words[n : n + BLOCK]))

@@ -153,7 +153,7 @@ def test_equal_blocks_of_mooncake_are_equal_text(tmp_path: Path) -> None:
 
 
 def test_a_turn_of_a_session_waits_for_the_one_before_it(tmp_path: Path) -> None:
-    """The second turn's time comes before the first one's end; it follows its delay after that end."""
+    """The second turn is due before the first one ends, so it follows its delay after that end."""
     file, record = tmp_path / "trace.jsonl", tmp_path / "requests.jsonl"
     rows: list[dict[str, Any]] = [
         {"timestamp": 0, "session_id": "a", "input_length": 64, "output_length": 16},

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.visible import visible
 from fleetmark.hosts.agent import agent_source
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host
@@ -80,7 +81,7 @@ def _reading(host: Host, after: int, timeout_s: float | None) -> Reading:
 
 
 def parsed(out: bytes) -> Reading:
-    """Return the reading in a host's output. A host may print anything, so that names and values are checked."""
+    """Return the reading in a host's output. Names and values are checked, because a host may print anything."""
     line = next((line for line in reversed(out.splitlines()) if line.startswith(b"FLEETMARK{")), b"")
     try:
         answer = json.loads(line.removeprefix(b"FLEETMARK"))
@@ -102,7 +103,7 @@ def parsed(out: bytes) -> Reading:
 
 def _counts(answer: Any) -> Counts:
     def cut(items: Iterable[tuple[str, Any]], limit: int) -> list[tuple[str, Any]]:
-        return [(name[:MOST_TEXT], value) for name, value in list(items)[:limit]]
+        return [(" ".join(visible(name[:MOST_TEXT]).split()), value) for name, value in list(items)[:limit]]
 
     return {
         device: {n: float(v) for n, v in cut(values.items(), MOST_NAMES) if 0 <= float(v) < 2**53}

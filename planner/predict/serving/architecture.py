@@ -177,7 +177,7 @@ def _checked(values: Mapping[str, Any], place: str) -> Architecture:
 
 
 def _sound(key: str, value: Any, place: str) -> Any:
-    """Return a value as the dimension or the text that ``key`` is."""
+    """Return the value of ``key`` as a dimension or a text."""
     if key in _TEXTS:
         return str(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX:

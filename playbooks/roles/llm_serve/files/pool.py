@@ -24,7 +24,7 @@ class Ended(Exception):
 
 
 class Channel:
-    """Carry values between two processes, without ever waiting."""
+    """Carry values between two processes without blocking."""
 
     def __init__(self, sock):
         self.sock, self.rest, self.out = sock, b"", bytearray()
@@ -118,7 +118,7 @@ class Pool:
             raise Ended("a process of the client ended: its host may be out of memory") from None
 
     def turn(self, until):
-        """Handle what comes before ``until``, at least once; the answers that ended."""
+        """Handle events until ``until``, at least once. Return the answers that ended."""
         for channel in self.channels:
             channel.flush()
         wait = 0.005 if any(channel.out for channel in self.channels) else max(0.0, until - clock())

@@ -88,7 +88,7 @@ class Source:
         self.longest = {}  # tokens of each common beginning that were sent
 
     def begin(self):
-        """Begin a run: conversations and blocks of text are new ones, so that no cache has them from the run before."""
+        """Begin a run with new conversations and blocks of text, so that no cache has them from an earlier run."""
         self.epoch += 1
         self.waiting.clear()
         self.texts.clear()
@@ -124,7 +124,7 @@ class Source:
         return prefix + " " + self.text(max(1, tokens - common), rng), reusable
 
     def turn(self, conversation, tokens, wanted, rng, thinking=0):
-        """Return the next turn, with ``tokens`` of new text behind all that was said before."""
+        """Return the next turn: all earlier text, and ``tokens`` of new text."""
         conversation.left -= 1
         reusable = conversation.tokens
         conversation.texts.append(self.some(max(1, tokens), rng))

@@ -127,7 +127,7 @@ class Engine:
         return connection
 
     def turn(self, until):
-        """Handle what comes before ``until``, at least once; the answers that ended."""
+        """Handle events until ``until``, at least once. Return the answers that ended."""
         ready = self.selector.select(max(0.0, until - clock() - SPIN))
         began = clock()
         pieces = []
