@@ -82,7 +82,7 @@ def child(options, batches):
 
 
 def run_child(options, name, path, cache):
-    """Run one engine in a process of its own. Return None, or why it gave no figures and whether it is not installed."""
+    """Run one engine in its own process. Return None, or why it gave no figures and whether it is missing."""
     words = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--only=" + name, "--reference=" + path]
     env = dict(os.environ, OMP_NUM_THREADS=str(options.threads), TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=cache)
     process = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
