@@ -250,8 +250,13 @@ def running(tmp_path: Path, knob: Path) -> Iterator[Job]:
     until(lambda: job.start()["state"] == "started")  # the job of another test may be just ending
     until(lambda: knob.read_text().startswith("new"))
     yield job
-    for pid in processes(job):
-        os.kill(pid, signal.SIGKILL)
+    kill(processes(job))
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(pid, signal.SIGKILL)
 
 
 def processes(job: Job, *names: str) -> list[int]:
@@ -294,9 +299,7 @@ def test_the_keeper_of_a_runner_that_was_not_needed_changes_nothing(running: Job
 
 
 def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job, tmp_path: Path, knob: Path) -> None:
-    for pid in processes(running, "keeper") + processes(running, "runner"):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not processes(running))
+    kill_both(running)
     assert knob.read_text().startswith("new")
     other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
     answer = other.start()
@@ -306,8 +309,7 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
 
 
 def kill_both(job: Job) -> None:
-    for pid in processes(job, "keeper") + processes(job, "runner"):
-        os.kill(pid, signal.SIGKILL)
+    kill(processes(job, "keeper") + processes(job, "runner"))
     until(lambda: not processes(job))
 
 
@@ -354,9 +356,7 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
 @pytest.mark.parametrize("victim", ["runner", ""])
 def test_it_is_put_back_without_the_folder(running: Job, tmp_path: Path, knob: Path, victim: str) -> None:
     shutil.rmtree(running.folder.rename(tmp_path / "gone"))
-    for pid in processes(running, victim) if victim else ():
-        with contextlib.suppress(ProcessLookupError):  # without its folder it may have ended by itself
-            os.kill(pid, signal.SIGKILL)
+    kill(processes(running, victim) if victim else [])
     until(lambda: not processes(running))
     until(lambda: knob.read_text().startswith("old"))  # a read may come between its emptying and its writing
 
