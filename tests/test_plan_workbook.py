@@ -230,7 +230,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             "sheet Utilisation, A5: servers of its own are no pool with others",
         ),
         ({("supply_item", 0, 0): "new", ("supply_maximum", 0, 0): 1.5}, "sheet Supply, B5: 1.5 is not a whole number"),
-        ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, W6: the shares come to 120%, more than all orders"),
+        ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, X6: the shares come to 120%, more than all orders"),
         ({("sku_price_breaks", 1, 0): "many: 8000"}, "sheet SKU & TCO, V6: 'many' is not a count of 1 or more"),
     ],
     [
