@@ -139,7 +139,7 @@ def test_bad_requests(tmp_path: Path) -> None:
     unknown = refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp", "--border", "row")
     assert "--border row: no host of" in unknown and "has this label; they have none" in unknown
     for words, text in (
-        (["2%"], "--least 2% with --isolate: a few runs show losses from 4% on"),
+        (["2%"], "--least 2% with --isolate: a few runs show no loss below 4%"),
         (["mem-bw=5%"], "without a class"),
         (["5%", "--everything"], "--everything"),
     ):

@@ -71,7 +71,7 @@ def least_loss(limits: Mapping[str, float]) -> float:
     least = limits.get("", SLOW)
     if least < LEAST:
         raise FleetmarkError(
-            f"--least {100 * least:.3g}% with --isolate: a few runs show losses from {LEAST:.0%} on; give at least {LEAST:.0%}"
+            f"--least {100 * least:.3g}% with --isolate: a few runs show no loss below {LEAST:.0%}"
         )
     return least
 
