@@ -34,16 +34,23 @@ FACTS: Mapping[str, tuple[str, Callable[[Facts], tuple[Scalar, ...]]]] = {
     "cpu.microcode": ("", lambda f: _texts([f.cpu.microcode])),
     "bios": ("", lambda f: _texts([f.bios])),
     "kernel": ("", lambda f: _texts([f.kernel])),
+    "os": ("", lambda f: _texts([f.os])),
+    "product": ("", lambda f: _texts([f.product])),
+    "load": ("1", lambda f: _numbers([f.load1])),
+    "swap": ("B", lambda f: _numbers([f.swap])),
+    "work.free": ("B", lambda f: _numbers([f.work_free])),
     "governor": ("", lambda f: _texts([f.governor])),
     "memory.modules": ("1", _modules),
     "memory.channels": ("1", lambda f: _numbers([peak.channels(f)])),
     "memory.mts": ("1", lambda f: _numbers(d.configured_mts for d in f.dimms if d.size)),
+    "memory.total": ("B", lambda f: _numbers([f.memory])),
     "memory.size": ("B", lambda f: _numbers([sum(d.size or 0 for d in f.dimms)] if f.dimms else [])),
     "memory.corrected": ("1", lambda f: _numbers([f.edac_corrected])),
     "memory.uncorrected": ("1", lambda f: _numbers([f.edac_uncorrected])),
     "ports": ("1", lambda f: _numbers([sum(1 for n in f.nics if n.state == "up" and n.speed)])),
     "port.rate": (RATE, lambda f: _numbers(n.speed for n in f.nics if n.state == "up" and n.speed)),
     "port.driver": ("", lambda f: _texts(n.driver for n in f.nics if n.state == "up" and n.speed)),
+    "rdma": ("1", lambda f: _numbers([len(f.rdma)])),
     "pcie.width": ("1", lambda f: _numbers(_cards(f))),
     "gpus": ("1", lambda f: _numbers([len(f.gpus)])),
     "gpu.model": ("", lambda f: _texts(g.name for g in f.gpus)),
@@ -52,6 +59,9 @@ FACTS: Mapping[str, tuple[str, Callable[[Facts], tuple[Scalar, ...]]]] = {
     "gpu.pcie_width": ("1", lambda f: _numbers(g.pcie_width for g in f.gpus)),
     "gpu.power_limit": ("W", lambda f: _numbers(g.power_limit for g in f.gpus)),
     "gpu.ecc_uncorrectable": ("1", lambda f: _numbers(g.ecc_uncorrected for g in f.gpus)),
+    "driver": ("", lambda f: _texts(g.driver for g in f.gpus)),  # the same as gpu.driver
+    "xid": ("1", lambda f: _numbers([sum(f.xids.values())] if f.xids is not None else [])),
+    "xid.code": ("", lambda f: _texts((sorted(f.xids) or ["none"]) if f.xids is not None else [])),
 }
 # Facts that a specification is learned from. Counters of errors and settings of software are none.
 LEARNED = (
