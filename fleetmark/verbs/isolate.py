@@ -70,9 +70,7 @@ def least_loss(limits: Mapping[str, float]) -> float:
         raise FleetmarkError(f"--least {other}=... with --isolate: give one share without a class, such as 5%")
     least = limits.get("", SLOW)
     if least < LEAST:
-        raise FleetmarkError(
-            f"--least {100 * least:.3g}% with --isolate: a few runs show no loss below {LEAST:.0%}"
-        )
+        raise FleetmarkError(f"--least {100 * least:.3g}% with --isolate: a few runs show no loss below {LEAST:.0%}")
     return least
 
 
