@@ -82,7 +82,7 @@ def installed(request: pytest.FixtureRequest, built: dict[str, Path], environmen
     return environment / "bin" / "fleetmark"
 
 
-# What takes long runs in one of them: the test of the sdist shows that it installs the same bytes.
+# A bundle is tried with one of them: the test of the sdist shows that it installs the same bytes.
 in_the_wheel = pytest.mark.parametrize("installed", ["wheel"], indirect=True)
 
 
@@ -110,7 +110,6 @@ def test_the_self_test_runs_from_anywhere(installed: Path, tmp_path: Path) -> No
     assert page.read_text().startswith("<!doctype html>")
 
 
-@in_the_wheel
 def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_path: Path) -> None:
     """What this machine lacks is skipped with a reason; what runs passes."""
     words = [installed, "run", "--suite", "quick", "--repeats", "1", "--format", "json"]
@@ -131,7 +130,6 @@ def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_pa
     assert json.loads(done.stdout) == [1, passed, 1]
 
 
-@in_the_wheel
 def test_comparisons_and_plans_are_written_in_every_format(installed: Path, tmp_path: Path) -> None:
     archives(tmp_path / "results")
     sides = ["compare", "--baseline", "gen=icelake", "--candidate", "gen=genoa", "--results", "results"]
