@@ -139,6 +139,8 @@ def test_published_results_of_several_sizes_have_a_command_for_one(tmp_path: Pat
     none = run(tmp_path, "compare", "-b", sides[0], "-c", sides[2])
     assert none.startswith("There is no overall figure: the sides share no size (number of accelerators)")
     (line,) = [row.strip() for row in none.splitlines() if row.startswith("  fleetmark compare")]
+    matrix = " ".join(none.partition("Coverage by side")[2].partition("Benchmarks not compared")[0].split())
+    assert matrix.count("[1]") == 4 and matrix.count("sides mix sizes") == 1, "a mark in three cells, and one note"
     assert "--per gpu" in line and run(tmp_path, *shlex.split(line)[1:]).startswith("One GPU of GB200 does ")
 
 
