@@ -183,3 +183,4 @@ def test_the_first_screen_of_a_plan_buys_and_retires() -> None:
     assert fmt.money(v.plan.objective) in shown.cost and "At most 0.50% above the cheapest possible plan." in shown.cost
     assert [year for year, _ in shown.years] == ["2027", "2028"]
     assert "2027-Q3" in shown.nothing
+    assert "leaves at least one workload without servers" in shown.nothing and " 0%" not in shown.nothing

@@ -54,7 +54,7 @@ def held(
             continue
         if one_of:
             wrong = [v for v in values if v not in one_of]
-            verdict = CheckVerdict.BROKEN if wrong else CheckVerdict.KEPT
+            verdict = CheckVerdict.FAILED if wrong else CheckVerdict.PASSED
             texts = (_text((wrong or values)[0]), " or ".join(map(_text, one_of)))
             results.append(Result(title, severity, host, name, verdict, texts=texts))
         for limit, is_least in ((at_least, True), (at_most, False)):
@@ -62,7 +62,7 @@ def held(
                 continue
             worst = (min if is_least else max)(float(v) for v in values)
             kept = worst >= float(limit) if is_least else worst <= float(limit)
-            verdict = CheckVerdict.KEPT if kept else CheckVerdict.BROKEN
+            verdict = CheckVerdict.PASSED if kept else CheckVerdict.FAILED
             results.append(
                 Result(
                     title,
