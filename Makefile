@@ -11,12 +11,15 @@ first-run:
 
 # Fleets wait more than they work, and jobs of this machine run one at a time: more processes than cores fill their time.
 # tests/longest.py says what runs side by side. The last tests look at what this machine does meanwhile.
-pytest = $(VENV)/bin/python -m pytest
+# Compiled tests are stored also where the environment would have each process compile them all (PYTHONDONTWRITEBYTECODE).
+pytest = PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest
 processes = $(shell cores=$$(nproc); echo $$((cores < 5 ? cores + 3 : 8)))
 beside = --dist loadfile --no-loadscope-reorder
 
 test:
 	@scripts/prepare test
+	@ls tests/__pycache__/*-pytest-*.pyc >/dev/null 2>&1 || find tests -name 'test_*.py' | \
+		PYTHONDONTWRITEBYTECODE= xargs -P 2 -n 200 $(VENV)/bin/python -m pytest -q --collect-only >/dev/null || true
 	@$(pytest) -n $(processes) $(beside) -m "not alone"
 	@$(pytest) -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 

@@ -12,15 +12,13 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measuring import FLEETMARK, compile_modules, measured
+from benchmarks.measuring import FLEETMARK, compile_modules, measured, separately
 from fleetmark import __version__
 from fleetmark.base import schema
 
@@ -83,9 +81,7 @@ def scale(millions: int) -> None:
     """Measure the costs of ``compare``, ``diagnose`` and ``report`` for a campaign with that many values."""
     hosts = 10_000 if millions >= 10 else 1000
     with tempfile.TemporaryDirectory() as folder:
-        # In a separate process, since its memory would count towards the commands' peak.
-        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            path = pool.submit(record, Path(folder), hosts, millions * 1_000_000 // hosts // 5, 5).result()
+        path = separately(record, Path(folder), hosts, millions * 1_000_000 // hosts // 5, 5)
         print(f"{millions} million values on {hosts} hosts: {path.stat().st_size / 1e6:.0f} MB of Parquet", flush=True)
         compare = ["compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv"]
         for verb in (compare, ["diagnose", "last", "--format", "json"], ["report", "last"]):
@@ -104,7 +100,7 @@ def main() -> None:
     compile_modules()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        path = record(root, hosts, metrics, repeats, missing / 100)
+        path = separately(record, root, hosts, metrics, repeats, missing / 100)
         print(
             f"{hosts} hosts x {metrics} metrics x {repeats} repeats, {missing}% missing: {path.stat().st_size / 1e6:.0f} MB of Parquet"
         )

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import groups
 from benchmarks.comparison import READ
-from benchmarks.measuring import FLEETMARK, compile_modules, measured
+from benchmarks.measuring import FLEETMARK, compile_modules, measured, separately
 from benchmarks.reports import campaign
 from fleetmark.planner.diagnosis import outliers, tails
 from fleetmark.planner.diagnosis.confirm import Verdict, settle
@@ -166,7 +166,7 @@ def plant(file: Path, hosts: int) -> set[str]:
 
 def reference() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        campaign(Path(folder), 1000, 200, 5)
+        separately(campaign, Path(folder), 1000, 200, 5)
         command = [*FLEETMARK, "reference", "save", "of-1000", "--from", "last", "--results", folder]
         wall, cpu, memory = measured(command)
         print(
@@ -177,7 +177,7 @@ def reference() -> None:
 def speed(hosts: int, metrics: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        campaign(root, hosts, metrics, 1)
+        separately(campaign, root, hosts, metrics, 1)
         (file,) = root.glob("*/measurements.parquet")
         planted = plant(file, hosts)
         print(f"{hosts} hosts x {metrics} metrics, facts of all: {file.stat().st_size / 1e6:.0f} MB of Parquet")

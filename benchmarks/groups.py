@@ -4,12 +4,17 @@ Each row is a fault in FLEETS synthetic fleets of 32 hosts with 8 metrics (4 rac
 5 repeats; seed SEED). It gives the share of sick hosts that are named, alone or as members of a group, the share of
 sound hosts that are, and the share of fleets whose cause is named and whose exit status is 1. The result is written to
 benchmarks/results/groups.json.
+
+Beside it stands the variance rule of SuperBench (``result diagnosis``, as its documentation describes it): a host fails
+if (value - baseline) / baseline of any metric is below -VARIANCE. Its baseline is the mean of a sound fleet of the same
+hosts. A host's value is its mean over repeats, or over its pairs; it has no rule for pairs, places or several campaigns.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,22 +22,56 @@ import numpy as np
 
 from benchmarks.measuring import circumstances
 from fleetmark.planner.diagnosis import history, outliers, places, traits
+from fleetmark.planner.diagnosis.isolation import groups, partners
 
 SEED, FLEETS, HOSTS, METRICS, REPEATS = 18, 50, 32, 8, 5
 RUN, HOST, LEAST = 0.01, 0.003, outliers.SMALL
 RACKS = np.arange(HOSTS) // 8
+VARIANCE = 0.05  # threshold of the rule in SuperBench's documentation
 RESULT = Path(__file__).parent / "results" / "groups.json"
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Outcome:
-    """One row: shares of hosts and fleets; ``cause`` is the share of fleets with the right cause (None: has none)."""
+    """One row: shares of hosts and fleets; ``cause`` is the share of fleets with the right cause (None: has none).
+
+    ``peer_named`` and ``peer_blamed`` are the shares of sick and of sound hosts that fail SuperBench's rule.
+    """
 
     fault: str
     named: float | None
     blamed: float
     cause: float | None
     alarms: float
+    peer_named: float | None
+    peer_blamed: float
+
+
+@dataclass
+class Count:
+    """Count sick and sound hosts, and those of them that were named."""
+
+    sick: int = 0
+    hits: int = 0
+    sound: int = 0
+    blamed: int = 0
+
+    def add(self, named: set[int], bad: set[int], hosts: int) -> None:
+        self.sick, self.hits = self.sick + len(bad), self.hits + len(named & bad)
+        self.sound, self.blamed = self.sound + hosts - len(bad), self.blamed + len(named - bad)
+
+    @property
+    def recall(self) -> float | None:
+        return self.hits / self.sick if self.sick else None
+
+    @property
+    def false_positives(self) -> float:
+        return self.blamed / max(1, self.sound)
+
+
+def failing(values: np.ndarray, baseline: np.ndarray) -> set[int]:
+    """Return the hosts (columns) that fail SuperBench's variance rule; values and baseline are logarithms."""
+    return set(np.flatnonzero((np.expm1(values - baseline) < -VARIANCE).any(axis=0)).tolist())
 
 
 def fleet(rng: np.random.Generator, loss: np.ndarray, heavy: bool = False) -> np.ndarray:
@@ -48,9 +87,8 @@ def diagnosed(runs: np.ndarray, facts: dict[str, list[str]]) -> tuple[set[int], 
     """Return the named hosts, the named causes, and whether anything is wrong, as ``fleetmark diagnose`` does."""
     values, sd = runs.mean(axis=2), runs.std(axis=2, ddof=1)
     limits = np.full(len(values), LEAST)
-    groups = traits.slower_groups(values, traits.traits(facts), limits)
     named, causes = set(), set()
-    for group in groups:
+    for group in traits.slower_groups(values, traits.traits(facts), limits):
         values[group.row, group.members] += group.shift
         named |= set(group.members.tolist())
         causes |= {f"{name} {value}" for name, value in group.traits}
@@ -64,7 +102,7 @@ def diagnosed(runs: np.ndarray, facts: dict[str, list[str]]) -> tuple[set[int], 
 
 
 def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: str = "", heavy: bool = False) -> Outcome:
-    sick = hits = sound = blamed = right = alarms = 0
+    ours, peer, right, alarms = Count(), Count(), 0, 0
     for number in range(FLEETS):
         rng = np.random.default_rng([SEED, number])
         lost = loss(rng)
@@ -74,17 +112,21 @@ def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: st
             "rack": [f"r{n}" for n in RACKS],
             "kernel": rng.choice(["6.1", "6.2"], HOSTS).tolist(),
         }
-        named, causes, alarm = diagnosed(fleet(rng, lost, heavy), facts)
+        runs = fleet(rng, lost, heavy)
+        named, causes, alarm = diagnosed(runs, facts)
         bad = set(np.flatnonzero(lost > 0).tolist())
-        sick, hits = sick + len(bad), hits + len(named & bad)
-        sound, blamed = sound + HOSTS - len(bad), blamed + len(named - bad)
+        ours.add(named, bad, HOSTS)
+        baseline = fleet(rng, np.zeros(HOSTS), heavy).mean(axis=(1, 2))
+        peer.add(failing(runs.mean(axis=2), baseline[:, None]), bad, HOSTS)
         right, alarms = right + (cause in causes), alarms + alarm
     return Outcome(
         fault=fault,
-        named=hits / sick if sick else None,
-        blamed=blamed / max(1, sound),
+        named=ours.recall,
+        blamed=ours.false_positives,
         cause=right / FLEETS if cause else None,
         alarms=alarms / FLEETS,
+        peer_named=peer.recall,
+        peer_blamed=peer.false_positives,
     )
 
 
@@ -98,28 +140,114 @@ def some(share: float, low: float, high: float) -> Callable[[np.random.Generator
     return loss
 
 
-def border(fault: str, across: tuple[int, ...], loss: float) -> Outcome:
-    """Return the outcome for a border or uplink between racks; every host is measured with 5 others."""
+def crosses(sides: np.ndarray, across: tuple[int, ...]) -> np.ndarray:
+    """Return which pairs of racks (2 x pairs) cross a border between two racks, or leave the one rack ``across``."""
+    inside = np.isin(sides, across)
+    return np.asarray((sides[0] != sides[1]) & (inside.all(axis=0) if len(across) > 1 else inside.any(axis=0)))
+
+
+def border(fault: str, across: tuple[int, ...], loss: float, isolated: bool = False) -> Outcome:
+    """Return the outcome for a border or uplink between racks; every host is measured with 5 others.
+
+    ``isolated``: the faults are those that ``--isolate`` names with further runs of pairs.
+    """
     a = np.repeat(np.arange(HOSTS), 5)
     b = (a + np.tile((1, 3, 7, 9, 12), HOSTS)) % HOSTS
-    right = alarms = 0
+    ours, peer, right, alarms = Count(), Count(), 0, 0
     for number in range(FLEETS):
         rng = np.random.default_rng([SEED, number])
-        sides = np.stack([np.minimum(RACKS[a], RACKS[b]), np.maximum(RACKS[a], RACKS[b])])
-        inside = np.isin(sides, across)
-        hit = (sides[0] != sides[1]) & (inside.all(axis=0) if len(across) > 1 else inside.any(axis=0))
-        values = rng.normal(0, RUN, len(a)) + np.where(hit & bool(across), np.log1p(-loss), 0.0)
-        faults = places.slow_borders(a, b, values, RACKS)
-        right += [f.places for f in faults] == [across]
-        alarms += bool(faults)
+
+        def rates(one: np.ndarray, other: np.ndarray, loss: float, rng: np.random.Generator = rng) -> np.ndarray:
+            hit = crosses(np.stack([RACKS[one], RACKS[other]]), across) & bool(across)
+            return rng.normal(0, RUN, len(one)) + np.where(hit, np.log1p(-loss), 0.0)
+
+        values = rates(a, b, loss)
+        if isolated:
+            named, borders = isolated_pairs(a, b, values, lambda one, other: rates(one, other, loss))
+        else:
+            named, borders = set(), [f.places for f in places.slow_borders(a, b, values, RACKS)]
+        ours.add(named, set(), HOSTS)
+        hosts = np.array(
+            [[v[(a == host) | (b == host)].mean() for host in range(HOSTS)] for v in (values, rates(a, b, 0.0))]
+        )
+        peer.add(failing(hosts[:1], hosts[1:].mean(axis=1, keepdims=True)), set(), HOSTS)
+        right += borders == [across] and not named
+        alarms += bool(borders or named)
     return Outcome(
-        fault=fault, named=None, blamed=0.0, cause=right / FLEETS if across else None, alarms=alarms / FLEETS
+        fault=fault,
+        named=None,
+        blamed=ours.false_positives,
+        cause=right / FLEETS if across else None,
+        alarms=alarms / FLEETS,
+        peer_named=None,
+        peer_blamed=peer.false_positives,
+    )
+
+
+def isolated_pairs(
+    a: np.ndarray, b: np.ndarray, values: np.ndarray, rates: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> tuple[set[int], list[tuple[int, ...]]]:
+    """Return the hosts that ``--isolate`` names (alone or as a link), and the racks of borders and uplinks."""
+
+    def together(pairs: Sequence[partners.Pair]) -> dict[partners.Pair, float]:
+        ends = np.array([sorted(int(host) for host in pair) for pair in pairs]).reshape(-1, 2)
+        return dict(zip(pairs, rates(ends[:, 0], ends[:, 1]).tolist(), strict=True))
+
+    measured = {frozenset((str(i), str(j))): float(v) for i, j, v in zip(a, b, values, strict=True)}
+    racks = {str(host): str(rack) for host, rack in enumerate(RACKS)}
+    return _named(
+        partners.isolate(
+            measured,
+            lambda hosts: dict.fromkeys(hosts, 0.0),
+            together,
+            deficit=partners.SLOW,
+            noise=RUN,
+            labels={"rack": racks},
+        )
+    )
+
+
+def _named(suspicion: partners.Suspicion) -> tuple[set[int], list[tuple[int, ...]]]:
+    borders = [tuple(int(m) for m in f.members) for f in suspicion.faults if f.kind == "border"]
+    return {int(m) for f in suspicion.faults if f.kind != "border" for m in f.members}, borders
+
+
+def grouped(fault: str, across: tuple[int, ...], loss: float, least: float) -> Outcome:
+    """Return the outcome of ``--isolate`` for a case that groups run: slow if its hosts cross the border or uplink."""
+    hosts = [str(n) for n in range(HOSTS)]
+    racks = {host: str(RACKS[int(host)]) for host in hosts}
+    ours, peer, right, alarms = Count(), Count(), 0, 0
+    for number in range(FLEETS):
+        rng = np.random.default_rng([SEED, number])
+
+        def together(group: tuple[str, ...], rng: np.random.Generator = rng) -> list[float]:
+            sides = {int(racks[host]) for host in group}
+            slow = len(sides) > 1 and (sides >= set(across) if len(across) > 1 else across[0] in sides)
+            return [float(rate) + (math.log1p(-loss) if slow else 0.0) for rate in rng.normal(0, RUN, 2)]
+
+        parts = np.split(rng.permutation(hosts), HOSTS // 8)
+        measured = {frozenset(part.tolist()): together(tuple(part.tolist())) for part in parts}
+        suspicion = groups.isolate(measured, hosts, lambda _: {}, together, deficit=least, labels={"rack": racks})
+        named, borders = _named(suspicion)
+        ours.add(named, set(), HOSTS)
+        means = np.array([np.mean(next(r for g, r in measured.items() if host in g)) for host in hosts])
+        peer.add(failing(means[None, :], np.zeros((1, HOSTS))), set(), HOSTS)
+        right += borders == [across] and not named
+        alarms += bool(borders or named)
+    return Outcome(
+        fault=fault,
+        named=None,
+        blamed=ours.false_positives,
+        cause=right / FLEETS,
+        alarms=alarms / FLEETS,
+        peer_named=None,
+        peer_blamed=peer.false_positives,
     )
 
 
 def drift(fault: str, loss: float, campaigns: int) -> Outcome:
     """Return the outcome for one of 12 hosts that loses a share in each campaign, with 3 repeats."""
-    hits = blamed = 0
+    ours, peer, alarms = Count(), Count(), 0
     for number in range(FLEETS):
         rng = np.random.default_rng([SEED, number])
         values = rng.normal(0, RUN / 3**0.5, (12, campaigns))
@@ -130,13 +258,18 @@ def drift(fault: str, loss: float, campaigns: int) -> Outcome:
         unknown = np.full(campaigns, np.nan)
         results = [history.lasting(v, unknown, LEAST, outliers.DISCOVERY / (12 * METRICS), noise) for v in relative]
         moved = {host for host, result in enumerate(results) if result.steps or result.trends}
-        hits, blamed = hits + (3 in moved), blamed + len(moved - {3})
+        sick = {3} if loss else set()
+        ours.add(moved, sick, 12)
+        peer.add(failing(values[None, :, -1], values[:, 0].mean(keepdims=True)[None, :]), sick, 12)
+        alarms += bool(moved)
     return Outcome(
         fault=fault,
-        named=hits / FLEETS if loss else None,
-        blamed=blamed / FLEETS / 12,
+        named=ours.recall,
+        blamed=ours.false_positives,
         cause=None,
-        alarms=hits / FLEETS,
+        alarms=alarms / FLEETS,
+        peer_named=peer.recall,
+        peer_blamed=peer.false_positives,
     )
 
 
@@ -160,18 +293,23 @@ def main() -> None:
         border("rack border -8%", (1, 2), 0.08),
         border("rack border -15%", (1, 2), 0.15),
         border("rack uplink -20%", (2,), 0.2),
+        border("rack uplink -20%, --isolate of pairs", (2,), 0.2, isolated=True),
+        grouped("rack uplink -20%, --isolate of groups", (2,), 0.2, partners.SLOW),
+        grouped("rack border -5%, --isolate --least 4% of groups", (1, 2), 0.05, partners.LEAST),
         drift("sound hosts, 11 campaigns", 0.0, 11),
         drift("drift of -0.5% a campaign, 10 steps", 0.005, 11),
     ]
-    print("fault | sick hosts named | sound hosts blamed | cause named | exit status 1")
+    print("fault | sick hosts named | sound hosts blamed | cause named | exit status 1 | SuperBench: named | blamed")
     for o in outcomes:
-        shares = [f"{v:.1%}" if v is not None else "-" for v in (o.named, o.blamed, o.cause, o.alarms)]
+        values = (o.named, o.blamed, o.cause, o.alarms, o.peer_named, o.peer_blamed)
+        shares = [f"{v:.1%}" if v is not None else "-" for v in values]
         print(" | ".join([o.fault, *shares]))
     document = {
         **circumstances(),
         "seed": SEED,
         "fleets": FLEETS,
         "hosts": HOSTS,
+        "variance": VARIANCE,
         "rows": [asdict(o) for o in outcomes],
     }
     RESULT.write_text(json.dumps(document, indent=1) + "\n")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetmark.planner.diagnosis import groups
+from fleetmark.planner.diagnosis.isolation import groups
 
 SEED, NOISE, SLOW = 18, 0.02, 0.10
 BY_SIZE = 0.1  # ln of what a group loses when it is e times as large
@@ -54,7 +54,7 @@ def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Tria
         rate = (math.log1p(-SLOW) if slow else 0.0) + float(rng.normal(0, NOISE))
         return [rate - BY_SIZE * math.log(len(group))]
 
-    result = groups.isolate({}, members, lambda _: {}, together, deficit=SLOW, noise=NOISE, labels=labels)
+    result = groups.isolate({}, members, lambda _: {}, together, deficit=SLOW, noise=NOISE, labels={"rack": labels})
     named = {f.members[0] for f in result.faults if f.kind == "node"}
     named_links = {frozenset(f.members) for f in result.faults if f.kind == "link"}
     named_borders = [set(f.members) for f in result.faults if f.kind == "border"]

@@ -8,9 +8,14 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
+P, T = ParamSpec("P"), TypeVar("T")
 FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 RESULTS = Path(__file__).parent / "results"
 
@@ -32,6 +37,12 @@ def measured(argv: list[str], fine: tuple[int, ...] = (0,)) -> tuple[float, floa
     if os.waitstatus_to_exitcode(status) not in fine:
         raise SystemExit(f"{' '.join(argv[3:])} ended with status {os.waitstatus_to_exitcode(status)}")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def separately(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return ``function(...)`` of a separate process, since its memory would count towards the peak of commands."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
 
 
 def circumstances() -> dict[str, str]:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.comparison import record
-from benchmarks.measuring import FLEETMARK, compile_modules, measured
+from benchmarks.measuring import FLEETMARK, compile_modules, measured, separately
 from fleetmark.record.archive import Archive
 from tests.reports import sample
 
@@ -109,13 +109,13 @@ def main() -> None:
     hosts, metrics, repeats = sizes or (1000, 300, 5)
     compile_modules()
     with tempfile.TemporaryDirectory() as folder:
-        campaign(Path(folder), hosts, metrics, repeats)
+        separately(campaign, Path(folder), hosts, metrics, repeats)
         print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats", flush=True)
         forms(Path(folder))
     if sizes:
         return
     with tempfile.TemporaryDirectory() as folder:
-        campaign(Path(folder), 10_000, 200, 1)
+        separately(campaign, Path(folder), 10_000, 200, 1)
         file = Path(folder) / "summary.xlsx"
         for raw in ([], ["--raw"]):
             command = ["report", "last", "--xlsx", str(file), *raw, "--results", folder]

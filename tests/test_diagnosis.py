@@ -293,4 +293,15 @@ def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confir
         status == 1
         and "Slow borders or uplinks: rack r1 - r2." in text
         and "--isolate iperf3/tcp --border rack" in text
+        and "--least" not in text
     )
+
+
+def test_the_command_that_confirms_a_small_border_looks_for_small_losses(tmp_path: Path) -> None:
+    values = ring("", ("", ""))
+    racks = {host: {"rack": f"r{n // 4}"} for n, host in enumerate(HOSTS)}
+    for host, bench in values:
+        if {racks[end]["rack"] for end in bench.subject.split(">")} == {"r1", "r2"}:
+            scaled(values, host, bench, 0.93)
+    campaign(tmp_path, values, labels=racks)
+    assert "--isolate iperf3/tcp --border rack --least" in " ".join(run(tmp_path)[1].split())

@@ -37,11 +37,11 @@ def test_a_running_campaign_shows_what_there_is(tmp_path: Path) -> None:
     text = manifest.read_text().replace("echo requests/s", "sleep 1; echo requests/s")
     assert "sleep 1" in text
     manifest.write_text(text)
-    run_slowly = ["run", "--workloads", "slow", "-s", "slow_one", "--repeats", "60"]
+    run_slowly = ["run", "--workloads", "slow", "-s", "slow_one", "--repeats", "500"]
     words = ["env", "--default-signal=INT", FLEETMARK, *run_slowly]
     env = {**os.environ, "FLEETMARK_RESULTS": "r"}
     with subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as going:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not list(tmp_path.glob("r/*/raw/*/*/*/*/result.json")) and time.monotonic() < deadline:
             time.sleep(0.2)
         shown = typed(tmp_path, "report", "last", "--workloads", "slow")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
-from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
+from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason, Suspicion
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import isolations
 from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
@@ -82,7 +82,9 @@ def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> 
 
 def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
     racks = {h: {"rack": "r1"} for h in HOSTS[:8]}
-    assert isolations.labels(campaign(tmp_path, usual(), labels=racks), "rack") == dict.fromkeys(HOSTS[:8], "r1")
+    assert isolations.labels(campaign(tmp_path, usual(), labels=racks), ["rack", "row"]) == {
+        "rack": dict.fromkeys(HOSTS[:8], "r1")
+    }
 
 
 def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
@@ -93,11 +95,11 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
         Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
         Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
         Fault("border", ("r1", "r2"), Reason.ALL_ACROSS, 0.3),
-        Fault("border", ("r7",), Reason.UPLINK, 0.2),
+        Fault("border", ("r7",), Reason.UPLINK, 0.2, "rack"),
     )
     result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
-    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2, r7.")
+    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2, rack r7.")
     assert "n1 is 50% slower than others by itself" in text and "n3 - n4 fails; both work with others" in text
     assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
     reasons = [f["reason"] for f in isolation.as_json(result)["faults"]]
@@ -136,6 +138,12 @@ def test_bad_requests(tmp_path: Path) -> None:
     assert "there is iperf3/tcp" in refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/udp")
     unknown = refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp", "--border", "row")
     assert "--border row: no host of" in unknown and "has this label; they have none" in unknown
+    for words, text in (
+        (["2%"], "--least 2% with --isolate: a few runs show no loss below 4%"),
+        (["mem-bw=5%"], "without a class"),
+        (["5%", "--everything"], "--everything"),
+    ):
+        assert text in refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp", "--least", *words)
     assert "--confirm with --isolate" in refused(tmp_path, "diagnose", "--isolate", "iperf3/tcp", "--confirm")
     (tmp_path / "alone").mkdir()
     alone = campaign(tmp_path / "alone", usual())

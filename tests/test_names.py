@@ -58,7 +58,7 @@ planner/capacity/uncertainty.py Futures
 planner/comparison.py Side
 planner/diagnosis/gate.py Result
 planner/diagnosis/gate.py Value
-planner/diagnosis/partners.py Suspicion
+planner/diagnosis/isolation/partners.py Suspicion
 planner/diagnosis/tuning/rule.py Rule
 planner/estimate.py Estimate
 planner/ratio.py Ratio

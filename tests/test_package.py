@@ -12,6 +12,7 @@ import sys
 import tarfile
 import time
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,19 @@ def installed(request: pytest.FixtureRequest, built: dict[str, Path], environmen
     return environment / "bin" / "fleetmark"
 
 
+# What takes long runs in one of them: the test of the sdist shows that it installs the same bytes.
+in_the_wheel = pytest.mark.parametrize("installed", ["wheel"], indirect=True)
+
+
+@pytest.mark.parametrize("installed", ["sdist"], indirect=True)
+def test_the_sdist_installs_the_files_of_the_wheel(installed: Path, built: dict[str, Path]) -> None:
+    (site,) = (installed.parents[1] / "lib").glob("python*/site-packages")
+    with zipfile.ZipFile(built["wheel"]) as wheel:
+        expected = {name: wheel.read(name) for name in wheel.namelist() if name.startswith("fleetmark/")}
+    files = [p for p in (site / "fleetmark").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    assert len(expected) > 500 and {str(p.relative_to(site)): p.read_bytes() for p in files} == expected
+
+
 def run(installed: Path, folder: Path, *words: str, timeout: float = 300) -> str:
     done = subprocess.run([installed, *words], capture_output=True, text=True, cwd=folder, env=_ENV, timeout=timeout)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -96,6 +110,7 @@ def test_the_self_test_runs_from_anywhere(installed: Path, tmp_path: Path) -> No
     assert page.read_text().startswith("<!doctype html>")
 
 
+@in_the_wheel
 def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_path: Path) -> None:
     """What this machine lacks is skipped with a reason; what runs passes."""
     words = [installed, "run", "--suite", "quick", "--repeats", "1", "--format", "json"]
@@ -116,6 +131,7 @@ def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_pa
     assert json.loads(done.stdout) == [1, passed, 1]
 
 
+@in_the_wheel
 def test_comparisons_and_plans_are_written_in_every_format(installed: Path, tmp_path: Path) -> None:
     archives(tmp_path / "results")
     sides = ["compare", "--baseline", "gen=icelake", "--candidate", "gen=genoa", "--results", "results"]
@@ -170,7 +186,7 @@ def _children_in(folder: Path) -> Iterator[int]:
                 yield int(entry.parent.name)
 
 
-@pytest.mark.parametrize("installed", ["wheel"], indirect=True)
+@in_the_wheel
 def test_a_controller_without_a_route_installs_from_the_wheels_of_a_bundle(installed: Path, tmp_path: Path) -> None:
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     target = next((name for name, target in TARGETS.items() if target.python == running), None)

@@ -63,15 +63,15 @@ def test_channel(here: Reach) -> None:
     channel = here.open(
         ["sh", "-c", "echo start; while read x; do echo got $x; done; printf end; echo bad >&2; exit 3"]
     )
-    assert channel.readline(5) == b"start\n"
+    assert channel.readline(60) == b"start\n"
     with pytest.raises(TimeoutError):
         channel.readline(0.1)
     channel.write(b"one\ntwo\n")
-    assert [channel.readline(5), channel.readline(5)] == [b"got one\n", b"got two\n"]
+    assert [channel.readline(60), channel.readline(60)] == [b"got one\n", b"got two\n"]
     channel.end_input()
-    assert list(channel.lines(5)) == [b"end"]
-    assert channel.readline(5) == b""
-    assert channel.wait(5) == 3
+    assert list(channel.lines(60)) == [b"end"]
+    assert channel.readline(60) == b""
+    assert channel.wait(60) == 3
     assert channel.errors() == "bad"
     channel.close()
     with pytest.raises(ReachError, match="the process ended"):
@@ -89,7 +89,7 @@ def test_closing_ends_what_listens_and_spares_what_was_detached(here: Reach, tmp
     listens, detached = tmp_path / "listens", tmp_path / "detached"
     script = f"(sleep 0.5; echo x > {detached}) </dev/null >/dev/null 2>&1 & echo up; cat; echo x > {listens}"
     channel = here.open(["sh", "-c", script])
-    assert channel.readline(5) == b"up\n"
+    assert channel.readline(60) == b"up\n"
     channel.close()
     assert within(5, listens)  # end of input reached it
     assert within(5, detached)
@@ -203,9 +203,9 @@ def test_something_else_listens() -> None:
             with pytest.raises(ReachError, match=r"h1: .* did not answer within 0\.5 s"):
                 connect(host, 0.5).run(["true"])
             took.append(time.monotonic() - began)
-            if took[-1] < 3:
+            if took[-1] < 20:
                 break
-        assert min(took) < 3
+        assert min(took) < 20
 
 
 def test_connections_of_many_threads_share_no_configuration() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
@@ -17,19 +15,15 @@ from typing import Any
 
 import pytest
 import yaml
-from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign import run as campaign
-from fleetmark.campaign.judged import write_measurements
 from fleetmark.campaign.options import Options
-from fleetmark.campaign.resumed import scheduled
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, find
 from fleetmark.verbs.confirm import with_suite
-from tests.drives import save_step
 from tests.fleets import older_baseline
 from tests.records import IOPS, NULL, TRIAD, record
+from tests.selftests import CAMPAIGN, measured_here
 from tests.watch import WATCH, content, invoke
 
 RULES = """rules:
@@ -38,31 +32,6 @@ RULES = """rules:
     at_least: 1 GB/s
 """
 TABLE = "machine,gen,benchmark,metric,unit,better,value\nx1,new,b1,rate,1/s,higher,100\nx2,old,b1,rate,1/s,higher,50\n"
-CAMPAIGN = "20261101T000000-selftest-abcd"
-
-
-def measured_here(root: Path) -> None:
-    """Record a campaign of the self-test that runs on this machine. Only one such job can run at a time."""
-
-    def drive(archive: Archive, _: Options, __: Console, ___: Any, ____: Any) -> bool:
-        request = scheduled.request_of(archive)
-        ((host, job),) = scheduled.jobs(archive, request).items()
-        for step in job["steps"]:
-            result = {"ended": "exit", "started": 1.7e9, "wall_s": 1.0, "rc": 0, "reason": None}
-            save_step(archive, host, step, {"result.json": json.dumps(result).encode(), "stdout": b"42.5 7.0\n"})
-            step_keys = {name: step[name] for name in ("workload", "case", "repeat", "subject")}
-            archive.note("outcome", host=host, **step_keys, status="passed", reason="")
-        archive.note("ended", owed=0)
-        write_measurements(archive)
-        archive.close()
-        return False
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(campaign, "_drive", drive)
-        archive, _ = campaign.run(Options(suite="selftest", root=root, seed=1), Console(file=io.StringIO()))
-    archive.path.rename(root / CAMPAIGN)
-    archive = Archive(root / CAMPAIGN)
-    archive.save_campaign({**archive.campaign(), "id": CAMPAIGN})
 
 
 @pytest.fixture(scope="module")
@@ -189,31 +158,6 @@ def test_no_verb_writes_through_a_link(root: Path, tmp_path: Path, verb: str) ->
             held = content(victim)
             invoke(root, verb)
             assert content(victim) == held, f"{verb} wrote through {name} ({plant.__name__})"
-
-
-@pytest.mark.job
-def test_a_resumed_campaign_writes_through_no_link(root: Path, tmp_path: Path) -> None:
-    """Make the step due again, so that each folder above the raw files is created and filled again."""
-    campaign = root / CAMPAIGN
-    for name in ("raw", "raw/localhost", "raw/localhost/selftest", "journal.jsonl", "controller.lock", "judged.jsonl"):
-        copy = tmp_path / "copy" / CAMPAIGN
-        shutil.rmtree(copy.parent, ignore_errors=True)
-        shutil.copytree(campaign, copy, symlinks=True)
-        victim = tmp_path / "victim"
-        shutil.rmtree(victim, ignore_errors=True)
-        victim.mkdir()
-        (victim / "file").write_text("precious\n")
-        for path in (copy / "raw", copy / "journal.jsonl"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).unlink(missing_ok=True)
-        (copy / name).symlink_to(victim / ("" if name.startswith("raw") else "file"))
-        held = content(victim)
-        words = [sys.executable, "-c", "from fleetmark.cli import main; main()", "run", "--resume", str(copy)]
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert content(victim) == held, name
-        assert [path.name for path in victim.iterdir()] == ["file"], name
-        assert "Traceback" not in done.stderr
 
 
 # --- reading runs nothing and contacts nobody ------------------------------------------------------------------------

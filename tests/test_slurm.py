@@ -426,7 +426,7 @@ def test_what_a_node_left_in_place_of_a_file_is_not_read(reach: SlurmReach, name
     else:
         file.mkdir()
     with pytest.raises(LinkLost, match=f"h1: cannot read {file}"):
-        channel.readline(timeout=5)
+        channel.readline(timeout=60)
 
 
 def test_output_of_slurm_may_hold_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

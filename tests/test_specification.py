@@ -9,10 +9,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleetmark.base.facts import Cpu, Dimm, Gpu, Nic
+from fleetmark.base.facts import Cpu, Dimm, Gpu, Nic, PcieLink
 from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.gate import hold, read_rules
+from fleetmark.reports.diagnosis.gate import verdict_text
 from tests.commands import refused
 from tests.fleets import HOSTS, campaign, ring, scaled, usual
 from tests.records import TRIAD, Bench
@@ -76,12 +77,38 @@ def test_a_port_at_a_quarter_of_its_rate_fails(tmp_path: Path) -> None:
 RULES = [
     ({"fact": "bios", "one_of": ["1.7", "1.8"]}, "passed"),
     ({"fact": "bios", "one_of": ["1.8"]}, "failed"),
+    ({"fact": "bios", "equals": "1.7"}, "passed"),
+    ({"fact": "bios", "equals": "1.8"}, "failed"),
+    ({"fact": "bios", "none_of": ["1.5", "1.6"]}, "passed"),
+    ({"fact": "bios", "none_of": ["1.7"]}, "failed"),
     ({"fact": "memory.modules", "at_least": 12}, "passed"),
+    ({"fact": "memory.modules", "at_least": 13}, "failed"),
+    ({"fact": "memory.modules", "at_most": 12}, "passed"),
+    ({"fact": "memory.modules", "at_most": 11}, "failed"),
+    ({"fact": "memory.modules", "above": 11}, "passed"),
+    ({"fact": "memory.modules", "above": 12}, "failed"),
+    ({"fact": "memory.modules", "below": 13}, "passed"),
+    ({"fact": "memory.modules", "below": 12}, "failed"),
+    ({"fact": "memory.modules", "equals": 12}, "passed"),
+    ({"fact": "memory.modules", "equals": 24}, "failed"),
+    ({"fact": "memory.modules", "none_of": [6, 8]}, "passed"),
     ({"fact": "memory.size", "at_most": "256 GiB"}, "failed"),
+    ({"fact": "memory.total", "at_least": "384 GB"}, "missing"),
     ({"fact": "port.driver", "one_of": ["mlx5_core"]}, "passed"),
+    ({"fact": "port.rate", "equals": "100 Gbit/s"}, "passed"),
+    ({"fact": "rdma", "at_least": 2}, "passed"),
+    ({"fact": "pcie.width", "equals": 16}, "failed"),  # one of both has 8
+    ({"fact": "pcie.width", "one_of": [8, 16]}, "passed"),
     ({"fact": "gpus", "at_least": 2}, "passed"),
     ({"fact": "gpu.driver", "one_of": ["550.54"]}, "failed"),  # one of both has another
+    ({"fact": "driver", "one_of": ["535.1", "550.54"]}, "passed"),
+    ({"fact": "driver", "none_of": ["535.1"]}, "failed"),
     ({"fact": "gpu.ecc_uncorrectable", "at_most": 0}, "failed"),
+    ({"fact": "gpu.ecc_uncorrectable", "at_most": 3}, "passed"),
+    ({"fact": "xid", "at_most": 0}, "failed"),
+    ({"fact": "xid", "at_most": 3}, "passed"),
+    ({"fact": "xid.code", "none_of": [48, 79]}, "failed"),
+    ({"fact": "xid.code", "none_of": [79, 94, 95]}, "passed"),
     ({"fact": "memory.uncorrected", "at_most": 0}, "missing"),  # the host does not say
 ]
 
@@ -90,15 +117,38 @@ RULES = [
 def test_rules_on_facts(tmp_path: Path, rule: dict[str, Any], verdict: str) -> None:
     archive = campaign(tmp_path, usual(("a",)))
     gpu = Gpu(index=0, name="H100", vendor="nvidia", driver="550.54", ecc_uncorrected=0)
-    archive.save_facts("a", node(gpus=(gpu, gpu.model_copy(update={"driver": "535.1", "ecc_uncorrected": 3}))), {})
+    other = gpu.model_copy(update={"driver": "535.1", "ecc_uncorrected": 3})
+    links = tuple(PcieLink(address=f"0{n}:00.0", name="x", kind="3D controller", width=8 * n) for n in (1, 2))
+    known = node(gpus=(gpu, other), pcie=links, xids={"13": 1, "48": 2}, rdma=("mlx5_0", "mlx5_1"), memory=None)
+    archive.save_facts("a", known, {})
     assert judged(tmp_path, archive, {"rules": [{"name": "x", **rule}]}) == {("a", "x"): verdict}
+
+
+@pytest.mark.parametrize(("xids", "verdict"), [({}, "passed"), (None, "missing")])
+def test_a_log_without_xids_is_not_an_unreadable_one(tmp_path: Path, xids: Any, verdict: str) -> None:
+    archive = campaign(tmp_path, usual(("a",)))
+    archive.save_facts("a", node(xids=xids), {})
+    rules = [{"name": "x", "fact": "xid", "equals": 0}, {"name": "y", "fact": "xid.code", "none_of": [79]}]
+    assert judged(tmp_path, archive, {"rules": rules}) == {("a", "x"): verdict, ("a", "y"): verdict}
+
+
+def test_verdicts_on_facts_are_sentences(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a",)))
+    archive.save_facts("a", node(), {})
+    bounds: list[dict[str, Any]] = [{"above": 12}, {"below": 12}, {"equals": 24}, {"none_of": [12]}]
+    path = tmp_path / "rules.yml"
+    rules = [{"name": str(n), "fact": "memory.modules", **bound} for n, bound in enumerate(bounds)]
+    path.write_text(yaml.safe_dump({"rules": rules}))
+    texts = [str(verdict_text(r)) for r in hold(archive, read_rules(path), "rules.yml").results]
+    assert texts == ["12.0 is not above 12.0", "12.0 is not below 12.0", "12 is not 24", "12 is refused"]
 
 
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
         ({"rules": [{"name": "x", "fact": "memory.module", "at_least": 1}]}, "did you mean memory.modules?"),
-        ({"rules": [{"name": "x", "fact": "bios", "at_least": "1"}]}, "is a text; use one_of"),
+        ({"rules": [{"name": "x", "fact": "bios", "at_least": "1"}]}, "is a text; use one_of, none_of or equals"),
+        ({"rules": [{"name": "x", "metric": "a/b/c", "above": 3}]}, "above: is for a fact"),
         ({"rules": [{"name": "x", "fact": "gpus"}]}, "needs a bound"),
         ({"rules": [{"name": "x", "fact": "gpus", "metric": "a/b/c", "at_least": 1}]}, "and not both"),
         ({"rules": [{"name": "x", "fact": "port.rate", "at_least": "3 s"}]}, "the fact is in B/s"),

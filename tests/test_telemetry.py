@@ -331,4 +331,4 @@ def test_no_thread_and_no_file_is_left(telemetry: ModuleType) -> None:
     threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for _ in range(5):
         step()
-    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, files)  # noqa: PTH208
+    assert threading.active_count() <= threads and len(os.listdir("/proc/self/fd")) <= files  # noqa: PTH208

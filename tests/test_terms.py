@@ -26,6 +26,7 @@ SKU = """\
     price: 13000 USD
     price_breaks: {60: 12000 USD, 90: 10000}
     residual: 70%
+    price_change: -10%
     lot: 4
     vendor: acme
     slips: {1: 10%, 2: 1%}
@@ -33,6 +34,7 @@ SKU = """\
 """
 TOP = """\
 currencies: {USD: 0.9}
+energy_price_change: 5%
 supply:
   - {item: acme, maximum: 40}
   - {item: genoa, maximum: 36, period: 2027-Q2}
@@ -88,6 +90,8 @@ def test_terms_arrive_in_the_planners_units(tmp_path: Path) -> None:
     assert genoa.price == pytest.approx(11700)
     assert genoa.breaks == ((60, pytest.approx(10800)), (90, 10000.0))
     assert (genoa.support, genoa.residual, genoa.lot, genoa.vendor) == (450.0, 0.7, 4, "acme")
+    assert (genoa.price_change, q.energy_price_change) == (-0.1, 0.05)
+    assert q.price_level("genoa", 4) == pytest.approx(0.9)  # quarters
     assert genoa.slips == pytest.approx((0.89, 0.1, 0.01))
     assert (genoa.lead, genoa.allowance, genoa.delay) == (2, 1, 3)  # 1% of lateness fits into half of 5%, 11% do not
     assert (nvl.liquid, nvl.racks, q.sites["fra"].liquid_racks) == (True, 1.0, 3.0)
@@ -148,6 +152,8 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         ("cooling: liquid", "cooling: oil", "skus.nvl72.cooling"),
         ("residual: 70%", "residual: 170%", "1.7 is above 1"),
         ("lot: 4", "lot: 0", "0 is below 1"),
+        ("price_change: -10%", "price_change: -100%", "skus.genoa.price_change: -1 is below -0.99"),
+        ("energy_price_change: 5%", "energy_price_change: 5", "5 is 500% a year: write 5%, or 500% if that is meant"),
     ],
 )
 def test_bad_terms_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -194,6 +200,26 @@ def test_a_price_break_is_worth_buying_more() -> None:
     assert solved(lots).objective == pytest.approx(120)
     kept = replace(nine, skus={"s": replace(nine.skus["s"], residual=0.5)})
     assert solved(kept).objective == pytest.approx(40)
+
+
+def test_what_is_needed_later_is_bought_when_it_is_cheaper() -> None:
+    """Five servers of 10 in the first year, and five more in the third: at 20% less a year they cost 6.4 each then."""
+    q = ask([work("web", 5.0, 5.0, 10.0)], [sku("s", {"web": 1.0}, 10.0, price_change=-0.2)], [Site("ams")])
+    plan = solved(q)
+    assert plan.stock["buy"].tolist() == [5, 0, 5]
+    assert plan.objective == pytest.approx(50 + 5 * 6.4)
+    dearer = solved(replace(q, skus={"s": replace(q.skus["s"], price_change=0.2)}))
+    assert (dearer.stock["buy"].tolist(), dearer.objective) == ([10, 0, 0], pytest.approx(100))
+    assert isinstance(solve(replace(q, budget=[50.0, 0.0, 31.9])), Conflict)
+    assert solved(replace(q, budget=[50.0, 0.0, 32.1])).objective == pytest.approx(82)
+
+
+def test_energy_that_becomes_dearer_costs_more_each_year() -> None:
+    """A server of 100 W over three years, with energy at 1 a kWh, then at 2 and 4."""
+    s = sku("s", {"web": 1.0}, 0.0, peak_w=100.0, idle_w=100.0)
+    q = replace(ask([work("web", 1.0, 1.0, 1.0)], [s], [Site("ams")]), energy_price=1.0, energy_price_change=1.0)
+    costs = solved(q).costs
+    assert costs.loc[costs["kind"] == "energy", "money"].tolist() == pytest.approx([876.6, 1753.2, 3506.4], rel=1e-3)
 
 
 def test_late_orders_make_the_plan_short_until_they_come() -> None:

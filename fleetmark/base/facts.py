@@ -290,6 +290,7 @@ class Facts(_Fact):
     acs_redirect: tuple[str, ...] = ()  # bridges that redirect peer-to-peer traffic to the root complex (ACS)
     edac_corrected: Total | None = None  # memory errors since boot
     edac_uncorrected: Total | None = None
+    xids: dict[str, Total] | None = None  # NVIDIA Xid messages since boot by code; None if the kernel log is unreadable
     software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, cann, mpi, if installed
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}

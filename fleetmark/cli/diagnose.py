@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,7 +48,7 @@ def diagnose(
     ] = None,
     border: Annotated[
         str | None,
-        typer.Option(help="With --isolate: the label whose borders may be slow (default: rack)."),
+        typer.Option(help="With --isolate: the only label whose places may be slow (default: site to leaf)."),
     ] = None,
     inventory: Annotated[
         list[str] | None,
@@ -86,13 +87,13 @@ def diagnose(
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
         others: dict[str, object] = {"--confirm": confirm, "--reference": reference, "--everything": everything}
-        others |= {"--least": least, "--brief": brief, "--format openmetrics": as_ is FindingsFormat.OPENMETRICS}
+        others |= {"--brief": brief, "--format openmetrics": as_ is FindingsFormat.OPENMETRICS}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
         documents = documents_of(paths, lang, templates, date, output=output)
         reached = Where(tuple(inventory or ()), become)
         with results(root, campaign=campaign, writes=True) as here:
-            healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command)
+            healthy = _isolate(find(here, campaign), isolate, border, reached, as_, documents, command, limits)
         raise typer.Exit(OK if healthy else SOME_FAILED)
     connection = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; run the same command to continue"), keep_memory():
@@ -112,15 +113,22 @@ def diagnose(
 
 
 def _isolate(
-    archive: Any, case: str, border: str | None, connection: Any, as_: FindingsFormat, documents: Any, command: str
+    archive: Any,
+    case: str,
+    border: str | None,
+    connection: Any,
+    as_: FindingsFormat,
+    documents: Any,
+    command: str,
+    limits: Mapping[str, float],
 ) -> bool:
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
-    console = beside(as_)
+    console, least = beside(as_), isolating.least_loss(limits)
     with interruptible("finished runs are stored; run the same command to continue"):
         return isolating.show(
-            archive, question(archive, case, border), connection, as_.value, console, documents, command
+            archive, question(archive, case, border), connection, as_.value, console, documents, command, least
         )
 
 

@@ -16,6 +16,7 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
+    Yearly,
     Yes,
     above,
     currency,
@@ -138,6 +139,7 @@ class Document(Part):
     periods: Periods
     discount: Annotated[float, share(0, 1)]
     energy_price: Number
+    energy_price_change: Yearly = 0.0
     pue: Annotated[float, plain(1, 10)]
     carbon: Carbon | None = None
     survive: Yes = False

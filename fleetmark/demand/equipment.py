@@ -97,6 +97,13 @@ def skus(money: str = "") -> tuple[Column, ...]:
             money,
         ),
         Column(
+            "sku_price_change",
+            message("change of its price"),
+            Rule(message("a change"), minimum=-0.99, maximum=100, optional=True, empty=message("none")),
+            message("a year"),
+            "0.0%",
+        ),
+        Column(
             "sku_slips",
             message("share of orders that come late"),
             Rule(message("1: 20%, 2: 5%"), text=True, optional=True),

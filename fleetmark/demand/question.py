@@ -122,6 +122,7 @@ def question(source: Input, root: File) -> Question:
         domains_w=dict(doc.domain_power),
         rates=dict(doc.currencies),
         correlation=correlation,
+        energy_price_change=doc.energy_price_change,
         shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
 
@@ -326,6 +327,7 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
         breaks=terms.breaks(name),
         slips=slips,
         allowance=allowance,
+        price_change=s.price_change,
     )
 
 

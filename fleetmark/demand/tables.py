@@ -30,6 +30,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
         Column(
             "question_energy_price", message("energy price"), Rule(message("an energy price")), f"{money}/kWh", "0.0000"
         ),
+        Column(
+            "question_energy_price_change",
+            message("change of energy prices"),
+            Rule(message("a change"), minimum=-0.99, maximum=100, optional=True, empty=message("none")),
+            message("a year"),
+            "0.0%",
+        ),
         Column("question_pue", message("PUE"), Rule(message("a PUE"), minimum=1, maximum=10), "", "0.00"),
         Column(
             "question_carbon_price", message("carbon price"), Rule(message("a carbon price")), f"{money}/t CO2e", "0.00"

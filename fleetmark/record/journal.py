@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -45,9 +46,8 @@ def read(archive: Archive) -> _Read:
     Raise FleetmarkError if the journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
-    turns = [e for e in others if e["e"] in ("ended", "resumed")]
-    if turns and turns[-1]["e"] == "ended":  # a later rebuild or signature does not make the run longer
-        moment = turns[-1].get("t", "")
+    if (turn := _last_turn(others)).get("e") == "ended":  # a later rebuild or signature does not make the run longer
+        moment = turn.get("t", "")
     file = archive.path / "journal.jsonl"
     try:
         datetime.fromisoformat(moment or "2000-01-01")
@@ -66,6 +66,20 @@ def read(archive: Archive) -> _Read:
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
     return last.astype({"repeat": "int64"}).fillna({"started": ""}), others, moment
+
+
+def has_ended(archive: Archive, events: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a campaign with these ``events`` has ended, and so has all its measurements in their file.
+
+    The controller writes that file only at the end of a run. Early versions did not journal the end.
+    """
+    turn = _last_turn(events)
+    return turn.get("e") == "ended" or (not turn and archive.inside("measurements.parquet").exists())
+
+
+def _last_turn(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the last event that ends or resumes the campaign; empty if there is none."""
+    return next((e for e in reversed(events) if e["e"] in ("ended", "resumed")), {})
 
 
 def _at_once(archive: Archive) -> _Read | None:

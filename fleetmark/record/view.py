@@ -31,16 +31,17 @@ def load_results(
     archive: Archive,
     facts: Mapping[str, Callable[[], Facts | None]] | None = None,
     telemetry_runs: int = telemetry.MOST_RUNS,
-    measured: Iterable[Mapping[str, Any]] | None = None,
+    running: Callable[[], Iterable[Mapping[str, Any]] | None] = lambda: None,
 ) -> Results:
     """Return the content of a finished or unfinished campaign, of only the hosts in ``facts`` if given.
 
     ``facts``: a function by host that reads its facts; ``telemetry_runs``: maximum number of runs whose samples are
-    read; ``measured``: the rows so far of a running campaign, instead of its measurements file. Raise FleetmarkError if
-    a file of the campaign is damaged.
+    read; ``running``: returns the rows so far if the campaign has not ended, or None to take its measurements file.
+    Raise FleetmarkError if a file of the campaign is damaged.
     """
     document = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
+    measured = None if journal.has_ended(archive, events) else running()
     sources = _sources(archive, facts) if measured is None else []
     values = with_scores(Values(schema.frame(measured or ()), *sources))
     if facts is not None:

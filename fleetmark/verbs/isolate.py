@@ -17,9 +17,8 @@ from fleetmark.campaign.options import Options
 from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.campaign.sized import Family
-from fleetmark.planner.diagnosis import groups, partners
-from fleetmark.planner.diagnosis.outliers import LARGE
-from fleetmark.planner.diagnosis.partners import Pair, Suspicion
+from fleetmark.planner.diagnosis.isolation import groups, partners
+from fleetmark.planner.diagnosis.isolation.partners import LEAST, SLOW, Pair, Suspicion
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import gangs, isolations
 from fleetmark.record.diagnosis.isolations import Isolated, Question
@@ -28,8 +27,6 @@ from fleetmark.verbs.confirm import Where, options_of, with_suite
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import show as write_and_print
 from fleetmark.workloads import case_of, entry_of, load, plain_case
-
-SLOW = 2 * LARGE  # relative slowdown from which a pair counts as slow, as for links
 
 
 def show(
@@ -40,10 +37,12 @@ def show(
     console: Console,
     documents: Documents,
     command: str,
+    least: float = SLOW,
 ) -> bool:
     """Find the hosts or links that slow a case, print them as ``form``, and write the documents.
 
-    Runs of earlier calls are used again, and an unfinished campaign is resumed. Return whether nothing is at fault.
+    Runs of earlier calls are used again, and an unfinished campaign is resumed. ``least``: the smallest
+    share of loss that counts. Return whether nothing is at fault.
     Raise KeyboardInterrupt if the user interrupts a campaign.
     """
     archive.pin()  # so that the checked campaign.json is also the one whose settings run
@@ -51,14 +50,28 @@ def show(
     runs: _Runs
     if together:
         runs = of_groups = _GroupRuns(archive, question, connection, console, max(map(len, together.values())))
-        suspicion = _of_groups(of_groups, tuple(dict.fromkeys(m for members in together.values() for m in members)))
+        members = tuple(dict.fromkeys(m for members in together.values() for m in members))
+        suspicion = _of_groups(of_groups, members, least)
     else:
         runs = of_pairs = _PairRuns(archive, question, connection, console)
-        suspicion = _of_pairs(of_pairs)
+        suspicion = _of_pairs(of_pairs, least)
     result = Isolated(archive.id, question, suspicion, tuple(runs.campaigns), tuple(runs.ran))
     report = document(result, archive.path.resolve(), documents.date or utc(), command)
     write_and_print(report, form, console, documents)
     return not (suspicion.faults or suspicion.blind or suspicion.unclear)
+
+
+def least_loss(limits: Mapping[str, float]) -> float:
+    """Return the smallest loss that counts, from the shares of ``--least``; SLOW if there are none.
+
+    Raise FleetmarkError if a share is given for a class, or is below LEAST.
+    """
+    if other := next((name for name in limits if name), None):
+        raise FleetmarkError(f"--least {other}=... with --isolate: give one share without a class, such as 5%")
+    least = limits.get("", SLOW)
+    if least < LEAST:
+        raise FleetmarkError(f"--least {100 * least:.3g}% with --isolate: a few runs show no loss below {LEAST:.0%}")
+    return least
 
 
 class _Runs:
@@ -159,25 +172,25 @@ class _GroupRuns(_Runs):
         return rates.get(frozenset(group), [gangs.FAILED])
 
 
-def _of_pairs(runs: _PairRuns) -> Suspicion:
+def _of_pairs(runs: _PairRuns, least: float) -> Suspicion:
     archive, question = runs.archive, runs.question
     return partners.isolate(
         isolations.rates(archive, question),
         runs.alone,
         runs.together,
-        deficit=SLOW,
+        deficit=least,
         noise=isolations.noise(archive, question),
-        labels=isolations.labels(archive, question.label),
+        labels=isolations.labels(archive, question.labels),
     )
 
 
-def _of_groups(runs: _GroupRuns, members: Sequence[str]) -> Suspicion:
+def _of_groups(runs: _GroupRuns, members: Sequence[str], least: float) -> Suspicion:
     archive, question = runs.archive, runs.question
     return groups.isolate(
         gangs.rates(archive, question.workload, question.case, question.metric),
         members,
         runs.alone,
         runs.together,
-        deficit=SLOW,
-        labels=isolations.labels(archive, question.label),
+        deficit=least,
+        labels=isolations.labels(archive, question.labels),
     )

@@ -76,7 +76,7 @@ def campaign_document(archive: Archive, documents: Documents, page: Path | None 
 
     ``page``: the file that holds the document's page.
     """
-    results = load_results(archive, measured=_so_far(archive))
+    results = load_results(archive, running=lambda: _so_far(archive))
     document = campaign_report.document(
         results,
         documents.language,
@@ -96,13 +96,7 @@ def campaign_document(archive: Archive, documents: Documents, page: Path | None 
 
 
 def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:
-    """Return the rows that a campaign has so far, from its raw files; None if it has ended.
-
-    The controller writes the measurements file only at the end of a run.
-    """
-    events = ["", *(e["e"] for e in archive.journal() if e["e"] in ("ended", "resumed"))]
-    if events[-1] == "ended" or (not events[-1] and archive.inside("measurements.parquet").exists()):
-        return None
+    """Return the rows that a running campaign has so far, from its raw files; None if they cannot be parsed here."""
     from fleetmark.campaign.rebuild import rebuild
 
     try:

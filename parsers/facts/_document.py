@@ -20,6 +20,7 @@ _WIDEST = 63  # bits of an integer
 
 _Whole = Annotated[int, Field(ge=0, lt=1 << _WIDEST)]
 _Name = Annotated[str, Field(max_length=255)]
+_Code = Annotated[str, Field(pattern=r"^[0-9]{1,5}$")]
 _Path = Annotated[str, Field(max_length=4096)]
 
 
@@ -81,6 +82,7 @@ class Document(_Part):
     nics: list[str] = []
     counted: dict[str, dict[str, _Whole]] = {}
     libraries: dict[str, list[str]] = {}
+    xids: Annotated[dict[_Code, _Whole], Field(max_length=1000)] | None = None
     idle_states: dict[str, Idle] = {}
     interrupts: dict[str, dict[str, str]] = {}
     ethtool: dict[str, Card] = {}

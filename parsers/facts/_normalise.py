@@ -101,6 +101,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "acs_redirect": redirecting,
         "edac_corrected": _edac(raw, "ce_count"),
         "edac_uncorrected": _edac(raw, "ue_count"),
+        "xids": doc.get("xids"),
         "software": software(raw),
         "compiler": next(iter((raw.out("gcc") or "").splitlines()), None),
         "mitigations": {

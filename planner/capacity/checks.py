@@ -260,7 +260,7 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
     yield from _supply(q, counts, bought)
     for k, site in q.sites.items():
         here = [(q.skus[s], table) for (s, place), table in counts.items() if place == k]
-        spent = sum((table["buy"] * _prices(sku, bought[sku.name]) for sku, table in here), np.zeros_like(paid))
+        spent = sum((table["buy"] * _prices(q, sku, bought[sku.name]) for sku, table in here), np.zeros_like(paid))
         paid += spent
         if site.budget is not None and _over(float(spent.sum()), site.budget):
             yield message("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
@@ -302,12 +302,12 @@ def _bought(counts: Counts, periods: int) -> dict[str, Floats]:
     return bought
 
 
-def _prices(sku: Sku, ordered: Floats) -> Floats:
+def _prices(q: Question, sku: Sku, ordered: Floats) -> Floats:
     """Return the price of one server in each period."""
     prices = np.full(len(ordered), sku.price or 0.0)
     for least, price in sorted(sku.breaks):
         prices[ordered >= least] = price
-    return prices
+    return np.asarray(prices * (1 + sku.price_change) ** (q.years * np.arange(len(prices))))
 
 
 def _room(site: Site) -> list[tuple[str, float | None]]:
@@ -393,7 +393,12 @@ def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -
     ]
     some = sorted(a for a in ages if a > 0 and (owned.age_limit is None or a <= owned.age_limit))[: int(installed)]
     price = min([owned.price or 0.0, *(each for _, each in owned.breaks)])
-    return float(sum(price * owned.residual ** (q.years * age) for age in some))
+
+    def paid(age: int) -> float:
+        ordered = len(q.periods) - age - owned.lead - owned.allowance
+        return float(price * (1 + owned.price_change) ** (q.years * ordered))
+
+    return float(sum(paid(age) * owned.residual ** (q.years * age) for age in some))
 
 
 def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
@@ -401,11 +406,12 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
     money = {(t, kind): 0.0 for t in range(len(q.periods)) for kind in KINDS}
     watts: dict[tuple[int, str], float] = {}
     columns = ("sku", "site", "period", "buy", "retire", "installed", "active")
-    ordered = plan.stock.groupby(["sku", "period"])["buy"].sum()
+    orders = plan.stock.pivot_table(index="sku", columns="period", values="buy", aggfunc="sum")
+    prices = {s: _prices(q, q.skus[s], orders.loc[s].to_numpy(float)) for s in orders.index}
     end = len(q.periods) - 1
     for s, k, t, buy, retire, installed, active in zip(*(plan.stock[c] for c in columns), strict=True):
         sku = q.skus[s]
-        money[t, "purchase"] += buy * float(_prices(sku, np.array([float(ordered[s, t])]))[0])
+        money[t, "purchase"] += buy * float(prices[s][t])
         if t == end and sku.residual:
             money[end, "residual"] -= _left_over(q, plan, s, k, installed)
         money[t, "support"] += installed * sku.support * q.years
@@ -420,6 +426,7 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
-        money[t, "energy"] += kwh * (q.energy_price if site.energy_price is None else site.energy_price)
+        price = q.energy_price if site.energy_price is None else site.energy_price
+        money[t, "energy"] += kwh * price * (1 + q.energy_price_change) ** (q.years * t)
         money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
     return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

@@ -148,10 +148,13 @@ class Ledger:
         """Return (pair, period): the residual value of these servers at the end."""
         q = self.question
         age = q.years * (self.periods - np.arange(self.periods))
-        price = self.of_pairs(lambda s, _: q.skus[s].least_price)
+        price = np.zeros_like(self.left)  # by arrival
+        for p, (s, _) in enumerate(self.pairs):
+            levels = [q.price_level(s, max(t - q.skus[s].delay, 0)) for t in range(self.periods)]
+            price[p] = q.skus[s].least_price * np.array(levels)
         keeps = self.of_pairs(lambda s, _: q.skus[s].residual)
         with np.errstate(divide="ignore"):
-            return np.asarray(self.left * price[:, None] * np.where(keeps, keeps, 0.0)[:, None] ** age)
+            return np.asarray(self.left * price * np.where(keeps, keeps, 0.0)[:, None] ** age)
 
     @cached_property
     def installed(self) -> Floats:
@@ -386,16 +389,17 @@ class Ledger:
     # ------------------------------------------------------------ money
 
     def price(self, sku: str) -> float:
-        """Return the price, or 0 if the SKU is not sold."""
+        """Return the price in the first period, or 0 if the SKU is not sold."""
         return self.question.skus[sku].price or 0.0
 
     @cached_property
     def paid(self) -> Floats:
         """Return (pair, period): the price of one server, given the number of its SKU ordered then at all sites."""
-        paid = np.zeros_like(self.buy)
+        q, paid = self.question, np.zeros_like(self.buy)
         for s in self.skus:
             mine = [p for p, (name, _) in enumerate(self.pairs) if name == s]
-            paid[mine] = [self.question.skus[s].price_in(n) for n in self.buy[mine].sum(axis=0).tolist()]
+            ordered = enumerate(self.buy[mine].sum(axis=0).tolist())
+            paid[mine] = [q.skus[s].price_in(n) * q.price_level(s, t) for t, n in ordered]
         return paid
 
     @cached_property
@@ -435,10 +439,11 @@ class Ledger:
         retired servers. The residual value of purchases is subtracted in the last period.
         """
         q, skus = self.question, self.question.skus
-        money = self.of_pairs(lambda _, k: q.energy(k) * q.price_of_energy(k))
+        span = range(self.periods)
+        money = np.array([[q.energy(k) * q.price_of_energy(k, t) for t in span] for _, k in self.pairs])
         return {
             "purchase": (self.paid * self.buy).sum(axis=0),
-            "energy": money @ self.draw,
+            "energy": (money.reshape(self.draw.shape) * self.draw).sum(axis=0),
             "support": self.of_pairs(lambda s, _: skus[s].support) @ self.installed * q.years,
             "space": self.of_pairs(lambda s, _: skus[s].space) @ self.installed * q.years,
             "migration": self.of_pairs(lambda s, _: skus[s].migration) @ self.retire,

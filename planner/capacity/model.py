@@ -6,7 +6,7 @@ HiGHS's tolerances are absolute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,26 +80,33 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
 def _money(shape: Shape) -> Floats:
     """Return the present value of one more of each variable."""
     q = shape.question
-    weight = np.array([q.weight(t) for t in range(shape.periods)])
+    weight, level = np.array([q.weight(t) for t in range(shape.periods)]), shape.price_levels
     skus = shape.skus
-    watt = np.array([q.watt(k) for _, k in shape.pairs])
+    watt = np.array([[q.watt(k, t) for t in range(shape.periods)] for _, k in shape.pairs]).reshape(level.shape)
     swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
     each = {
-        "x": np.array([(s.price or 0.0) + q.carbon_price / 1000 * s.embodied for s in skus]),
-        "d": np.array([s.migration for s in skus]),
-        "i": np.array([(s.support + s.space) * q.years for s in skus]),
-        "n": watt * np.array([s.idle_w for s in skus]),
-        "a": watt[shape.pair_of] * np.array(swing),
+        "x": _column(s.price or 0.0 for s in skus) * level + _column(q.carbon_price / 1000 * s.embodied for s in skus),
+        "d": _column(s.migration for s in skus),
+        "i": _column((s.support + s.space) * q.years for s in skus),
+        "n": watt * _column(s.idle_w for s in skus),
+        "a": watt[shape.pair_of] * _column(swing),
     }
     cost = np.zeros(shape.total)
     for block, money in each.items():
-        cost[shape.columns(block)] = np.outer(money, weight)
+        cost[shape.columns(block)] = money * weight
     for j, (p, b) in enumerate(shape.priced):
-        cost[shape.columns("q")[j]] = weight * (skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0))
+        off = skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0)
+        cost[shape.columns("q")[j]] = weight * level[p] * off
     years = q.years * np.arange(shape.periods, 0, -1)  # age at the end, by the period of arrival
     for j, p in enumerate(shape.kept):
-        cost[shape.columns("w")[j]] = -weight[-1] * skus[p].least_price * skus[p].residual ** years
+        paid = skus[p].least_price * shape.level_at_order[p]
+        cost[shape.columns("w")[j]] = -weight[-1] * paid * skus[p].residual ** years
     return cost
+
+
+def _column(values: Iterable[float]) -> Floats:
+    """Return (value, 1)."""
+    return np.array(list(values), dtype=float)[:, None]
 
 
 def _closed(shape: Shape) -> Ints:
@@ -248,12 +255,12 @@ def _limits(rows: Rows, shape: Shape) -> None:
                 rows.put(r, i[here], load[kind][here][:, None])
         if site.budget is not None:
             r = rows.add([("site budget", k)], -np.inf, site.budget / unit["money"], unit["money"])
-            rows.put(r, x[here], load["money"][here][:, None])
+            rows.put(r, x[here], load["money"][here][:, None] * shape.price_levels[here])
             discounts(rows, shape, r, here, unit["money"], slice(None))
     for t, money in enumerate(q.budget):
         if money is not None:
             r = rows.add([("budget", t)], -np.inf, money / unit["money"], unit["money"])
-            rows.put(r, x[:, t], load["money"])
+            rows.put(r, x[:, t], load["money"] * shape.price_levels[:, t])
             discounts(rows, shape, r, range(len(shape.pairs)), unit["money"], slice(t, t + 1))
     for (sku, place), cap in shape.caps.items():
         capped = [p for p, (s, k) in enumerate(shape.pairs) if s == sku and place in ("", k)]

@@ -94,4 +94,4 @@ def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: f
     for j, (p, b) in enumerate(shape.priced):
         if p in here:
             off = shape.skus[p].breaks[shape.broken[b][1]][1] - (shape.skus[p].price or 0.0)
-            rows.put(row, shape.columns("q")[j, periods], off / unit)
+            rows.put(row, shape.columns("q")[j, periods], off / unit * shape.price_levels[p, periods])

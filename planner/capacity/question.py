@@ -112,6 +112,7 @@ class Sku:
     - ``residual``: the share of its price that remains after each year
     - ``breaks``: (count, price of one), ascending: the price of each server if at least that many are ordered in a
       period at all sites together
+    - ``price_change``: the relative change of its price a year, with its breaks; -0.1 for 10% less each year
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
     """
@@ -143,6 +144,7 @@ class Sku:
     breaks: tuple[tuple[int, float], ...] = ()
     slips: tuple[float, ...] = ()
     allowance: int = 0
+    price_change: float = 0.0
 
     @property
     def delay(self) -> int:
@@ -151,11 +153,11 @@ class Sku:
 
     @property
     def least_price(self) -> float:
-        """Return the lowest price of one server at any quantity, or 0 if it is not sold."""
+        """Return the lowest price of one server at any quantity in the first period, or 0 if it is not sold."""
         return 0.0 if self.price is None else min([self.price, *(price for _, price in self.breaks)])
 
     def price_in(self, count: float) -> float:
-        """Return the price of one server in a period in which ``count`` are ordered, or 0 if it is not sold."""
+        """Return the price of one of ``count`` servers ordered in the first period, or 0 if it is not sold."""
         reached = [price for least, price in self.breaks if count >= least]
         return reached[-1] if reached else self.price or 0.0
 
@@ -250,6 +252,7 @@ class Question:
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
     - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
     - ``shock``: a jump that all demands share, or None
+    - ``energy_price_change``: the relative change of energy prices a year, at all sites
     """
 
     currency: str
@@ -275,10 +278,15 @@ class Question:
     rates: Mapping[str, float] = field(default_factory=dict)
     correlation: Mapping[str, float] = field(default_factory=dict)
     shock: Shock | None = None
+    energy_price_change: float = 0.0
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
+
+    def price_level(self, sku: str, period: int) -> float:
+        """Return the price of a SKU ordered in that period over its price in the first."""
+        return float((1 + self.skus[sku].price_change) ** (self.years * period))
 
     def domains(self, site: str) -> tuple[str, ...]:
         """Return the failure domains of the site."""
@@ -349,14 +357,18 @@ class Question:
         pue = self.sites[site].pue
         return HOURS * self.years * (self.pue if pue is None else pue) / 1000
 
-    def price_of_energy(self, site: str) -> float:
-        """Return the price of energy, in money per kWh."""
+    def price_of_energy(self, site: str, period: int) -> float:
+        """Return the price of energy in that period, in money per kWh."""
         price = self.sites[site].energy_price
-        return self.energy_price if price is None else price
+        return (self.energy_price if price is None else price) * self.energy_level(period)
 
-    def watt(self, site: str) -> float:
-        """Return the money for one W of servers over one period: energy and its carbon."""
-        return self.energy(site) * (self.price_of_energy(site) + self.carbon_price * self.grid / 1000)
+    def energy_level(self, period: int) -> float:
+        """Return the price of energy in that period over its price in the first."""
+        return float((1 + self.energy_price_change) ** (self.years * period))
+
+    def watt(self, site: str, period: int) -> float:
+        """Return the money for one W of servers over that period: energy and its carbon."""
+        return self.energy(site) * (self.price_of_energy(site, period) + self.carbon_price * self.grid / 1000)
 
 
 @dataclass(frozen=True, slots=True)

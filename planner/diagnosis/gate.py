@@ -58,7 +58,8 @@ class Value:
 class Result:
     """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing.
     ``evidence``: the raw file of what failed, relative to the campaign. ``near``: a benchmark that was measured, and
-    that the rule may mean. ``texts``: of a rule on a text, what the host has and what is allowed."""
+    that the rule may mean. ``texts``: of a rule on a list, what the host has and what is allowed, or what is not if
+    ``is_refusal``. ``is_strict``: the value may not equal the limit."""
 
     rule: str
     severity: Severity
@@ -76,6 +77,8 @@ class Result:
     percent: bool = False
     near: str = ""
     texts: tuple[str, str] = ("", "")
+    is_refusal: bool = False
+    is_strict: bool = False
 
 
 NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "peers", "unit", "peak", "fact"

@@ -24,18 +24,35 @@ def verdict_text(result: Result) -> Message:
     if result.verdict is CheckVerdict.MISSING:
         return _missing(result)
     if result.texts[1]:
-        has, allowed = map(fmt.clean, result.texts)
-        if result.verdict is CheckVerdict.PASSED:
-            return message("{value} is allowed", value=has)
-        return message("{value} is not {limit}", value=has, limit=allowed)
+        return _listed(result)
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
     if result.verdict is CheckVerdict.PASSED:
         return message("{value} meets {limit}", value=value, limit=limit)
-    if result.least:
-        return message("{value} is below {limit}", value=value, limit=limit)
+    return _beyond(result, value, limit)
+
+
+def _beyond(result: Result, value: str, limit: str) -> Message:
+    """Return the sentence for a value on the wrong side of its limit."""
+    match result.least, result.is_strict:
+        case True, False:
+            return message("{value} is below {limit}", value=value, limit=limit)
+        case True, True:
+            return message("{value} is not above {limit}", value=value, limit=limit)
+        case False, True:
+            return message("{value} is not below {limit}", value=value, limit=limit)
     return message("{value} is above {limit}", value=value, limit=limit)
+
+
+def _listed(result: Result) -> Message:
+    """Return the result of a list of allowed or refused values as a sentence."""
+    has, allowed = map(fmt.clean, result.texts)
+    if result.verdict is CheckVerdict.PASSED:
+        return message("{value} is allowed", value=has)
+    if result.is_refusal:
+        return message("{value} is refused", value=has)
+    return message("{value} is not {limit}", value=has, limit=allowed)
 
 
 def _missing(result: Result) -> Message:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.words import word
-from fleetmark.planner.diagnosis.partners import Fault, Reason
+from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason
 from fleetmark.record.diagnosis.isolations import Isolated
 from fleetmark.reports.diagnosis.sentences import share
 from fleetmark.reports.kit import format as fmt
@@ -18,9 +18,13 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 PAIR = 2
 
 
+def _who(fault: Fault) -> str:
+    return fmt.clean(f"{fault.label} {' - '.join(fault.members)}".strip())
+
+
 def sentence(fault: Fault) -> Message:
     """Return the host or link at fault, its slowdown and the reason, as a sentence."""
-    members, missing = fmt.clean(" - ".join(fault.members)), share(fault.deficit)
+    members, missing = _who(fault), share(fault.deficit)
     if fault.deficit >= 1:
         return _failure(fault.reason, members)
     match fault.reason:
@@ -84,7 +88,7 @@ def headline(isolated: Isolated) -> Message:
         )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
-    named = [fmt.clean(" - ".join(f.members)) for f in isolated.suspicion.faults]
+    named = [_who(f) for f in isolated.suspicion.faults]
     failing = [fault.deficit >= 1 for fault in isolated.suspicion.faults]
     if all(failing):
         return message("{case} fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
@@ -170,7 +174,7 @@ def _faults(isolated: Isolated) -> Tabular | Note:
     )
     rows = tuple(
         (
-            Cell(" - ".join(f.members)),
+            Cell(_who(f)),
             Cell(word(f.kind)),
             Cell(share(f.deficit), f.deficit),
             Cell(sentence(f)),
@@ -199,7 +203,7 @@ def ways(isolated: Isolated) -> list[tuple[Message, int]]:
 
 
 def as_json(isolated: Isolated) -> dict[str, Any]:
-    """Return the result for programs. ``reason`` is one of ``planner.diagnosis.partners.Reason``."""
+    """Return the result for programs. ``reason`` is one of ``planner.diagnosis.isolation.partners.Reason``."""
     s = isolated.suspicion
     return {
         "campaign": isolated.campaign,
@@ -208,6 +212,7 @@ def as_json(isolated: Isolated) -> dict[str, Any]:
             {
                 "kind": f.kind,
                 "of": list(f.members),
+                "label": f.label,
                 "reason": f.reason.value,
                 "deficit": f.deficit,
                 "evidence": isolated.evidence(f),

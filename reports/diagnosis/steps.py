@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import Message, message
 from fleetmark.planner.diagnosis.confirm import Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
+from fleetmark.planner.diagnosis.isolation.partners import LEAST, SLOW
 from fleetmark.record.commands import command_for
 from fleetmark.record.diagnosis import Diagnosis
 from fleetmark.reports.diagnosis.sentences import MANY, between
@@ -100,6 +101,7 @@ def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]
                 f"{keys['workload']}/{keys['case']}",
                 "--border",
                 label,
+                *_least(border.deficit),
             ),
         )
     unclear = [f for f in slow if f.kind is Kind.LINK and f.either]
@@ -108,6 +110,11 @@ def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]
             message("Run {case} a few times more to find which host or link makes it slow.", case=fmt.clean(case)),
             _command(diagnosis, "diagnose", diagnosis.campaign, "--isolate", f"{workload}/{case}"),
         )
+
+
+def _least(deficit: float) -> tuple[str, ...]:
+    """Return the option that lets ``--isolate`` find a loss below SLOW."""
+    return ("--least", f"{max(LEAST, 0.8 * deficit):.0%}") if deficit < SLOW else ()
 
 
 def _named(findings: Sequence[Finding]) -> str:

@@ -200,7 +200,7 @@ def _orders(q: Question, plan: Plan) -> list[Order]:
     orders, ordered = [], plan.stock.groupby(["sku", "period"])["buy"].sum().to_dict()
     for period, site, sku, count in _moved(plan, "buy"):
         arrives = period + q.skus[sku].delay
-        money = count * q.skus[sku].price_in(ordered[sku, period])
+        money = count * q.skus[sku].price_in(ordered[sku, period]) * q.price_level(sku, period)
         orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
     return orders
 

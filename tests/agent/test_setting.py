@@ -50,7 +50,7 @@ def until(condition: Callable[[], object], patience_s: float = 120.0) -> None:
 
 def trial(tmp_path: Path, knob: Path, command: str, sides: list[bool], campaign: str = "test") -> Job:
     """A job whose steps run ``command`` with the knob as $0, with and without its new value."""
-    steps = [step(n, ["sh", "-c", command, str(knob)], case="c", repeat=n, timeout_s=60) for n in range(len(sides))]
+    steps = [step(n, ["sh", "-c", command, str(knob)], case="c", repeat=n, timeout_s=600) for n in range(len(sides))]
     job = Job(tmp_path / "work", steps, campaign)
     job.doc["setting"] = {"items": [{"path": str(knob), "value": "new"}], "sides": sides}
     return job
@@ -246,7 +246,7 @@ def test_a_run_during_which_somebody_else_changed_it_does_not_count(tmp_path: Pa
 @pytest.fixture
 def running(tmp_path: Path, knob: Path) -> Iterator[Job]:
     """A trial that is in its run with the new value, and stays there."""
-    job = trial(tmp_path, knob, "sleep 60", [True, False])
+    job = trial(tmp_path, knob, "sleep 600", [True, False])
     until(lambda: job.start()["state"] == "started")  # the job of another test may be just ending
     until(lambda: knob.read_text().startswith("new"))
     yield job
@@ -275,8 +275,14 @@ def processes(job: Job, *names: str) -> list[int]:
 
 def process(job: Job, name: str) -> int:
     """One of both, once no child of its own, not yet another program, looks like it."""
-    until(lambda: len(processes(job, name)) == 1)
-    return processes(job, name)[0]
+    pids: list[int] = []
+
+    def is_alone() -> bool:
+        pids[:] = processes(job, name)
+        return len(pids) == 1
+
+    until(is_alone)
+    return pids[0]
 
 
 @pytest.mark.parametrize(
@@ -309,8 +315,17 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
 
 
 def kill_both(job: Job) -> None:
-    kill(processes(job, "keeper") + processes(job, "runner"))
-    until(lambda: not processes(job))
+    pids = processes(job, "keeper") + processes(job, "runner")
+    kill(pids)
+    until(lambda: all(has_ended(pid) for pid in pids) and not processes(job))
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process is gone or a zombie: it holds no lock any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -48,7 +48,7 @@ SMALL_RUN = ["--repeats", "1", *(f"--set=openssl_speed.{s}" for s in ("seconds=1
 SMALL_PLAN = ["--draws", "100", "--gap", "0.2"]
 INVENTORY = "all:\n  hosts:\n    n03: {ansible_connection: local, fleetmark_generation: icelake}\n"
 INVENTORIES = ("hosts.yml", "rack.yml", "fleet.yml", "llm.yml")
-SLOW_HOSTS = ("find-slow-hosts", "sick-node", "gate", "accept-a-rack", "try-a-setting")
+SLOW_HOSTS = ("find-slow-hosts", "sick-node", "gate", "health-checks-as-a-gate", "accept-a-rack", "try-a-setting")
 RESUMES = ("fix-broken-hosts", "reliability")
 TABLES = {
     "CINT2017rate.csv": "spec_published/cpu2017_int_speed_rate_joined_202507.csv",

@@ -61,13 +61,15 @@ class Command:
     def campaign(self) -> Path:
         return max((p.parent for p in self.root.glob("*/campaign.json")), default=self.root / "none yet")
 
-    def outcomes(self) -> list[dict[str, Any]]:
-        last = {}
+    def events(self) -> list[dict[str, Any]]:
+        """The journal's events, without one that is just being written."""
         journal = self.campaign / "journal.jsonl"
-        for line in journal.read_text().splitlines() if journal.exists() else ():
-            e = json.loads(line)
-            if e["e"] == "outcome":
-                last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e
+        text = journal.read_text() if journal.exists() else ""
+        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        outcomes = [e for e in self.events() if e["e"] == "outcome"]
+        last = {(e["host"], e["workload"], e["case"], e["repeat"], e["subject"]): e for e in outcomes}
         return list(last.values())
 
     def count(self, **fields: Any) -> Counter[str]:

@@ -203,7 +203,7 @@ def test_a_killed_controller_leaves_no_environment_and_the_credentials_are_given
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert here.server.requested.wait(60), "nobody fetched it"
+        assert here.server.requested.wait(600), "nobody fetched it"
         assert list((here.root / "tmp").glob("fleetmark-ansible-*")), "Ansible's folder is there while it works"
     finally:
         process.send_signal(signal.SIGKILL)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.fleet.command import Command
+from tests.fleet.command import LONG_S, Command
 from tests.fleet.hosts import Fleet, missing
 
 pytestmark = pytest.mark.fleet
@@ -141,7 +141,7 @@ def test_a_harness_that_is_killed_costs_its_own_run_only(measured: Command, comm
     logs = "/var/tmp/fleetmark-0/jobs/*/*/scratch/mlperf_inference/run/mlperf_log_summary.txt"
     command.until(lambda: not command.fleet.exec("h1", ["sh", "-c", f"test -e {logs}"], check=False).returncode)
     command.fleet.exec("h1", ["pkill", "-KILL", "-f", "harness.p[y]"])
-    assert running.wait(200) == 1
+    assert running.wait(LONG_S) == 1
     assert command.count() == {"passed": 1, "failed": 1}
     (cause,) = [reason for status, reason in by_case(command).values() if status == "failed"]
     assert cause.startswith("killed by signal 9: ")

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.fleet.command import Command
+from tests.fleet.command import LONG_S, Command
 from tests.fleet.hosts import Fleet, missing
 
 pytestmark = pytest.mark.fleet
@@ -147,7 +147,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
     command.until(lambda: sh(command.fleet, "h3", "pgrep -f '[/]all_reduce_perf -b'"))  # at work, not being built
     command.fleet.power_off("h3")
     try:
-        assert running.wait(200) == 1, command.output()
+        assert running.wait(LONG_S) == 1, command.output()
         (lost,) = [o for o in command.outcomes() if o["workload"] == "nccl_tests"]
         assert lost["host"] == "h1"
         assert lost["status"] == "lost"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.command import FLEETMARK, Command
+from tests.fleet.command import FLEETMARK, LONG_S, Command
 
 pytestmark = pytest.mark.fleet
 
@@ -81,7 +81,7 @@ def test_a_full_results_disk_costs_nothing(command: Command, tmp_path: Path) -> 
         with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as out:
             while True:
                 out.write(b"x" * 4096)
-        assert running.wait(200) == 1, command.output()
+        assert running.wait(LONG_S) == 1, command.output()
         (campaign,) = disk.glob("*/campaign.json")
         output = command.output().replace("\n", "")
         assert "No space left on device; hosts go on with what they have" in output

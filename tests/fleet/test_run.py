@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -112,7 +111,7 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     command.until(lambda: command.count(host="h3", workload="selftest")["passed"] >= 2)
     command.fleet.power_off("h3")
     try:
-        assert running.wait(200) == 1
+        assert running.wait(LONG_S) == 1
     finally:
         command.fleet.power_on("h3")
     dead = command.count(host="h3")
@@ -167,7 +166,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     running = command.begin("--suite", suite("  selftest: {set: {commands: 12, seconds: 0.7}}\n"))
     command.until(lambda: command.count()["passed"] >= 4)
     os.kill(running.pid, signal.SIGINT)
-    assert running.wait(200) == 3, command.output()
+    assert running.wait(LONG_S) == 3, command.output()
     assert f"--resume{command.campaign}" in "".join(command.output().split()), command.output()
     for host in command.fleet.names:
         assert command.fleet.exec(host, ["pgrep", "-x", "fleetmark-job"], check=False).stdout == ""
@@ -186,7 +185,7 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
     command.fleet.power_off("h4")
     os.kill(running.pid, signal.SIGINT)
     try:
-        assert running.wait(200) == 3, command.output()
+        assert running.wait(LONG_S) == 3, command.output()
     finally:
         command.fleet.power_on("h4")
     done = command.run("--resume", "last", "--patience", "20")
@@ -218,7 +217,7 @@ def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[
         command.until(lambda: "h2: does not answer" in command.output())
     finally:
         command.fleet.heal("h2")
-    assert running.wait(200) == 0, command.output()
+    assert running.wait(LONG_S) == 0, command.output()
     assert command.count() == {"passed": 40}
 
 
@@ -300,7 +299,7 @@ def test_hosts_that_cannot_be_used_are_named_and_the_others_finish(
     try:
         done = subprocess.run(
             [FLEETMARK, "run", "-i", str(inventory), "--suite", suite("  selftest:\n")],
-            capture_output=True, text=True, timeout=120, env=command.env,
+            capture_output=True, text=True, timeout=LONG_S, env=command.env,
         )  # fmt: skip
     finally:
         command.fleet.exec("h3", ["sh", "-c", show])
@@ -389,7 +388,7 @@ def test_two_campaigns_share_a_results_root_but_no_host(command: Command, suite:
     assert command.count(host="h3") == {"passed": 6}
     assert command.count(host="h2") == {"lost": 6}
     os.killpg(first.pid, signal.SIGINT)
-    assert first.wait(200) == 3, command.output()
+    assert first.wait(LONG_S) == 3, command.output()
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout
     assert command.count() == {"passed": 12}
@@ -406,10 +405,6 @@ def test_hosts_take_turns(command: Command, suite: Callable[[str], str]) -> None
     refused = command.run("--suite", suite("  iperf3:\n"), "--at-once", "1")
     assert refused.returncode == 2
     assert "measures hosts against each other" in refused.stderr
-
-
-def events(command: Command) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (command.campaign / "journal.jsonl").read_text().splitlines()]
 
 
 def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
@@ -430,7 +425,7 @@ def test_a_host_whose_facts_come_slowly_holds_up_no_other_and_joins(
     assert re.search(
         r"^h4: sent no facts within \d+ s; the other hosts start now, and late hosts join", done.stdout, re.MULTILINE
     )
-    order = [(e["e"], e.get("host")) for e in events(command) if e.get("status", "passed") == "passed"]
+    order = [(e["e"], e.get("host")) for e in command.events() if e.get("status", "passed") == "passed"]
     joined = order.index(("joined", None))
     assert {host for kind, host in order[:joined] if kind == "outcome"} == {"h1", "h2", "h3"}
     assert {host for kind, host in order[joined:] if kind == "outcome"} == {"h1", "h2", "h3", "h4"}
@@ -464,7 +459,7 @@ def test_another_user_of_a_host_blocks_no_campaign_there(command: Command) -> No
         done = command.passes("--suite", "selftest", "--limit", "h1,h2")
     finally:
         command.fleet.exec("h2", ["kill", pid])
-    (beside,) = (e for e in events(command) if e["e"] == "beside")
+    (beside,) = (e for e in command.events() if e["e"] == "beside")
     assert beside["host"] == "h2" and " of uid 65534 holds the lock" in beside["what"]
     assert command.count() == {"passed": 12}
     assert "PWNED" not in done.stdout + (command.campaign / "journal.jsonl").read_text()

@@ -11,12 +11,11 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.fleet.command import FLEETMARK, Command
+from tests.fleet.command import FLEETMARK, LONG_S, Command
 from tests.fleet.hosts import Fleet
 from tests.fleet.hosts import missing as no_fleet
 from tests.fleet.slurm import Cluster, missing
@@ -66,10 +65,6 @@ class Lent(Command):
     def job(self) -> str:
         return next(str(e["job"]) for e in reversed(self.events()) if e["e"] == "slurm")
 
-    def events(self) -> list[dict[str, Any]]:
-        journal = self.campaign / "journal.jsonl"
-        return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-
 
 @pytest.fixture
 def lent(cluster: Cluster, shared: Path) -> Iterator[Lent]:
@@ -110,7 +105,7 @@ def test_a_job_out_of_time_leaves_what_it_finished_and_only_the_rest_is_submitte
     resumed = lent.begin("--resume", "last")
     lent.until(lambda: lent.count()["passed"] >= before["passed"] + 2)
     os.killpg(resumed.pid, signal.SIGINT)
-    assert resumed.wait(200) in (0, 3), lent.output()  # 0: a busy machine was late with the order
+    assert resumed.wait(LONG_S) in (0, 3), lent.output()  # 0: a busy machine was late with the order
     assert lent.job() != job
     owed = next(e["owed"] for e in lent.events() if e["e"] == "resumed")
     assert sum(owed.values()) == 160 - before["passed"]
@@ -136,7 +131,7 @@ def test_a_job_that_slurm_requeues_goes_on_where_it_has_the_same_nodes(lent: Len
     cluster.tell("scontrol", "requeue", lent.job())
     cluster.until(lambda: cluster.jobs() == ["PENDING"])
     cluster.tell("scontrol", "update", f"job={lent.job()}", "StartTime=now")  # else it waits for two minutes
-    assert running.wait(240) == 1, lent.output()
+    assert running.wait(LONG_S) == 1, lent.output()
     cluster.tell("scontrol", "update", "node=h2,h[4-8]", "State=RESUME")
     assert lent.count(host="h1") == {"passed": 8}, lent.output()
     assert lent.count(host="h2")["lost"] >= 1
@@ -208,7 +203,7 @@ def test_ctrl_c_cancels_the_job(lent: Lent, slow: str) -> None:
     running = lent.begin("--nodes", "2", "--suite", slow)
     lent.until(lambda: lent.count()["passed"] >= 1)
     os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(200) == 3, lent.output()
+    assert running.wait(LONG_S) == 3, lent.output()
     lent.cluster.until(lambda: not lent.cluster.jobs())
     assert lent.count()["passed"] >= 1
 
@@ -265,7 +260,7 @@ def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent
     lent.until(lambda: lent.count(host="h3")["passed"] >= 2)
     lent.fleet.power_off("h3")
     try:
-        assert running.wait(240) == 1, lent.output()
+        assert running.wait(LONG_S) == 1, lent.output()
     finally:
         lent.fleet.power_on("h3")
         lent.cluster.join("h3")

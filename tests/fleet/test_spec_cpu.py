@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.fleet.command import Command
+from tests.fleet.command import LONG_S, Command
 from tests.fleet.hosts import Fleet
 from tests.standins.spec_cpu import medium
 
@@ -165,18 +165,18 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
     fleet, four = command.fleet, [*THREE, "541.leela_r"]
     tell(fleet, "h1", seconds=1.5)
     tell(fleet, "h2", end={"505.mcf_r": "hang"})
-    words = suite(command, media, benchmarks=four, timeout="15s")
+    words = suite(command, media, benchmarks=four, timeout="30s")
     running = command.begin(*words, "--limit", "h1,h2", "--patience", "3")
     command.until(lambda: command.count(host="h1")["passed"] >= 1)
     fleet.power_off("h1")
     try:
-        assert running.wait(180) == 1, command.output()
+        assert running.wait(LONG_S) == 1, command.output()
     finally:
         fleet.power_on("h1")
     before = {o["case"]: o["started"] for o in command.outcomes() if o["host"] == "h1" and o["status"] == "passed"}
     assert command.count(host="h1")["lost"] == 4 - len(before) > 0
     status, reason = reasons(command, "h2")["505.mcf_r"]
-    assert (status, "no end after 15 s" in reason) == ("failed", True), reason
+    assert (status, "no end after 30 s" in reason) == ("failed", True), reason
     assert command.count(host="h2") == {"passed": 3, "failed": 1}
     assert (
         "Running (#1) 505.mcf_r"

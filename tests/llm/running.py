@@ -61,7 +61,7 @@ def server(folder: Path, *options: str) -> Iterator[Served]:
 def client(served: Served | str, *options: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """The client by its command line, with short prompts and runs unless ``options`` say otherwise."""
     url = served if isinstance(served, str) else served.url
-    short = ["--prompt=40", "--answer=16", "--seconds=1.5", "--warmup=0.3", "--patience=1", "--ready=2"]
+    short = ["--prompt=40", "--answer=16", "--seconds=1.5", "--warmup=0.3", "--patience=20", "--ready=30"]
     short += ["--late=10"]  # this machine may be busy; the tests of lateness set their own
     words = [sys.executable, str(FILES / "client.py"), f"--url={url}", *short, *options]
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, **more)

@@ -163,6 +163,7 @@ def _random(seed: int) -> Question:
         ],
         discount=r.choice([0.0, 0.1]),
         energy_price=0.1,
+        energy_price_change=r.choice([0.0, 0.0, 0.5]),
         pue=1.2,
         carbon_price=r.choice([0.0, 50.0]),
         grid=0.4,
@@ -195,7 +196,7 @@ def _with_gpus(
 
 
 def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
-    """Return the SKU with contract terms: whole racks or chassis, price breaks, and a residual value."""
+    """Return the SKU with contract terms: racks or chassis, price breaks, a residual value, prices that change."""
     if r.random() < 0.25:
         sku = replace(sku, vendor="acme")
     if r.random() < 0.15:
@@ -210,6 +211,8 @@ def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
         sku = replace(sku, residual=r.choice([0.5, 0.8]))
     if r.random() < 0.1 and periods > 1:
         sku = replace(sku, lead=0, allowance=1)
+    if r.random() < 0.25:
+        sku = replace(sku, price_change=r.choice([-0.4, -0.1, 0.3]))
     return sku
 
 
@@ -247,7 +250,7 @@ def least(q: Question) -> float:
         for x in itertools.product(*ranges):
             if not _to_be_had(q, pairs, t, x):
                 continue
-            money = [n * price for n, price in zip(x, _prices(q, pairs, x), strict=True)]
+            money = [n * price for n, price in zip(x, _prices(q, pairs, t, x), strict=True)]
             if q.budget and q.budget[t] is not None and sum(money) > q.budget[t] + 1e-9:
                 continue
             after = [
@@ -274,12 +277,12 @@ def least(q: Question) -> float:
         """
         if t == periods:
             return -q.weight(periods - 1) * sum(
-                _left(q.skus[s], ages_of_pairs[j], len(ages[j]), periods, q.years) for j, (s, _) in enumerate(pairs)
+                _left(q, s, ages_of_pairs[j], len(ages[j])) for j, (s, _) in enumerate(pairs)
             )
         least_cost = math.inf
         for x, after in orders(t, spent):
             present, later, bought = [], [], 0.0
-            for j, ((s, _), price) in enumerate(zip(pairs, _prices(q, pairs, x), strict=True)):
+            for j, ((s, _), price) in enumerate(zip(pairs, _prices(q, pairs, t, x), strict=True)):
                 sku = q.skus[s]
                 delay = sku.lead + sku.allowance
                 line = [*coming[j], *[0] * (delay + 1 - len(coming[j]))]
@@ -337,23 +340,27 @@ def _to_be_had(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, 
     )
 
 
-def _prices(q: Question, pairs: list[tuple[str, str]], x: tuple[int, ...]) -> list[float]:
-    """Return the price of one server of each pair, given how many of its SKU are ordered."""
+def _prices(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, ...]) -> list[float]:
+    """Return the price of one server of each pair, given how many of its SKU are ordered in that period."""
     prices = []
     for s, _ in pairs:
         ordered, price = sum(n for n, (name, _) in zip(x, pairs, strict=True) if name == s), q.skus[s].price or 0.0
         for least, other in q.skus[s].breaks:
             price = other if ordered >= least else price
-        prices.append(price)
+        prices.append(price * (1 + q.skus[s].price_change) ** (q.years * t))
     return prices
 
 
-def _left(sku: Sku, bought: tuple[int, ...], installed: int, periods: int, years: float) -> float:
-    """Return the residual value of bought servers, the newest first."""
+def _left(q: Question, name: str, bought: tuple[int, ...], installed: int) -> float:
+    """Return the residual value of bought servers, the newest first; ``bought``: the period of each arrival."""
+    sku, periods, years = q.skus[name], len(q.periods), q.years
     ages = sorted(periods - t for t in bought)
     some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
     least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
-    return sum(least_price * sku.residual ** (years * age) for age in some)
+    paid = [
+        least_price * (1 + sku.price_change) ** (years * (periods - age - sku.lead - sku.allowance)) for age in some
+    ]
+    return sum(each * sku.residual ** (years * age) for each, age in zip(paid, some, strict=True))
 
 
 def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
@@ -396,6 +403,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     for _, k in pairs:
         site = q.sites[k]
         price = q.energy_price if site.energy_price is None else site.energy_price
+        price *= (1 + q.energy_price_change) ** (q.years * t)
         pue = q.pue if site.pue is None else site.pue
         watt.append(HOURS * q.years * pue / 1000 * (price + q.carbon_price / 1000 * q.grid))
     combos = [

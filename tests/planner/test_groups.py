@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from fleetmark.planner.diagnosis.groups import isolate
-from fleetmark.planner.diagnosis.partners import Reason, Suspicion
+from fleetmark.planner.diagnosis.isolation.groups import isolate
+from fleetmark.planner.diagnosis.isolation.partners import Reason, Suspicion
 
 SLOW = 0.15
 
@@ -34,7 +34,7 @@ def alone_not(_: Sequence[str]) -> Mapping[str, float]:
 
 def solve(n: int, bad: Callable[[set[str]], float], seed: int = 1, **more: object) -> Suspicion:
     options = {"noise": 0.02, "deficit": 0.1, **more}
-    return isolate({}, names(n), alone_not, cluster(bad, seed), **options)  # type: ignore[arg-type]
+    return isolate({}, names(n), alone_not, cluster(bad, seed, options["noise"]), **options)  # type: ignore[arg-type]
 
 
 def members_of(suspicion: Suspicion, kind: str) -> list[tuple[str, ...]]:
@@ -83,12 +83,52 @@ def test_a_border_between_racks_is_named_as_one(racks: int) -> None:
     def bad(group: set[str]) -> float:
         return 0.5 if {"r0", "r1"} <= {labels[m] for m in group} else 0.0
 
-    result = solve(16, bad, labels=labels)
+    result = solve(16, bad, labels={"rack": labels})
     assert (
         members_of(result, "border") == [("r0", "r1")]
         and not members_of(result, "node")
         and not members_of(result, "link")
     )
+
+
+def uplinks(
+    racks: int, place: str, loss: float, rows: int = 1
+) -> tuple[dict[str, dict[str, str]], Callable[[set[str]], float]]:
+    """Return labels of 32 hosts, and the loss of groups that leave the rack or row ``place``."""
+    hosts = names(32)
+    labels = {"rack": {h: f"r{n * racks // 32}" for n, h in enumerate(hosts)}}
+    labels["row"] = {h: f"w{n * rows // 32}" for n, h in enumerate(hosts)}
+    kind = "rack" if place.startswith("r") else "row"
+
+    def bad(group: set[str]) -> float:
+        sides = {labels[kind][host] for host in group}
+        return -math.log1p(-loss) if len(sides) > 1 and place in sides else 0.0
+
+    return labels, bad
+
+
+@pytest.mark.parametrize(("place", "loss", "rows"), [("r2", 0.2, 1), ("r2", 0.05, 1), ("w1", 0.2, 4), ("r5", 0.2, 4)])
+def test_an_uplink_is_named_and_no_node_behind_it(place: str, loss: float, rows: int) -> None:
+    labels, bad = uplinks(4 if rows == 1 else 8, place, loss, rows)
+    for seed in range(4):
+        result = solve(32, bad, seed, labels=labels, deficit=min(0.1, loss * 0.8), noise=0.01)
+        assert [(f.kind, f.members, f.reason) for f in result.faults] == [("border", (place,), Reason.UPLINK)], seed
+
+
+def test_an_uplink_that_slows_all_groups_of_the_campaign_is_named() -> None:
+    labels, bad = uplinks(4, "r2", 0.2)
+    for seed in range(4):
+        run = cluster(bad, seed, noise=0.01)
+        mixed = [[h for n, h in enumerate(names(32)) if n % 4 == part] for part in range(4)]
+        measured = {frozenset(group): run(group) for group in mixed}
+        result = isolate(measured, names(32), alone_not, run, deficit=0.1, labels=labels)
+        assert [(f.members, f.reason) for f in result.faults] == [(("r2",), Reason.UPLINK)]
+
+
+def test_a_node_beside_a_slow_uplink_is_named_too() -> None:
+    labels, bad = uplinks(4, "r2", 0.2)
+    result = solve(32, lambda group: max(bad(group), lost({"n003"})(group)), labels=labels, noise=0.01)
+    assert members_of(result, "border") == [("r2",)] and members_of(result, "node") == [("n003",)]
 
 
 def test_runs_that_fail() -> None:

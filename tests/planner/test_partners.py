@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from fleetmark.planner.diagnosis.partners import Pair, Reason, Suspicion, isolate
+from fleetmark.planner.diagnosis.isolation.partners import Pair, Reason, Suspicion, isolate
 
 HOSTS = [f"n{i}" for i in range(8)]
 RACK = {host: "r1" if i < 4 else "r2" for i, host in enumerate(HOSTS)}
@@ -44,7 +44,7 @@ def suspicion(
 ) -> tuple[Suspicion, Fleet]:
     fleet = Fleet(set(nodes), {frozenset(p) for p in links}, set(inside), border, seed)
     pairs = [frozenset((HOSTS[i], HOSTS[(i + step) % 8])) for step in range(1, rounds + 1) for i in range(8)]
-    result = isolate({p: fleet.rate(p) for p in pairs}, fleet.alone, fleet.together, deficit=0.1, labels=RACK)
+    result = isolate({p: fleet.rate(p) for p in pairs}, fleet.alone, fleet.together, deficit=0.1, labels={"rack": RACK})
     return result, fleet
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleetmark.planner.diagnosis import links, outliers, places
-from fleetmark.planner.diagnosis.partners import Pair, Reason, isolate
+from fleetmark.planner.diagnosis.isolation.partners import Pair, Reason, isolate
 
 HOSTS, RACKS, STEPS = 32, 4, (1, 3, 7, 9, 12)
 PLACE = np.arange(HOSTS) // (HOSTS // RACKS)
@@ -65,14 +65,14 @@ def test_two_racks_are_held_against_pairs_within_them() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("within", [True, False])
-def test_isolation_names_the_uplink_and_no_host_behind_it(seed: int, within: bool) -> None:
+@pytest.mark.parametrize(("within", "loss"), [(True, 0.2), (False, 0.2), (True, 0.05), (False, 0.05)])
+def test_isolation_names_the_uplink_and_no_host_behind_it(seed: int, within: bool, loss: float) -> None:
     rng = np.random.default_rng(seed)
     racks = {f"n{h:02}": f"r{PLACE[h]}" for h in range(HOSTS)}
 
     def rate(pair: Pair) -> float:
         sides = {racks[host] for host in pair}
-        return float(rng.normal(0, 0.01)) + (np.log(0.8) if len(sides) > 1 and "r2" in sides else 0.0)
+        return float(rng.normal(0, 0.01)) + (np.log1p(-loss) if len(sides) > 1 and "r2" in sides else 0.0)
 
     def together(pairs: Sequence[Pair]) -> Mapping[Pair, float]:
         return {pair: rate(pair) for pair in pairs}
@@ -80,6 +80,11 @@ def test_isolation_names_the_uplink_and_no_host_behind_it(seed: int, within: boo
     measured = [frozenset((f"n{a:02}", f"n{b:02}")) for a, b in zip(A, B, strict=True)]
     measured = [pair for pair in measured if within or len({racks[h] for h in pair}) > 1]
     answer = isolate(
-        together(measured), lambda hosts: dict.fromkeys(hosts, 0.0), together, deficit=0.1, noise=0.01, labels=racks
+        together(measured),
+        lambda hosts: dict.fromkeys(hosts, 0.0),
+        together,
+        deficit=min(0.1, 0.8 * loss),
+        noise=0.01,
+        labels={"site": dict.fromkeys(racks, "a"), "rack": racks},
     )
     assert [(f.kind, f.members, f.reason) for f in answer.faults] == [("border", ("r2",), Reason.UPLINK)]

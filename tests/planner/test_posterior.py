@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fleetmark.planner.diagnosis.design import choose
-from fleetmark.planner.diagnosis.posterior import FAULTS, Posterior
+from fleetmark.planner.diagnosis.isolation.design import choose
+from fleetmark.planner.diagnosis.isolation.posterior import FAULTS, Posterior
 
 HOSTS = ["a", "b", "c", "d", "e"]
 DROP, NOISE = 0.1, 0.04
@@ -50,7 +50,7 @@ def learnt(runs: list[tuple[str, float]]) -> Posterior:
 def test_odds_are_those_of_all_sets_counted_one_by_one(known: int) -> None:
     expected = counted(RUNS[:known])
     fault, odds = learnt(RUNS[:known]).likeliest([])
-    assert set(fault) == set(max(expected, key=expected.__getitem__))
+    assert isinstance(fault, tuple) and set(fault) == set(max(expected, key=expected.__getitem__))
     assert 1 / (1 + math.exp(-odds)) == pytest.approx(expected[tuple(sorted(fault))], rel=0.02)
 
 
@@ -59,7 +59,7 @@ def test_what_two_hosts_showed_settles_a_fault() -> None:
     fault, _ = posterior.likeliest([])
     posterior.settle(fault, fault=False)
     other, _ = posterior.likeliest([])
-    assert set(other) != set(fault)
+    assert isinstance(fault, tuple) and isinstance(other, tuple) and set(other) != set(fault)
     posterior = learnt(RUNS)
     posterior.settle(fault, fault=True)
     assert posterior.likeliest([])[1] > 10 and posterior.more([fault]) < posterior.more([])
@@ -75,7 +75,7 @@ def test_hosts_of_the_same_runs_are_one_class_so_that_thousands_cost_no_more() -
 
 
 def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleetmark.planner.diagnosis.posterior._CLASSES", 6)
+    monkeypatch.setattr("fleetmark.planner.diagnosis.isolation.posterior._CLASSES", 6)
     hosts = [f"n{i:02d}" for i in range(24)]
     posterior = Posterior(hosts, hosts, DROP, 0.02)
     for start in range(0, 24, 2):
@@ -85,7 +85,7 @@ def test_more_runs_than_it_can_tell_hosts_apart_by_are_passed_over(monkeypatch: 
 
 
 def test_sets_that_were_dropped_come_back_when_runs_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fleetmark.planner.diagnosis.posterior._ROWS", 50)
+    monkeypatch.setattr("fleetmark.planner.diagnosis.isolation.posterior._ROWS", 50)
     hosts = [f"n{i:02d}" for i in range(32)]
     links = [{"n03", "n17"}, {"n08", "n30"}, {"n11", "n12"}]
     posterior = Posterior(hosts, hosts, DROP, 0.02)
@@ -96,7 +96,7 @@ def test_sets_that_were_dropped_come_back_when_runs_tell_them_apart(monkeypatch:
     named: list[tuple[str, ...]] = []
     for _ in links:
         fault, odds = posterior.likeliest(named)
-        assert set(fault) in links and odds > math.log(5)
+        assert isinstance(fault, tuple) and set(fault) in links and odds > math.log(5)
         posterior.settle(fault, fault=True)
         named.append(fault)
     assert posterior.more(named) < 0.05

@@ -23,7 +23,7 @@ from fleetmark.planner.capacity.answer import Answer, Scenario
 from fleetmark.planner.capacity.question import Alternative, Binding, Conflict, Limit
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import futures
-from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
+from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason, Suspicion
 from fleetmark.planner.diagnosis.trial import TrialChange
 from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.planner.estimate import Estimate

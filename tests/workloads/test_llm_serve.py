@@ -120,7 +120,7 @@ def test_rates_are_what_the_delays_allow(tmp_path: Path) -> None:
 )
 def test_answers_that_fail_are_told_and_never_fast(tmp_path: Path, model: str, words: str) -> None:
     with server(tmp_path) as running:
-        parsed = measured(running, "--concurrency=4", f"--model={model}")
+        parsed = measured(running, "--concurrency=4", f"--model={model}", "--patience=1")
     requests = f"{value(parsed, 'requests'):g}"
     assert parsed.invalid and words.replace("{n}", requests) in parsed.invalid
     if model == "short":

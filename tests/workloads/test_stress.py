@@ -78,7 +78,7 @@ def test_a_stressor_that_fails_keeps_its_status_and_one_beside_it_is_ended(tmp_p
         "-c",
         "echo out; echo err >&2; exit 2",
     ]
-    ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert ran.returncode == 2
     assert {"out", "err"} <= set(ran.stdout.splitlines()) and ran.stdout.splitlines()[-1].startswith(
         "fleetmark: faults"

@@ -106,7 +106,7 @@ def test_a_training_in_torch_fails_and_goes_on(tmp_path: Path) -> None:
     python = Path(PYTHON) / "bin/python" if Path(PYTHON).is_dir() else Path(PYTHON)
     command = f"exec {python} {TRAINING} {tmp_path / 'checkpoint.pt'}"
     words = ["--case=mlp", "--framework=json", f"--command={command}", "--restarts=2", "--env=OMP_NUM_THREADS=1"]
-    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=300, check=True)
     parsed = parsers.parse("training_recipe", done.stdout)
     assert parsed.invalid is None
     assert (value(parsed, "restarts"), value(parsed, "steps_redone"), value(parsed, "steps")) == (1, 3, 20)
@@ -119,7 +119,7 @@ def test_a_training_in_torch_fails_and_goes_on(tmp_path: Path) -> None:
 def test_the_command_is_ended_after_its_time() -> None:
     command = 'exec {} -c "import time,json\nfor n in range(600): time.sleep(.02); print(json.dumps(dict(step=n+1, seconds=.02)))"'
     words = ["--case=a", "--framework=json", "--command=" + command.format(sys.executable), "--duration=1"]
-    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=100, check=True)
+    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=300, check=True)
     assert parsers.parse("training_recipe", done.stdout).invalid is None
     assert b'"ended": true' in done.stdout
 

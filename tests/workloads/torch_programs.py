@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.parsers import parse
+from tests.ports import free_port
 from tests.torches import PYTHON
 
 ROLES = PLAYBOOKS / "roles"
@@ -25,11 +25,8 @@ def copied(folder: Path) -> Path:
 
 
 def run(programs: Path, tool: str, *words: str) -> subprocess.CompletedProcess[bytes]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     interpreter = [sys.executable, str(programs / "interpreter.py"), PYTHON]
-    line = [*interpreter, str(programs / f"{tool}.py"), f"--master=127.0.0.1:{port}", *words]
+    line = [*interpreter, str(programs / f"{tool}.py"), f"--master=127.0.0.1:{free_port()}", *words]
     return subprocess.run(line, capture_output=True, timeout=300, check=False)
 
 

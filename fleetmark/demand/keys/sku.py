@@ -16,6 +16,7 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
+    Yearly,
     integer,
     share,
     written_entries,
@@ -83,6 +84,7 @@ class Sku(Part):
     cooling: Literal["air", "liquid"] = "air"
     residual: Annotated[float, share(0, 1)] = 0.0
     price_breaks: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)] = {}
+    price_change: Yearly = 0.0
     slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
 

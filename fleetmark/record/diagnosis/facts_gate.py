@@ -1,8 +1,10 @@
-"""Check the facts of hosts against rules: amounts, exact values and lists of allowed ones."""
+"""Check the facts of hosts against rules: limits, and lists of allowed and refused values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
@@ -32,52 +34,70 @@ def scalar(name: str, amount: Amount) -> Scalar:
     return value
 
 
+@dataclass(kw_only=True, frozen=True, slots=True)
+class FactBounds:
+    """Hold what every value of a fact must keep, in base units; ``above`` and ``below`` exclude the limit itself."""
+
+    at_least: Scalar | None = None
+    at_most: Scalar | None = None
+    above: Scalar | None = None
+    below: Scalar | None = None
+    one_of: Sequence[Scalar] = ()
+    none_of: Sequence[Scalar] = ()
+
+
 def held(
     title: str,
     name: str,
     severity: Severity,
     hosts: Sequence[str],
     facts: Mapping[str, Callable[[], Facts | None]],
-    *,
-    at_least: Scalar | None = None,
-    at_most: Scalar | None = None,
-    one_of: Sequence[Scalar] = (),
+    bounds: FactBounds,
 ) -> list[Result]:
-    """Return the result of a rule named ``title`` on the fact ``name`` of each host. Every device must keep it."""
-    unit, read = FACTS[name]
+    """Return the results of a rule named ``title`` on the fact ``name`` of each host. Every device must keep it."""
     results = []
     for host in hosts:
         known = facts[host]()
-        values = read(known) if known is not None else ()
+        values = FACTS[name][1](known) if known is not None else ()
         if not values:
             results.append(Result(title, severity, host, name, CheckVerdict.MISSING, reason=FACT))
             continue
-        if one_of:
-            wrong = [v for v in values if v not in one_of]
-            verdict = CheckVerdict.FAILED if wrong else CheckVerdict.PASSED
-            texts = (_text((wrong or values)[0]), " or ".join(map(_text, one_of)))
-            results.append(Result(title, severity, host, name, verdict, texts=texts))
-        for limit, is_least in ((at_least, True), (at_most, False)):
-            if limit is None:
-                continue
-            worst = (min if is_least else max)(float(v) for v in values)
-            kept = worst >= float(limit) if is_least else worst <= float(limit)
-            verdict = CheckVerdict.PASSED if kept else CheckVerdict.FAILED
-            results.append(
-                Result(
-                    title,
-                    severity,
-                    host,
-                    name,
-                    verdict,
-                    worst,
-                    float(limit),
-                    unit,
-                    is_least,
-                    bits=unit == "B/s",
-                )
-            )
+        base = Result(title, severity, host, name, CheckVerdict.PASSED)
+        results += [*_listed(base, values, bounds), *_limited(base, values, bounds, FACTS[name][0])]
     return results
+
+
+def _listed(base: Result, values: Sequence[Scalar], bounds: FactBounds) -> Iterator[Result]:
+    """Yield the results for lists of allowed and of refused values."""
+    for allowed, is_refusal in ((bounds.one_of, False), (bounds.none_of, True)):
+        if allowed:
+            wrong = [v for v in values if (v in allowed) is is_refusal]
+            verdict = CheckVerdict.FAILED if wrong else CheckVerdict.PASSED
+            texts = (_text((wrong or values)[0]), " or ".join(map(_text, allowed)))
+            yield replace(base, verdict=verdict, texts=texts, is_refusal=is_refusal)
+
+
+def _limited(base: Result, values: Sequence[Scalar], bounds: FactBounds, unit: str) -> Iterator[Result]:
+    """Yield the results for limits, each by the worst device."""
+    limits: list[tuple[Scalar | None, bool, Callable[[float, float], bool]]] = [
+        (bounds.at_least, True, operator.ge),
+        (bounds.at_most, False, operator.le),
+        (bounds.above, True, operator.gt),
+        (bounds.below, False, operator.lt),
+    ]
+    for limit, is_least, keeps in limits:
+        if limit is not None:
+            worst = (min if is_least else max)(float(v) for v in values)
+            yield replace(
+                base,
+                verdict=CheckVerdict.PASSED if keeps(worst, float(limit)) else CheckVerdict.FAILED,
+                value=worst,
+                limit=float(limit),
+                unit=unit,
+                least=is_least,
+                is_strict=keeps in (operator.gt, operator.lt),
+                bits=unit == "B/s",
+            )
 
 
 def _text(value: Scalar) -> str:

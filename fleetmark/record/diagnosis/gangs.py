@@ -9,7 +9,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
-from fleetmark.planner.diagnosis.panel import Group
+from fleetmark.planner.diagnosis.isolation.panel import Group
 from fleetmark.record.archive import Archive
 from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import literal

@@ -26,7 +26,7 @@ from fleetmark.planner.diagnosis.outliers import LEAST
 from fleetmark.planner.diagnosis.specification import FACTS, Scalar, Specification, memory_rate
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import facts_gate, kind_at
-from fleetmark.record.diagnosis.facts_gate import check_fact, scalar
+from fleetmark.record.diagnosis.facts_gate import FactBounds, check_fact, scalar
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
 from fleetmark.record.select import Machine, choose, within
@@ -38,6 +38,7 @@ from fleetmark.workloads.manifest import HERE, read_model
 
 Amount = str | int | float
 SHIPPED = HERE / "rules"
+OF_FACTS = ("above", "below", "equals", "one_of", "none_of")  # bounds for facts only
 
 
 def shipped() -> list[str]:
@@ -47,7 +48,8 @@ def shipped() -> list[str]:
 
 class RuleText(BaseModel, defer_build=True):
     """Validate one rule. ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact;
-    ``hosts``: a selector; ``one_of``: the allowed values of a fact.
+    ``hosts``: a selector. Of a fact: ``one_of`` and ``none_of`` are the allowed and the refused values, ``equals`` is
+    the only allowed one, ``above`` and ``below`` are limits that it may not equal.
     """
 
     RENAMED: ClassVar = {"of": "reference"}
@@ -57,6 +59,10 @@ class RuleText(BaseModel, defer_build=True):
     metric: str = ""
     fact: str | None = None
     one_of: tuple[Amount, ...] = Field(default=(), max_length=100)
+    none_of: tuple[Amount, ...] = Field(default=(), max_length=100)
+    equals: Amount | None = None
+    above: Amount | None = None
+    below: Amount | None = None
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
@@ -131,20 +137,32 @@ def _check(rule: RuleText) -> None:
     if bool(rule.metric.strip()) == bool(rule.fact):
         raise FleetmarkError("names a metric or a fact, and not both")
     if rule.fact is None:
-        if rule.one_of:
-            raise FleetmarkError("one_of: is for a fact")
+        if given := next((key for key in OF_FACTS if getattr(rule, key) not in (None, ())), None):
+            raise FleetmarkError(f"{given}: is for a fact")
         _bounds(rule, higher=True)
         return
-    for amount in (rule.at_least, rule.at_most, *rule.one_of):
-        if amount is not None:
-            scalar(rule.fact, amount)
-    check_fact(rule.fact)
-    if not FACTS[rule.fact][0] and (rule.at_least is not None or rule.at_most is not None):
-        raise FleetmarkError(f"fact {rule.fact}: is a text; use one_of")
+    bounds = _fact_bounds(rule, check_fact(rule.fact))
+    limits = (bounds.at_least, bounds.at_most, bounds.above, bounds.below)
+    if not FACTS[rule.fact][0] and any(limit is not None for limit in limits):
+        raise FleetmarkError(f"fact {rule.fact}: is a text; use one_of, none_of or equals")
     if rule.within is not None or rule.reference is not None:
         raise FleetmarkError("within and reference: are for a metric")
-    if rule.at_least is None and rule.at_most is None and not rule.one_of:
-        raise FleetmarkError("needs a bound: at_least, at_most or one_of")
+    if bounds == FactBounds():
+        raise FleetmarkError(f"needs a bound: at_least, at_most, {', '.join(OF_FACTS[:-1])} or {OF_FACTS[-1]}")
+
+
+def _fact_bounds(rule: RuleText, name: str) -> FactBounds:
+    """Return the bounds of a rule on a fact, in its base unit. Raise FleetmarkError for another unit."""
+    limits = {
+        key: scalar(name, amount)
+        for key in ("at_least", "at_most", "above", "below")
+        if (amount := getattr(rule, key)) is not None
+    }
+    equal = () if rule.equals is None else (rule.equals,)
+    one_of, none_of = (
+        tuple(scalar(name, amount) for amount in amounts) for amounts in ((*rule.one_of, *equal), rule.none_of)
+    )
+    return FactBounds(**limits, one_of=one_of, none_of=none_of)
 
 
 def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
@@ -204,7 +222,8 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
         except FleetmarkError as error:
             raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
         if rule.fact is not None:
-            results += _fact(rule, rule.fact, [m.host for m in chosen], facts)
+            bounds = _fact_bounds(rule, rule.fact)
+            results += facts_gate.held(rule.name, rule.fact, rule.severity, [m.host for m in chosen], facts, bounds)
         else:
             results += _held(rule, [m.host for m in chosen], by_host, peers, facts, specification)
     return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
@@ -219,26 +238,9 @@ def _machine(
         if name == "memory.channels":  # of the processor: it serves the peak
             continue
         title = f"machine: {name}"
-        if isinstance(value, str):
-            results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, one_of=(value,))
-        else:
-            results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, at_least=value)
+        bounds = FactBounds(one_of=(value,)) if isinstance(value, str) else FactBounds(at_least=value)
+        results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, bounds)
     return results
-
-
-def _fact(
-    rule: RuleText, name: str, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
-) -> list[gate.Result]:
-    return facts_gate.held(
-        rule.name,
-        name,
-        rule.severity,
-        hosts,
-        facts,
-        at_least=None if rule.at_least is None else scalar(name, rule.at_least),
-        at_most=None if rule.at_most is None else scalar(name, rule.at_most),
-        one_of=[scalar(name, amount) for amount in rule.one_of],
-    )
 
 
 def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[gate.Result]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
-from fleetmark.planner.diagnosis.panel import PAIR
-from fleetmark.planner.diagnosis.partners import Fault, Pair, Suspicion
+from fleetmark.planner.diagnosis import places
+from fleetmark.planner.diagnosis.isolation.panel import PAIR
+from fleetmark.planner.diagnosis.isolation.partners import Fault, Pair, Suspicion
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
@@ -22,7 +23,6 @@ from fleetmark.record.figures.pairs import peer
 from fleetmark.workloads import entry_of, plain_case
 
 FOLDER = "isolations"  # subfolder for further campaigns that explain a campaign's slow pairs
-LABEL = "rack"
 REPEATS = 2
 FAILED = float("-inf")
 _MEDIAN_DIFFERENCE = 0.954  # median absolute difference of two normal values, in standard deviations
@@ -30,12 +30,12 @@ _MEDIAN_DIFFERENCE = 0.954  # median absolute difference of two normal values, i
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Store the ``metric`` of a multi-host ``case`` to explain. ``label``: the host label that forms groups."""
+    """Store the ``metric`` of a multi-host ``case`` to explain. ``labels``: those that name the places of hosts."""
 
     workload: str
     case: str
     metric: str
-    label: str
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +68,22 @@ class Isolated:
 
 
 def question(archive: Archive, text: str, label: str | None = None) -> Question:
-    """Parse ``iperf3/tcp-1``, optionally followed by a metric. ``label``: the label that forms groups (default: LABEL).
+    """Parse ``iperf3/tcp-1``, optionally followed by a metric. ``label``: the only label of places (default: all in
+    ``places.NAMES``).
 
     Raise FleetmarkError, with the valid choices, if no hosts ran the case together or no host has the label.
     """
-    if label is not None and not labels(archive, label):
+    if label is not None and not labels(archive, [label]):
         known = sorted({str(name) for host in archive.campaign()["hosts"] for name in host.get("labels") or {}})
         raise FleetmarkError(
             f"--border {label}: no host of {archive.id} has this label; they have {', '.join(known) or 'none'}"
         )
-    label = label or LABEL
+    names = places.NAMES if label is None else (label,)
     workload, _, rest = text.partition("/")
     case, _, metric = rest.partition("/")
     together = gangs.groups(archive)
     if (workload, case) in together:
-        return Question(workload, case, gangs.metric_of(archive, workload, case, metric), label)
+        return Question(workload, case, gangs.metric_of(archive, workload, case, metric), names)
     rows = pairs.rows_of(*_figures(archive))
     rows = rows[rows["better"] != Better.NONE.value]
     listed = sorted(f"{w}/{c}" for w, c in {*zip(rows["workload"], rows["case"], strict=True), *together})
@@ -91,13 +92,17 @@ def question(archive: Archive, text: str, label: str | None = None) -> Question:
     if not metrics or (metric and metric not in metrics):
         choices = ", ".join(listed) if listed else "none: no case ran between two hosts or more"
         raise FleetmarkError(f"--isolate {text}: no hosts of {archive.id} ran this case together; there is {choices}")
-    return Question(workload, case, metric or metrics[0], label)
+    return Question(workload, case, metric or metrics[0], names)
 
 
-def labels(archive: Archive, label: str) -> dict[str, str]:
-    """Return the value of a label by host, for the hosts that have it."""
+def labels(archive: Archive, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the values of labels by host, for the labels that any host has."""
     hosts = archive.campaign()["hosts"]
-    return {str(h["name"]): str(h["labels"][label]) for h in hosts if (h.get("labels") or {}).get(label)}
+    values = {
+        name: {str(h["name"]): str(h["labels"][name]) for h in hosts if (h.get("labels") or {}).get(name)}
+        for name in names
+    }
+    return {name: by_host for name, by_host in values.items() if by_host}
 
 
 def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[float]], list[str]]:

@@ -21,7 +21,7 @@ import time
 
 from commands import LATE, Asked, answer, beside, environment, find
 from needed import MARKS, NEEDED, has_caches
-from reading import first_stanza, read
+from reading import first_stanza, matches, read
 from trim import TRIM, only_lines
 
 CPU = "/sys/devices/system/cpu/"
@@ -244,6 +244,16 @@ def libraries():
     return {name: sorted(values) for name, values in files.items()}
 
 
+def xids(root=""):
+    """Return the number of NVIDIA's Xid messages in the kernel log by code, or None if the log is unreadable.
+
+    Without NVIDIA's driver there are none.
+    """
+    if not os.path.isdir(root + "/proc/driver/nvidia"):
+        return {}
+    return matches(root + "/dev/kmsg", r"NVRM: Xid \(PCI:[0-9a-fA-F:.]+\): (\d{1,5})\b")
+
+
 def linked(root=""):
     """Return the last name of each link target in LINKS by path. ``root``: the parent folder of /sys."""
     paths = [path for pattern in LINKS for path in glob.glob(root + pattern)]
@@ -421,6 +431,7 @@ def gather(arguments):
         "idle_states": idle_states(),
         "interrupts": interrupts(cards()),
         "libraries": libraries(),
+        "xids": xids(),
         "holders": holders(),
         "claimed": claimed() if root else {},
         "work": options["work"],

@@ -75,6 +75,8 @@ def _setting(q: Question, field: str) -> object:
         return _listed(q.correlation.items()) or None
     if field.startswith("shock_"):
         return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
+    if field == "energy_price_change":
+        return q.energy_price_change or None
     value = _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
     return (YES if value else NO) if isinstance(value, bool) else value
 
@@ -95,6 +97,7 @@ def _of_sku(sku: Sku, field: str) -> object:
         "lot": sku.lot if sku.lot > 1 else None,
         "racks": sku.racks or None,
         "residual": sku.residual or None,
+        "price_change": sku.price_change or None,
     }
     return shown[field] if field in shown else getattr(sku, field)
 
@@ -130,6 +133,7 @@ def periods(n: Numbers) -> Tabular:
         Column("name", message("period"), name="period_name"),
         numbers("begins", message("begins"), "0.00", unit=message("years from the start")),
         numbers("weight", message("present value of 1"), "0.0000"),
+        numbers("energy", message("energy price over the first"), "0.0000"),
         numbers("budget", budget.title, unit=budget.unit, name=budget.name),
     )
 
@@ -139,6 +143,7 @@ def periods(n: Numbers) -> Tabular:
             Cell(q.periods[t]),
             live("({no}-1)*question_years", t * q.years),
             live("(1+question_discount)^-{begins}", q.weight(t)),
+            live("(1+N(question_energy_price_change))^{begins}", q.energy_level(t)),
             entry(budget, q.budget[t] if q.budget else None),
         )
 
@@ -177,7 +182,7 @@ def sites(n: Numbers) -> Tabular:
         yield live(listed, "," + "".join(f",{n.lost(i, d)}" for d in domains) + ",")
         yield live(f'{HOURS:g}/1000*question_years*IF({{pue}}="",question_pue,{{pue}})', q.energy(k))
         price = 'IF({energy_price}="",question_energy_price,{energy_price})'
-        yield live(f"{{kwh}}*{price}", q.energy(k) * q.price_of_energy(k))
+        yield live(f"{{kwh}}*{price}", q.energy(k) * q.price_of_energy(k, 0))
 
     note = message(
         "May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."
@@ -357,8 +362,8 @@ def skus(n: Numbers) -> Tabular:
             yield live(f"({{idle_life}}+({{peak_life}}-{{idle_life}})*{u})/({e}*{u})", value)
 
     note = message(
-        "TCO: price, energy with its carbon at the prices and PUE of Inputs, support, space and embodied carbon "
-        "over all periods, as present value. TCO of one unit: at the utilisation of the workload."
+        "TCO: price, energy with its carbon at the PUE of Inputs and the first period's prices, support, space and "
+        "embodied carbon over all periods, as present value. TCO of one unit: at the utilisation of the workload."
     )
     rows = [[_of_sku(sku, c.field) for c in columns] for sku in q.skus.values()]
     return _inputs("skus", message("SKU & TCO"), columns, rows, more=more, results=results, notes=(note,))

@@ -129,7 +129,7 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
-        "energy": lambda t: f"SUMPRODUCT({column('watt')}*{draw(t)})",
+        "energy": lambda t: f"SUMPRODUCT({column('watt')}*{draw(t)})*{ref('periods', 'energy', t)}",
         "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
         "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
         "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",

@@ -108,7 +108,14 @@ def _load(i: int, t: int) -> str:
 
 def _paid(n: Numbers, i: int, t: int) -> str:
     row = n.skus.index(n.pairs[i][0])
-    return f'IF({ref("skus", "price_breaks", row)}="",N({ref("skus", "price", row)}),{float(n.paid[i, t])!r})'
+    first = float(n.paid[i, t]) / n.question.price_level(n.pairs[i][0], t)
+    price = f'IF({ref("skus", "price_breaks", row)}="",N({ref("skus", "price", row)}),{first!r})'
+    return f"{price}*{_level(n, row, t)}"
+
+
+def _level(n: Numbers, row: int, t: int) -> str:
+    """Return the price of the SKU in that row, ordered in period ``t``, over its price in the first."""
+    return f"(1+N({ref('skus', 'price_change', row)}))^{ref('periods', 'begins', t)}"
 
 
 def _kept(n: Numbers, i: int, t: int) -> str:
@@ -121,7 +128,9 @@ def _kept(n: Numbers, i: int, t: int) -> str:
 def _kept_worth(n: Numbers, i: int, t: int) -> str:
     sku = n.pairs[i][0]
     breaks, price = ref("skus", "price_breaks", n.skus.index(sku)), ref("figures", "price", i)
-    one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})'
+    ordered = f"(question_years*MAX({t}-{ref('figures', 'lead', i)},0))"
+    level = f"(1+N({ref('skus', 'price_change', n.skus.index(sku))}))^{ordered}"
+    one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})*{level}'
     share = ref("figures", "residual", i)
     return f"IF({share}=0,0,{ref('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
 
@@ -169,7 +178,7 @@ def _figures(n: Numbers) -> Tabular:
         share = f"IF(OR(N({rack})=0,{{peak}}=0),0,1/MAX(INT({rack}/{{peak}}),1))"
         racks = f"IF(N({sku_ref('racks')})>0,{sku_ref('racks')},{share})"
         taken, is_liquid = q.positions(s, k), f'{sku_ref("cooling")}="{LIQUID}"'
-        price = q.energy(k) * q.price_of_energy(k)
+        price = q.energy(k) * q.price_of_energy(k, 0)
         return (
             *pair_names(n)[i],
             live(start, n.start[i]),

@@ -18,7 +18,7 @@ DATA = Path(__file__).parent / "data"
 KEYS = (
     *("schema", "time", "hostname", "user", "euid", "python", "python_version", "work", "uname", "affinity", "files"),
     *("links", "nics", "counted", "libraries", "holders", "claimed", "statvfs", "cached", "which", "probed", "caches"),
-    *("pci", "sudo", "commands", "torch"),
+    *("pci", "sudo", "commands", "torch", "xids"),
 )
 WORDS = st.text(max_size=10) | st.sampled_from(["\x1b[31m", "\ud800", "9" * 5000, "0-65535", "nan", "-1", "{", "²"])
 JSON = st.recursive(
@@ -237,3 +237,11 @@ def test_control_characters_do_not_pass() -> None:
 )
 def test_words_that_leave_their_host_have_a_form(changed: dict[str, Any], place: str) -> None:
     assert place in refused(document(**changed))
+
+
+def test_xids_are_counted_unless_the_kernel_log_is_unreadable() -> None:
+    assert facts(document(xids={"48": 2, "13": 1})).xids == {"48": 2, "13": 1}
+    assert facts(document(xids={})).xids == {} and facts(document(xids=None)).xids is None
+    assert facts(document()).xids is None  # of an earlier release
+    for wrong in ({"48; rm": 1}, {"48": -1}, {"48": "2"}, [48]):
+        assert "xids" in refused(document(xids=wrong))

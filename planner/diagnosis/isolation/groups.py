@@ -9,13 +9,14 @@ from itertools import combinations
 
 import numpy as np
 
-from fleetmark.planner.diagnosis.design import choose
-from fleetmark.planner.diagnosis.panel import PAIR, Group, Together
-from fleetmark.planner.diagnosis.partners import Fault, Reason, Suspicion
-from fleetmark.planner.diagnosis.posterior import Posterior
+from fleetmark.planner.diagnosis.isolation.design import choose
+from fleetmark.planner.diagnosis.isolation.panel import PAIR, Group, Together
+from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason, Suspicion
+from fleetmark.planner.diagnosis.isolation.posterior import Posterior
+from fleetmark.planner.diagnosis.isolation.search import MOST_REPEATS, apart
+from fleetmark.planner.diagnosis.isolation.settling import PARTNERS, Settling
+from fleetmark.planner.diagnosis.isolation.topology import Crossing, Labels, Suspects, Topology
 from fleetmark.planner.diagnosis.robust import missing_share
-from fleetmark.planner.diagnosis.search import MOST_REPEATS, apart
-from fleetmark.planner.diagnosis.settling import PARTNERS, Settling
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 
@@ -42,7 +43,7 @@ def isolate(
     *,
     deficit: float,
     noise: float = 0.0,
-    labels: Mapping[str, str] | None = None,
+    labels: Labels | None = None,
     most_runs: int = MOST_RUNS,
 ) -> Suspicion:
     """Find the hosts, links and borders that make groups of ``members`` slow.
@@ -54,21 +55,21 @@ def isolate(
     - ``together``: runs a group once and returns a rate for each repeat
     - ``deficit``: the share of loss that makes a group slow, if it exceeds SURE times ``noise``
     - ``noise``: the standard deviation of a run; 0 means that it is estimated from repeats
-    - ``labels``: the rack or switch of each host
+    - ``labels``: the place of each host by label: rack, switch
 
     The rate of a sound group depends on its size and is unknown, so runs of one size are compared with each other. All
-    runs so far determine the odds of every set of up to four hosts and links, and of every border. The next group is
-    the one whose run is most informative.
+    runs so far determine the odds of every set of up to four hosts and links, of every border and of every uplink. The
+    next group is the one whose run is most informative.
 
-    Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts. A link is two hosts that are
-    slow together. A border is a link with other slow links between the same labels. The worst faults come first; hosts
-    that never ran in a sound group come last.
+    Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its
+    own place. A link is two hosts that are slow together. A border is a link with other slow links between the same
+    places, an uplink one with slow links to several places. The worst faults come first.
 
     If all measured runs failed, the search is for the hosts that cause the failure; every run that passes then counts
     as sound.
     """
-    labels = labels or {}
-    order = sorted(members, key=lambda m: labels.get(m, ""))
+    topology = Topology(labels or {}, members)
+    order = sorted(members, key=topology.position)
     if measured and not np.isfinite(np.concatenate(list(measured.values()))).any():
         together = partial(_passed, together)
     hunt = _Hunt(
@@ -76,7 +77,7 @@ def isolate(
         together=together,
         least=-math.log1p(-deficit),
         noise=noise,
-        labels=dict(labels),
+        topology=topology,
         limit=most_runs,
     )
     by_host = alone(order)
@@ -109,6 +110,7 @@ class _Hunt(Settling):
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
             self.sizes = [self.size]
+            self._leave_out()
             self._settle()
             if self.slow() or len(self.panel) > PARTNERS:
                 return
@@ -122,6 +124,21 @@ class _Hunt(Settling):
         while not self.slow() and posterior.more([]) > NONE and self.runs < self.limit:
             if not self._step(posterior):
                 return
+
+    def _leave_out(self) -> None:
+        """Run groups within places until one leaves out each border and uplink that all groups of the campaign cross.
+
+        If such a border is slow, all of those groups are alike.
+        """
+        crossed = [c for c in self.topology.crossings() if all(c.crossed_by(group) for group in self.panel)]
+        near = [self.order[n : n + self.size] for n in range(0, len(self.order) - self.size + 1, self.size)]
+        while crossed:
+            best = min(near, key=lambda group: sum(c.crossed_by(group) for c in crossed))
+            left = [c for c in crossed if c.crossed_by(best)]
+            if len(left) == len(crossed):
+                return
+            self._try(frozenset(best))
+            crossed = left
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
         """Name hosts whose loss when run alone explains the slow groups that contain them.
@@ -199,10 +216,10 @@ class _Hunt(Settling):
 
     def _without(self, part: Sequence[str]) -> list[list[str]]:
         """Return ``part`` without known faults, as groups that together contain every host."""
-        if self.pairs("border"):
-            return apart(part, self.pairs("link"), self.pairs("border"), self.labels)
+        if borders := self.borders():
+            return apart(part, self.links(), borders)
         here = set(part)
-        links = [link for link in self.pairs("link") if here.issuperset(link)]
+        links = [link for link in self.links() if here.issuperset(link)]
         ways = [{link[end] for link in links} for end in ((0, 1) if links else (0,))]
         return [[m for m in part if m not in barred] for barred in ways]
 
@@ -222,11 +239,10 @@ class _Hunt(Settling):
 
     def _explained(self, group: Group) -> bool:
         """Return whether the group contains a named fault."""
-        sides = {self.labels.get(m) for m in group}
         return (
             not self.guilty().isdisjoint(group)
-            or any(group.issuperset(link) for link in self.pairs("link"))
-            or any(sides.issuperset(border) for border in self.pairs("border"))
+            or any(group.issuperset(link) for link in self.links())
+            or any(border.crossed_by(group) for border in self.borders())
         )
 
     def _look(self, slow: Group) -> bool:
@@ -235,17 +251,17 @@ class _Hunt(Settling):
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
         before, limit = len(self.faults), self.runs + MOST_LOOKED
-        refuted: list[tuple[str, ...]] = []
-        settled: list[tuple[str, ...]] = []
+        refuted: list[Suspects] = []
+        settled: list[Suspects] = []
         while self.runs < min(self.limit, limit):
             known = [f.members for f in self.faults if f.kind != "border"]
             suspects, odds = posterior.likeliest([*known, *settled])
-            if odds > (RATHER if suspects in posterior.borders else SUSPECT):
+            if odds > (RATHER if isinstance(suspects, Crossing) else SUSPECT):
                 settled.append(suspects)
-                if suspects not in posterior.borders and not self.guilty().isdisjoint(suspects):  # its host is named
+                if not isinstance(suspects, Crossing) and not self.guilty().isdisjoint(suspects):  # its host is named
                     continue
-                fault = self.across(suspects, drop) if suspects in posterior.borders else self.confirmed(suspects, drop)
-                if fault is None or set(fault.members) != set(suspects):
+                fault = self.confirmed(suspects, drop)
+                if fault is None or not _is(fault, suspects):
                     posterior.settle(suspects, fault=False)
                     refuted.append(suspects)
                 if fault is not None and not any(
@@ -259,8 +275,8 @@ class _Hunt(Settling):
             elif posterior.more(known) < MORE or not self._step(posterior):
                 break
         if len(self.faults) == before:
-            for suspects in refuted:
-                if len(suspects) == 1 and (fault := self.with_halves(suspects[0], drop)):
+            for (host,) in (s for s in refuted if not isinstance(s, Crossing) and len(s) == 1):
+                if fault := self.with_halves(host, drop):
                     self._name(fault)
                     break
         return len(self.faults) > before
@@ -289,8 +305,8 @@ class _Hunt(Settling):
         """Return the posterior by the runs so far, without runs that a known fault made slow."""
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
-        posterior = Posterior(self.order, suspects, drop, self.deviation, self.labels)
-        for border in self.pairs("border"):
+        posterior = Posterior(self.order, suspects, drop, self.deviation, self.topology.crossings())
+        for border in self.borders():
             posterior.beside(border)
         beside = 0  # other groups only tell how fast a sound group is
         for group, rates in self.rates.items():
@@ -306,12 +322,19 @@ class _Hunt(Settling):
         ways = []
         for end in (0, 1):
             barred = set(self.guilty())
-            for link in self.pairs("link"):
+            for link in self.links():
                 barred.add(link[end])
-            for border in self.pairs("border"):
-                barred |= {m for m in self.order if self.labels.get(m) == border[end]}
+            for border in self.borders():
+                barred |= border.other if end else border.one
             ways.append(barred)
         return ways
+
+
+def _is(fault: Fault, suspects: Suspects) -> bool:
+    """Return whether a fault is the one that was suspected."""
+    if isinstance(suspects, Crossing):
+        return (fault.label, fault.members) == (suspects.label, suspects.places)
+    return fault.kind != "border" and set(fault.members) == set(suspects)
 
 
 def _passed(together: Together, group: tuple[str, ...]) -> list[float]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterable, Sequence
 from math import comb, log
 
 import numpy as np
 
-from fleetmark.planner.diagnosis.covers import covering
+from fleetmark.planner.diagnosis.isolation.covers import covering
+from fleetmark.planner.diagnosis.isolation.topology import Crossing, Suspects
 
 FAULTS = 4  # maximum number of faults in one set
 NODE, NONE = 254, 255  # code instead of a link's other end: the fault is a node; code for no fault
@@ -20,14 +20,14 @@ _BEYOND = 1.25  # share of a fault's loss that counts; a slower run says no more
 _NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults, since the user searches for one
 _LINKS = 2.0  # prior odds of a link against a node: naming a link takes twice as many runs
 _FEW = 0.05  # quantile of the sets, weighted by their probability
-_BORDER = 0.1  # prior probability that the fault is a border
+_BORDER = 0.1  # prior probability that the fault is a border; the same for an uplink
 _ROWS = 6_000  # maximum number of sets
 _AGAIN = 5  # number of runs after which dropped sets are searched for again
 _LEAST = 1e-8  # minimum probability relative to the likeliest set; less likely sets are dropped
 
 
 class Posterior:
-    """Hold the odds of all sets of up to FAULTS hosts and links, or a border, that make groups of ``hosts`` slow.
+    """Hold the odds of all sets of up to FAULTS hosts and links, or one border or uplink, that make groups slow.
 
     Hosts that were in the same runs form one class; a run with only some of them splits it. A set therefore consists of
     classes and counts for all sets of hosts that it may stand for. This is exact (Bayes), and as small for a thousand
@@ -48,7 +48,7 @@ class Posterior:
         suspects: Collection[str],
         drop: float,
         noise: float,
-        labels: Mapping[str, str] | None = None,
+        crossings: Sequence[Crossing] = (),
     ) -> None:
         self.hosts, self.drop, self.noise = list(hosts), drop, noise
         self.place = {host: n for n, host in enumerate(self.hosts)}
@@ -58,8 +58,13 @@ class Posterior:
         n = int((self.class_of == 0).sum())
         self.sizes = [n, len(self.hosts) - n]
         mixes = [(nodes, links) for nodes in range(FAULTS + 1) for links in range(FAULTS + 1 - nodes)]
-        self.labels = np.array([(labels or {}).get(host, "") for host in self.hosts])
-        self.borders: list[tuple[str, ...]] = list(combinations(sorted({*self.labels[self.class_of == 0]} - {""}), 2))
+        self.borders = [c for c in crossings if not (c.one.isdisjoint(named) or c.other.isdisjoint(named))]
+        self._one, self._other = (
+            np.array([[host in side for host in self.hosts] for side in sides], dtype=bool).reshape(-1, len(self.hosts))
+            for sides in ([c.one for c in self.borders], [c.other for c in self.borders])
+        )
+        kinds = np.array([len(c.places) for c in self.borders], dtype=np.int64)
+        self._border_prior = log(_BORDER) - np.log(np.bincount(kinds, minlength=3)[kinds])
         self.cells = np.full((len(mixes) + len(self.borders), FAULTS), _EMPTY, dtype=np.uint16)
         for row, (nodes, links) in enumerate(mixes):
             self.cells[row, : nodes + links] = [0] * links + [NODE] * nodes
@@ -75,7 +80,7 @@ class Posterior:
         self._runs: list[tuple[int, float]] = []  # size and rate of each run
         self._inside = np.zeros((len(self.hosts), 0), dtype=bool)  # the hosts of each run
         self._settled: dict[int, bool] = {}  # for codes of hosts and links: whether they have a fault
-        self._known_borders: list[tuple[str, ...]] = []
+        self._known_borders: list[Crossing] = []
         self._cut_at: int | None = None  # number of runs when likely sets were last dropped
         self._shown = np.zeros(len(self.cells))
         self.share = np.zeros(len(self.cells))
@@ -103,15 +108,18 @@ class Posterior:
         flags[self.class_of[inside]] = flags[NODE] = True
         result = np.asarray((flags[:, None] & flags[None, :]).ravel()[self.cells].any(axis=1))
         if self.borders:
-            here = {*self.labels[inside]}
-            across = np.array([a in here and b in here for a, b in self.borders] + [False])
-            result |= across[self.border]
+            result |= np.append(self.crossed(inside), False)[self.border]
         return result
 
-    def settle(self, members: tuple[str, ...], fault: bool) -> None:
+    def crossed(self, inside: np.ndarray) -> np.ndarray:
+        """Return the borders and uplinks that a run with the hosts ``inside`` crosses."""
+        return np.asarray(self._one[:, inside].any(axis=1) & self._other[:, inside].any(axis=1))
+
+    def settle(self, members: Suspects, fault: bool) -> None:
         """Record that a host, link or border has a fault, or has none."""
-        if members in self.borders:
-            self._shown = self._shown + np.where((self.border == self.borders.index(members)) == fault, 0.0, -_PROVEN)
+        if isinstance(members, Crossing):
+            number = self.borders.index(members) if members in self.borders else len(self.borders)
+            self._shown = self._shown + np.where((self.border == number) == fault, 0.0, -_PROVEN)
             self._weigh()
             return
         self._split(np.array([host == members[0] for host in self.hosts]))
@@ -124,11 +132,11 @@ class Posterior:
         if self._cut_at is not None:
             self._regrow()
 
-    def beside(self, border: tuple[str, ...]) -> None:
+    def beside(self, border: Crossing) -> None:
         """Record that a border is known to be slow; neither the border nor a link across it is searched again."""
         self.settle(border, fault=False)
-        for side in border:
-            self._split(self.labels == side)
+        for side in (border.one, border.other):
+            self._split(np.array([host in side for host in self.hosts]))
         self._known_borders.append(border)
         ends = [self.cells >> 8, self.cells & 255]
         self._shown = self._shown - _PROVEN * self._across(*ends).any(axis=1)
@@ -136,12 +144,12 @@ class Posterior:
 
     def _across(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return whether links between these classes cross a known border."""
-        labels = np.full(256, "", dtype=object)
-        labels[self.class_of] = self.labels
-        one, other = labels[first], labels[second]
         result = np.zeros(first.shape, dtype=bool)
-        for a, b in self._known_borders:
-            result |= ((one == a) & (other == b)) | ((one == b) & (other == a))
+        for border in self._known_borders:
+            one, other = np.zeros((2, 256), dtype=bool)
+            one[self.class_of] = [host in border.one for host in self.hosts]
+            other[self.class_of] = [host in border.other for host in self.hosts]
+            result |= (one[first] & other[second]) | (one[second] & other[first])
         return result
 
     def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
@@ -199,14 +207,14 @@ class Posterior:
         known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
-    def likeliest(self, but: Collection[tuple[str, ...]]) -> tuple[tuple[str, ...], float]:
-        """Return the likeliest host, link or (two labels) border that is not in ``but``, and ln of its odds.
+    def likeliest(self, but: Collection[Suspects]) -> tuple[Suspects, float]:
+        """Return the likeliest host, link, border or uplink that is not in ``but``, and ln of its odds.
 
         Only faults that can be named are considered, so no hosts that were in the same runs. The result is () if there
         is none.
         """
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
-        each[[_EMPTY, *(self._code(members) for members in but)]] = 0.0
+        each[[_EMPTY, *(self._code(members) for members in but if not isinstance(members, Crossing))]] = 0.0
         single = np.zeros(256, dtype=bool)
         single[: len(self.sizes)] = np.array(self.sizes) == 1
         single[NODE] = True
@@ -214,21 +222,17 @@ class Posterior:
         code = int(each.argmax())
         best = float(each[code])
         ends = [c for c in (code >> 8, code & 255) if c < NODE]
-        likeliest = tuple(self.hosts[int(np.flatnonzero(self.class_of == c)[0])] for c in ends)
+        likeliest: Suspects = tuple(self.hosts[int(np.flatnonzero(self.class_of == c)[0])] for c in ends)
         if self.borders:
             across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
-            across[[self.borders.index(b) for b in but if b in self.borders]] = 0.0
+            across[[self.borders.index(b) for b in but if isinstance(b, Crossing) and b in self.borders]] = 0.0
             if across.max() > best:
                 best, likeliest = float(across.max()), self.borders[int(across.argmax())]
         return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
     def _code(self, members: Sequence[str]) -> int:
         """Return the code of a host or a link whose hosts have classes of their own, or an unused code otherwise."""
-        classes = (
-            []
-            if members in self.borders
-            else sorted(int(self.class_of[self.place[h]]) for h in members if h in self.place)
-        )
+        classes = sorted(int(self.class_of[self.place[h]]) for h in members if h in self.place)
         if len(classes) != len(members) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
         return classes[0] << 8 | (classes[1] if len(classes) > 1 else NODE)
@@ -307,7 +311,7 @@ class Posterior:
         faults = (self.cells != _EMPTY).sum(axis=1)
         with np.errstate(divide="ignore"):
             self._prior = np.log(total) + self._mix[nodes, faults - nodes]
-        self._prior[self.border >= 0] = log(_BORDER) - log(max(1, len(self.borders)))
+        self._prior[self.border >= 0] = self._border_prior[self.border[self.border >= 0]]
 
     def _likelihood(self) -> np.ndarray:
         """Return ln of the likelihood of the runs for each set; the rate of a sound group of each size is a free

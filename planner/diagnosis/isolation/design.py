@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from fleetmark.planner.diagnosis.posterior import NODE, NONE, Posterior
+from fleetmark.planner.diagnosis.isolation.posterior import NODE, NONE, Posterior
 
 SETS = 300  # number of draws from the posterior
 ORDERS, MORE = 8, 32  # number of orders of the classes whose prefixes are candidates, and if none is informative
@@ -25,16 +25,17 @@ def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -
 
     ``barred`` lists sets of hosts that the group must not contain. A run is most informative, at one bit, if it is
     equally likely to be slow or fast. The candidates are prefixes of the suspects in several orders, filled up with
-    other hosts.
+    other hosts, and groups across likely borders and uplinks.
     """
     design = _Design(posterior, size)
-    best: tuple[list[str], float, float] = ([], 0.0, -1.0)
+    best: tuple[list[str], float] = ([], -1.0)
     for nth in range(MORE):
-        candidate = design.group(barred[nth % len(barred)], nth)
-        best = max(best, candidate, key=lambda c: c[2])
-        if best[2] > (_ENOUGH if nth < ORDERS else _MUCH):
+        hosts = barred[nth % len(barred)]
+        for candidate in (design.group(hosts, nth), design.over(hosts, nth)):
+            best = max(best, candidate, key=lambda c: c[1])
+        if best[1] > (_ENOUGH if nth < ORDERS else _MUCH):
             break
-    return best[0], best[2]
+    return best
 
 
 class _Design:
@@ -49,13 +50,15 @@ class _Design:
         self.lifted = posterior.lifted(size)[rows]
         self.border = posterior.border[rows]
         self.crossed = self.border >= 0
+        likely, counts = np.unique(self.border[self.crossed], return_counts=True)
+        self.likely = [posterior.borders[n] for n in likely[np.argsort(-counts, kind="stable")]]
         self.first, self.second = cells[rows] >> 8, cells[rows] & 255
         weights = np.repeat(posterior.share, cells.shape[1])
         self.mass = np.bincount((cells >> 8).ravel(), weights, 256) + np.bincount((cells & 255).ravel(), weights, 256)
         self.mass[[NODE, NONE]] = 0.0
 
-    def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float, float]:
-        """Return the best group from one order of the classes: hosts, probability of being slow, and value."""
+    def group(self, barred: Collection[str], nth: int) -> tuple[list[str], float]:
+        """Return the best group from one order of the classes, and its value."""
         classes = self.posterior.class_of
         free = np.array([host not in barred for host in self.posterior.hosts])
         sizes = np.bincount(classes[free], minlength=256)
@@ -68,11 +71,22 @@ class _Design:
         within = np.arange(coarse[max(0, near - 1)], coarse[min(near + 1, len(coarse) - 1)] + 1)
         parted = [_parted(n, of_each) for n in _crossing(coarse, slow)]
         finer = self._filled(np.concatenate([_beginnings(within, of_each), *parted]), of_each, cold)
-        more, better = self._judged(finer, hot, sizes)
-        counts, slow, worth = np.concatenate([counts, finer]), np.append(slow, more), np.append(worth, better)
+        _, better = self._judged(finer, hot, sizes)
+        counts, worth = np.concatenate([counts, finer]), np.append(worth, better)
         top = int(worth.argmax())
         members = self._hosts(np.bincount(hot, counts[top], 256).astype(int), free)
-        return members, slow[top], worth[top] if not self.crossed.any() else self._across(members, slow[top])
+        return members, float(worth[top]) if not self.crossed.any() else self._worth(members)
+
+    def over(self, barred: Collection[str], nth: int) -> tuple[list[str], float]:
+        """Return a group across the ``nth`` likely border or uplink that crosses few others, and its value."""
+        if nth >= len(self.likely):
+            return [], -1.0
+        border = self.likely[nth]
+        free = [host for host in self.posterior.hosts if host not in barred]
+        one, other = ([host for host in free if host in side] for side in (border.one, border.other))
+        members = [*one[: self.size // 2], *other][: self.size]
+        members += [host for host in one if host not in members][: self.size - len(members)]
+        return members, self._worth(members)
 
     def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the classes in one of three orders, and the number of hosts in each.
@@ -116,12 +130,15 @@ class _Design:
         splits = ((members > 0) & (members < sizes)).sum(axis=1)
         return each.mean(axis=1), _bits(each, self.lifted) - _SPLIT * splits
 
-    def _across(self, members: list[str], slow: float) -> float:
-        """Return the information in bits that a group's run gives if a border may make it slow."""
-        labels = {self.posterior.labels[self.posterior.place[m]] for m in members}
-        across = np.array([labels.issuperset(border) for border in self.posterior.borders])
-        each = np.where(self.crossed, across[self.border], slow / max(1e-9, 1.0 - self.crossed.mean()))
-        return float(_bits(each[None, :].clip(0.0, 1.0), self.lifted)[0])
+    def _worth(self, members: list[str]) -> float:
+        """Return the information in bits that a group's run gives if a border or uplink may make it slow."""
+        inside = np.isin(self.posterior.hosts, members)
+        classes = self.posterior.class_of
+        parts = np.bincount(classes[inside], minlength=256) / np.maximum(1, np.bincount(classes, minlength=256))
+        parts[NODE] = 1.0
+        each = 1.0 - np.prod(1.0 - parts[self.first] * parts[self.second], axis=1)
+        across = np.append(self.posterior.crossed(inside), False)
+        return float(_bits(np.where(self.crossed, across[self.border], each)[None, :], self.lifted)[0])
 
     def _hosts(self, counts: np.ndarray, free: np.ndarray) -> list[str]:
         chosen: list[int] = []

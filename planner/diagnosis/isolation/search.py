@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+from fleetmark.planner.diagnosis.isolation.topology import Crossing
 
 Probe = Callable[[tuple[str, ...]], float]
 MOST_REPEATS = 6  # maximum runs of a group; after that it counts as what is likelier
@@ -66,36 +68,24 @@ class Search:
         return high
 
 
-def apart(
-    members: Sequence[str],
-    links: Sequence[tuple[str, str]],
-    borders: Sequence[tuple[str, str]],
-    labels: Mapping[str, str],
-) -> list[list[str]]:
+def apart(members: Sequence[str], links: Sequence[tuple[str, str]], borders: Sequence[Crossing]) -> list[list[str]]:
     """Return groups without any of ``links`` and ``borders`` that together contain all ``members``."""
     left = list(members)
     groups: list[list[str]] = []
     while left:
         group: list[str] = []
         for member in left:
-            if not any(between(member, other, links, borders, labels) for other in group):
+            if not any(between(member, other, links, borders) for other in group):
                 group.append(member)
         groups.append(group)
         left = [m for m in left if m not in group]
     # A small group would not show how its members perform with others, so it is filled up with allowed hosts.
     for group in groups[1:]:
         for member in groups[0]:
-            if not any(between(member, other, links, borders, labels) for other in group):
+            if not any(between(member, other, links, borders) for other in group):
                 group.append(member)
     return groups
 
 
-def between(
-    a: str,
-    b: str,
-    links: Sequence[tuple[str, str]],
-    borders: Sequence[tuple[str, str]],
-    labels: Mapping[str, str],
-) -> bool:
-    sides = tuple(sorted((labels.get(a, ""), labels.get(b, ""))))
-    return (a, b) in links or (b, a) in links or sides in borders
+def between(a: str, b: str, links: Sequence[tuple[str, str]], borders: Sequence[Crossing]) -> bool:
+    return (a, b) in links or (b, a) in links or any(border.crossed_by((a, b)) for border in borders)

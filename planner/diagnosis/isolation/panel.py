@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
 import numpy as np
 
-from fleetmark.planner.diagnosis.partners import Fault
-from fleetmark.planner.diagnosis.search import MOST_REPEATS, Search, between
+from fleetmark.planner.diagnosis.isolation.partners import Fault
+from fleetmark.planner.diagnosis.isolation.search import MOST_REPEATS, Search, between
+from fleetmark.planner.diagnosis.isolation.topology import Crossing, Topology
 
 Group = frozenset[str]
 Together = Callable[[tuple[str, ...]], Sequence[float]]
@@ -36,7 +37,7 @@ class Panel:
     together: Together
     least: float  # ln of the relevant loss
     noise: float
-    labels: Mapping[str, str]
+    topology: Topology
     limit: int
     rates: dict[Group, list[float]] = field(default_factory=dict)  # one per run
     panel: list[Group] = field(default_factory=list)  # groups of one size, to be compared with each other
@@ -57,7 +58,8 @@ class Panel:
         """Return the standard deviation of a run, estimated from repeats if it is not given."""
         if self.noise:
             return self.noise
-        return max(NOISE, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
+        least = min(NOISE, self.least / SURE)  # so that a smaller loss can be searched for
+        return max(least, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
 
     @property
     def loss(self) -> float:
@@ -161,9 +163,12 @@ class Panel:
         """Return whether every run failed, so that no host is known to be sound."""
         return bool(self.panel) and not self.fast()
 
-    def pairs(self, kind: str) -> list[tuple[str, str]]:
-        """Return the named faults of one kind: links or borders."""
-        return [(f.members[0], f.members[1]) for f in self.faults if f.kind == kind]
+    def links(self) -> list[tuple[str, str]]:
+        return [(f.members[0], f.members[1]) for f in self.faults if f.kind == "link"]
+
+    def borders(self) -> list[Crossing]:
+        """Return the borders and uplinks that were named."""
+        return [self.topology.crossing(f.label, f.members) for f in self.faults if f.kind == "border"]
 
     def _against(
         self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float], likely: float = SURELY
@@ -191,15 +196,13 @@ class Panel:
         members come first, so that no other fault is added.
         """
         group, guilty = set(members), self.guilty()
-        links, borders = self.pairs("link"), self.pairs("border")
+        links, borders = self.links(), self.borders()
 
         def add(others: Iterable[str]) -> None:
             for other in others:
                 if len(group) >= self.size:
                     return
-                if other not in group | guilty and not any(
-                    between(other, member, links, borders, self.labels) for member in group
-                ):
+                if other not in group | guilty and not any(between(other, m, links, borders) for m in group):
                     group.add(other)
 
         sound = self._sound() if self.panel and len(group) < self.size else []
