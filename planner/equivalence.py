@@ -68,6 +68,7 @@ class Equivalence:
     - ``resampled``: the ratio with its bootstrap interval over hosts, if available
     - ``basis``: the method behind the headline
     - ``strata``: if ``basis`` is strata, the share of each and its hosts on both sides
+    - ``size``: the name of the only stratum, if ``basis`` is strata and there is one
     - ``geometric``: the geometric mean over all hosts, if ``basis`` is another method
     - ``clusters``: for each side, the clusters that intervals count instead of hosts; None if hosts are independent
     - ``halves``: for each side, groups of benchmarks such that no host ran benchmarks from two groups
@@ -95,6 +96,7 @@ class Equivalence:
     basis: Basis = Basis.MEAN
     geometric: Ratio | None = None
     strata: Sequence[tuple[float, Sequence[str], Sequence[str]]] = ()
+    size: str = ""
 
     @property
     def headline(self) -> Ratio | None:

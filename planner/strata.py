@@ -127,6 +127,7 @@ def _class(name: str, pooled: Equivalence, parts: Sequence[Part]) -> Equivalence
         workload_why="" if workload else next((e.workload_why for _, e in matches if not e.workload), ""),
         basis=Basis.STRATA,
         strata=[(p.share, *p.hosts) for p in parts],
+        size=parts[0].name if len(parts) == 1 else "",
         geometric=before,
         clusters=_NO_CLUSTERS,
         halves=_NO_HALVES,

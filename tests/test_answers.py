@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -200,7 +201,7 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
         "sides mix sizes that do not match "
         "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)); compare machines of the same size"
     )
-    short = "the sides differ in cores per socket; compare machines of the same size"
+    short = "the sides share no size (cores per socket)"
     assert doc["answer"]["sentence"] == f"There is no overall figure: {short}"
     assert doc["answer"]["classes"] == [] and doc["answer"]["gets_worse"] == []
     assert doc["warnings"][0] == f"new: {reason}"
@@ -208,6 +209,23 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     for extra in ((), ("--format", "md")):
         text = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", *extra)
         assert "\nBenchmarks\n" not in text and "## Benchmarks\n" not in text, "an empty table"
+
+
+def test_sizes_that_match_in_part_are_compared_at_the_one_on_both_sides(tmp_path: Path) -> None:
+    """Compare 16 and 32 cores per socket with 32 and 48: only 32 is on both sides, and 300 is 1.5 times 200."""
+    hosts = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ol{n}": ("old", 200.0) for n in range(3)}
+    hosts |= {f"nl{n}": ("new", 300.0) for n in range(3)} | {f"nx{n}": ("new", 900.0) for n in range(4)}
+    cores = {"os": 32, "ol": 64, "nl": 64, "nx": 96}
+    fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
+    doc = asked(tmp_path)
+    assert doc["answer"]["sentence"].endswith(" on memory bandwidth benchmarks, at 32 cores per socket")
+    assert doc["answer"]["classes"][0]["remark"] == "32 cores per socket only"
+    assert doc["warnings"][0] == "new is compared with old at 32 cores per socket only: 3 against 3 machines"
+    shown = run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
+    (line,) = [row.strip() for row in shown.splitlines() if row.startswith("  fleetmark compare")]
+    assert shlex.split(line)[1:6] == ["compare", "--baseline", "gen=old,cpu.cores=64", *line.split()[4:6]]
+    again = json.loads(run(tmp_path, *shlex.split(line)[1:], "--format", "json"))
+    assert again["rows"][0]["ratio"] == doc["rows"][0]["ratio"] and again["answer"]["classes"][0]["remark"] == ""
 
 
 def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
@@ -438,12 +456,12 @@ def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
     """
     in_batches(tmp_path / "far", (100.0, 400.0))
     answer = asked(tmp_path / "far")["answer"]
-    assert answer["sentence"].startswith("One new replaces 4.01 old servers for memory bandwidth")
+    assert answer["sentence"].startswith("One new replaces 4.01 old servers on memory bandwidth benchmarks")
     assert "No interval for memory bandwidth: 2 batches of old are too few to tell." in answer["legend"]
     in_batches(tmp_path / "near", (100.0, 145.0))
     answer = asked(tmp_path / "near")["answer"]
     few = "2 batches of old are too few to tell"
-    assert answer["sentence"] == f"One new replaces 8.33 old servers for memory bandwidth; new: {few}"
+    assert answer["sentence"] == f"One new replaces 8.33 old servers on memory bandwidth benchmarks; new: {few}"
     assert f"No interval for memory bandwidth: {few}." in answer["legend"]
 
 

@@ -38,7 +38,9 @@ def verdicts(folder: Path, values: Any, *listed: dict[str, Any]) -> dict[tuple[s
     archive = campaign(folder, values)
     acceptance = hold(archive, read_rules(rules(folder, *listed)), "rules.yml")
     return {
-        (r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not CheckVerdict.KEPT
+        (r.host, r.rule, r.benchmark): str(r.verdict)
+        for r in acceptance.results
+        if r.verdict is not CheckVerdict.PASSED
     }
 
 
@@ -57,11 +59,11 @@ def test_bounds_shares_and_peers(tmp_path: Path) -> None:
     )
     triad, null = "stream all-cores triad", "lmbench lat_syscall-null null"
     assert broken == {
-        ("n03", "bandwidth", triad): "broken",
-        ("n03", "share", triad): "broken",
-        ("n03", "peers", triad): "broken",
-        ("n05", "latency", null): "broken",
-        ("n05", "peers", null): "broken",
+        ("n03", "bandwidth", triad): "failed",
+        ("n03", "share", triad): "failed",
+        ("n03", "peers", triad): "failed",
+        ("n05", "latency", null): "failed",
+        ("n05", "peers", null): "failed",
     }
 
 
@@ -115,7 +117,7 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     archive.save_facts("a", facts(dimms=dimms), {})
     rule = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "75%"}
     results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
-    assert results["a"].verdict is CheckVerdict.KEPT
+    assert results["a"].verdict is CheckVerdict.PASSED
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
     assert (
         results["b"].verdict is CheckVerdict.MISSING
@@ -216,8 +218,8 @@ def test_amounts(text: str | float, value: float | None, unit: str) -> None:
 
 def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
     loss = Result(
-        "loss", Severity.FAIL, "n01", "udp", CheckVerdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True
+        "loss", Severity.FAIL, "n01", "udp", CheckVerdict.FAILED, 0.012, 0.001, "1", least=False, percent=True
     )
     assert str(verdict_text(loss)) == "1.20% is above 0.100%"
-    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
+    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.FAILED, 1e9, 3e9, "B/s", bits=True)
     assert str(verdict_text(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,36 @@ def test_published_rows_with_gaps_have_a_headline(tmp_path: Path) -> None:
         r"\(95% 2\.\d+–2\.\d+\) over \d benchmarks that both ran; "
     )
     assert re.match(wording + r"\d+ more ran on one side only", offline["headline"])
+
+
+@pytest.mark.skipif(not MLPERF.is_dir(), reason=f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")
+def test_published_results_of_several_sizes_have_a_command_for_one(tmp_path: Path) -> None:
+    """H200 results have 8 or 16 accelerators and B200 results 1 or 8: 8 count. GB200 results have 4 or 72: none does."""
+    run(tmp_path, "import", "mlperf", str(MLPERF / "inference_v5.1_summary_results.json"))
+    sides = [
+        f"round=v5.1,division=closed,accelerator=NVIDIA {name}"
+        for name in ("H200-SXM-141GB", "B200-SXM-180GB", "GB200")
+    ]
+    shown = run(tmp_path, "compare", "-b", sides[0], "-c", sides[1])
+    assert "8 accelerators only" in " ".join(shown.split()) and "numbers of accelerators" not in shown
+    (line,) = [row.strip() for row in shown.splitlines() if row.startswith("  fleetmark compare")]
+    words = shlex.split(line)[1:]
+    assert words[2] == f"{sides[0]},accelerators=8" and words[4] == f"{sides[1]},accelerators=8"
+    one, again = (
+        {
+            (r["class"], r["benchmark"]): r["ratio"]
+            for r in json.loads(run(tmp_path, *ask, "--format", "json"))["rows"]
+            if r["ratio"]
+        }
+        for ask in (("compare", "-b", sides[0], "-c", sides[1]), words)
+    )
+    assert one.keys() == again.keys() and [one[key] for key in one] == pytest.approx([again[key] for key in one])
+    none = run(tmp_path, "compare", "-b", sides[0], "-c", sides[2])
+    assert none.startswith("There is no overall figure: the sides share no size (number of accelerators)")
+    (line,) = [row.strip() for row in none.splitlines() if row.startswith("  fleetmark compare")]
+    matrix = " ".join(none.partition("Coverage by side")[2].partition("Benchmarks not compared")[0].split())
+    assert matrix.count("[1]") == 4 and matrix.count("sides mix sizes") == 1, "a mark in three cells, and one note"
+    assert "--per gpu" in line and run(tmp_path, *shlex.split(line)[1:]).startswith("One GPU of GB200 does ")
 
 
 # --- a panel ----------------------------------------------------------------------------------------------------------

@@ -47,14 +47,14 @@ def test_half_of_the_modules_is_not_the_peak_of_what_is_populated(tmp_path: Path
     archive.save_facts("a", node(FULL // 2), {})
     archive.save_facts("b", node(), {})
     peak = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "60%"}
-    assert judged(tmp_path, archive, {"rules": [peak]}) == {("a", "peak"): "broken", ("b", "peak"): "kept"}
+    assert judged(tmp_path, archive, {"rules": [peak]}) == {("a", "peak"): "failed", ("b", "peak"): "passed"}
     unknown = Cpu(model="unknown", sockets=1)  # not in the table: the file says what the full machine has
     archive.save_facts("a", node(FULL // 2, cpu=unknown), {})
     archive.save_facts("b", node(cpu=unknown), {})
-    assert judged(tmp_path, archive, {"rules": [peak]})["a", "peak"] == "kept"
+    assert judged(tmp_path, archive, {"rules": [peak]})["a", "peak"] == "passed"
     machine = {"memory.modules": 12, "memory.channels": 12, "memory.mts": 4800}
     results = judged(tmp_path, archive, {"machine": machine, "rules": [peak]})
-    assert {key for key, verdict in results.items() if verdict != "kept"} == {
+    assert {key for key, verdict in results.items() if verdict != "passed"} == {
         ("a", "peak"),
         ("a", "machine: memory.modules"),
     }
@@ -69,46 +69,46 @@ def test_a_port_at_a_quarter_of_its_rate_fails(tmp_path: Path) -> None:
     for host in HOSTS:
         archive.save_facts(host, node(nics=(Nic(name="ens1", speed=3.125e9, state="up"),)), {})
     peak = {"name": "peak", "metric": "iperf3/*/bitrate", "reference": "peak", "at_least": "85%"}
-    assert set(judged(tmp_path, archive, {"rules": [peak]}).values()) == {"kept"}
+    assert set(judged(tmp_path, archive, {"rules": [peak]}).values()) == {"passed"}
     results = judged(tmp_path, archive, {"machine": {"port.rate": "100 Gbit/s"}, "rules": [peak]})
-    assert set(results.values()) == {"broken"} and ("n00", "machine: port.rate") in results
+    assert set(results.values()) == {"failed"} and ("n00", "machine: port.rate") in results
 
 
 RULES = [
-    ({"fact": "bios", "one_of": ["1.7", "1.8"]}, "kept"),
-    ({"fact": "bios", "one_of": ["1.8"]}, "broken"),
-    ({"fact": "bios", "equals": "1.7"}, "kept"),
-    ({"fact": "bios", "equals": "1.8"}, "broken"),
-    ({"fact": "bios", "none_of": ["1.5", "1.6"]}, "kept"),
-    ({"fact": "bios", "none_of": ["1.7"]}, "broken"),
-    ({"fact": "memory.modules", "at_least": 12}, "kept"),
-    ({"fact": "memory.modules", "at_least": 13}, "broken"),
-    ({"fact": "memory.modules", "at_most": 12}, "kept"),
-    ({"fact": "memory.modules", "at_most": 11}, "broken"),
-    ({"fact": "memory.modules", "above": 11}, "kept"),
-    ({"fact": "memory.modules", "above": 12}, "broken"),
-    ({"fact": "memory.modules", "below": 13}, "kept"),
-    ({"fact": "memory.modules", "below": 12}, "broken"),
-    ({"fact": "memory.modules", "equals": 12}, "kept"),
-    ({"fact": "memory.modules", "equals": 24}, "broken"),
-    ({"fact": "memory.modules", "none_of": [6, 8]}, "kept"),
-    ({"fact": "memory.size", "at_most": "256 GiB"}, "broken"),
+    ({"fact": "bios", "one_of": ["1.7", "1.8"]}, "passed"),
+    ({"fact": "bios", "one_of": ["1.8"]}, "failed"),
+    ({"fact": "bios", "equals": "1.7"}, "passed"),
+    ({"fact": "bios", "equals": "1.8"}, "failed"),
+    ({"fact": "bios", "none_of": ["1.5", "1.6"]}, "passed"),
+    ({"fact": "bios", "none_of": ["1.7"]}, "failed"),
+    ({"fact": "memory.modules", "at_least": 12}, "passed"),
+    ({"fact": "memory.modules", "at_least": 13}, "failed"),
+    ({"fact": "memory.modules", "at_most": 12}, "passed"),
+    ({"fact": "memory.modules", "at_most": 11}, "failed"),
+    ({"fact": "memory.modules", "above": 11}, "passed"),
+    ({"fact": "memory.modules", "above": 12}, "failed"),
+    ({"fact": "memory.modules", "below": 13}, "passed"),
+    ({"fact": "memory.modules", "below": 12}, "failed"),
+    ({"fact": "memory.modules", "equals": 12}, "passed"),
+    ({"fact": "memory.modules", "equals": 24}, "failed"),
+    ({"fact": "memory.modules", "none_of": [6, 8]}, "passed"),
+    ({"fact": "memory.size", "at_most": "256 GiB"}, "failed"),
     ({"fact": "memory.total", "at_least": "384 GB"}, "missing"),
-    ({"fact": "port.driver", "one_of": ["mlx5_core"]}, "kept"),
-    ({"fact": "port.rate", "equals": "100 Gbit/s"}, "kept"),
-    ({"fact": "rdma", "at_least": 2}, "kept"),
-    ({"fact": "pcie.width", "equals": 16}, "broken"),  # one of both has 8
-    ({"fact": "pcie.width", "one_of": [8, 16]}, "kept"),
-    ({"fact": "gpus", "at_least": 2}, "kept"),
-    ({"fact": "gpu.driver", "one_of": ["550.54"]}, "broken"),  # one of both has another
-    ({"fact": "driver", "one_of": ["535.1", "550.54"]}, "kept"),
-    ({"fact": "driver", "none_of": ["535.1"]}, "broken"),
-    ({"fact": "gpu.ecc_uncorrectable", "at_most": 0}, "broken"),
-    ({"fact": "gpu.ecc_uncorrectable", "at_most": 3}, "kept"),
-    ({"fact": "xid", "at_most": 0}, "broken"),
-    ({"fact": "xid", "at_most": 3}, "kept"),
-    ({"fact": "xid.code", "none_of": [48, 79]}, "broken"),
-    ({"fact": "xid.code", "none_of": [79, 94, 95]}, "kept"),
+    ({"fact": "port.driver", "one_of": ["mlx5_core"]}, "passed"),
+    ({"fact": "port.rate", "equals": "100 Gbit/s"}, "passed"),
+    ({"fact": "rdma", "at_least": 2}, "passed"),
+    ({"fact": "pcie.width", "equals": 16}, "failed"),  # one of both has 8
+    ({"fact": "pcie.width", "one_of": [8, 16]}, "passed"),
+    ({"fact": "gpus", "at_least": 2}, "passed"),
+    ({"fact": "gpu.driver", "one_of": ["550.54"]}, "failed"),  # one of both has another
+    ({"fact": "driver", "one_of": ["535.1", "550.54"]}, "passed"),
+    ({"fact": "driver", "none_of": ["535.1"]}, "failed"),
+    ({"fact": "gpu.ecc_uncorrectable", "at_most": 0}, "failed"),
+    ({"fact": "gpu.ecc_uncorrectable", "at_most": 3}, "passed"),
+    ({"fact": "xid", "at_most": 0}, "failed"),
+    ({"fact": "xid", "at_most": 3}, "passed"),
+    ({"fact": "xid.code", "none_of": [48, 79]}, "failed"),
+    ({"fact": "xid.code", "none_of": [79, 94, 95]}, "passed"),
     ({"fact": "memory.uncorrected", "at_most": 0}, "missing"),  # the host does not say
 ]
 
@@ -124,7 +124,7 @@ def test_rules_on_facts(tmp_path: Path, rule: dict[str, Any], verdict: str) -> N
     assert judged(tmp_path, archive, {"rules": [{"name": "x", **rule}]}) == {("a", "x"): verdict}
 
 
-@pytest.mark.parametrize(("xids", "verdict"), [({}, "kept"), (None, "missing")])
+@pytest.mark.parametrize(("xids", "verdict"), [({}, "passed"), (None, "missing")])
 def test_a_log_without_xids_is_not_an_unreadable_one(tmp_path: Path, xids: Any, verdict: str) -> None:
     archive = campaign(tmp_path, usual(("a",)))
     archive.save_facts("a", node(xids=xids), {})
@@ -175,7 +175,7 @@ def test_a_specification_is_learned_from_the_best_and_refuses_the_others(tmp_pat
     status, text = run(tmp_path, "gate", str(file), "--format", "csv")
     assert (
         status == 1
-        and "c,machine: memory.modules,memory.modules,broken,6.0" in text
-        and "b,machine: memory.modules,memory.modules,kept" in text
+        and "c,machine: memory.modules,memory.modules,failed,6.0" in text
+        and "b,machine: memory.modules,memory.modules,passed" in text
     )
     assert "give another file" in refused(tmp_path, "reference", "save", "genoa", "--as-specification", str(file))

@@ -467,7 +467,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     memory = [r for r in document["roofs"] if r["part"] == "memory"]
     assert memory[1]["best"] == pytest.approx(300e9 * 1.3333) and memory[1]["peak"] == pytest.approx(921.6e9)
     table = run(tmp_path, "tune")
-    assert "CPU boost is off: 1 host (a) (fact only: no gain was measured)" in " ".join(table.split())
+    assert "CPU boost is off: 1 host (a); fact only: no gain was measured" in " ".join(table.split())
     assert "921.6 GB/s" in table
     assert "### 5 boost" in run(tmp_path, "tune", "--format", "md")
     assert "建议" in run(tmp_path, "tune", "--lang", "zh-CN")

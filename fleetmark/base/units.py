@@ -30,7 +30,7 @@ def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = Fa
     size = abs(value)
     if unit == "B/s" and bits:
         return _pick(size * 8, _SI, "bit/s", 8.0)
-    if unit in ("B/s", "FLOP/s", "Hz", "1/s"):
+    if unit in ("B/s", "bit/s", "FLOP/s", "Hz", "1/s"):
         # "k/s" would be read as a unit of its own.
         steps = _SI if unit != "1/s" or size >= 1e7 else _SI[-1:]
         picked = _pick(size, steps, unit.removeprefix("1"), 1.0)

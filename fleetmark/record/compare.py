@@ -18,6 +18,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.planner.comparison import Comparison, Side, compare_sides
 from fleetmark.planner.contrast import Pairing
 from fleetmark.planner.cost import SERVERS, Terms
+from fleetmark.planner.equivalence import Basis
 from fleetmark.planner.peers import Outlier
 from fleetmark.planner.redundant import LEAST_MACHINES
 from fleetmark.record import imports, naming, store
@@ -32,6 +33,7 @@ from fleetmark.record.sides.matching import Again, Drop, Matching
 from fleetmark.record.sides.matching import without as without_hosts
 from fleetmark.record.sides.mixtures import parted
 from fleetmark.record.sides.panel import panel as panel_of
+from fleetmark.record.sides.same_size import divisor
 from fleetmark.record.sides.strata import Sizes
 from fleetmark.workloads.declared import frontier
 
@@ -113,7 +115,8 @@ class Answer:
     with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
     result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
     purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided results have prices;
-    ``root``: the record, as ``--results`` names it.
+    ``root``: the record, as ``--results`` names it; ``same_size``: the command line that compares machines of one size,
+    or per part, if the sides differ in size.
     """
 
     comparison: Comparison
@@ -131,6 +134,7 @@ class Answer:
     terms: Terms = field(default_factory=Terms)
     whole_servers: Mapping[str, Comparison] = field(default_factory=dict)
     root: str = ""
+    same_size: Sequence[str] = ()
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -230,7 +234,34 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         terms=terms(q.servers, q.term, q.energy),
         whole_servers=_whole(q, chosen, turn=turn),
         root=store.name_of(q.root),
+        same_size=() if alike or q.per != "server" else _same_size(q, called, chosen, matching.narrowed, answer),
     )
+
+
+def _same_size(
+    q: Question,
+    called: naming.Names,
+    chosen: Mapping[str, Sequence[Machine]],
+    narrowed: Mapping[tuple[str, str], tuple[str, str]],
+    result: Comparison,
+) -> list[str]:
+    """Return the command line that compares machines of one size, or per part, or nothing if the sizes are equal.
+
+    It has the candidates that are compared at the same size of the baseline. Sides with prices or powers keep their
+    names, because these refer to them.
+    """
+    baseline = called.short[str(q.baseline)]
+    terms = {c: narrowed[baseline, called.short[c]] for c in q.candidates if (baseline, called.short[c]) in narrowed}
+    if not terms:
+        others = [m for c in q.candidates for m in chosen[called.short[c]]]
+        is_refused = any(e.basis is Basis.STRATA and not e.each for c in result.candidates for e in c.classes.values())
+        per = divisor((chosen[baseline], others), has_cores=is_refused)
+        return replace(q, per=per).command() if per else []
+    first = next(iter(terms.values()))[0]
+    same = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]
+    names = [baseline, *(called.short[c] for c in same)] if q.names or q.prices or q.watts else []
+    candidates = [f"{c},{terms[c][1]}" for c in same]
+    return replace(q, baseline=f"{q.baseline},{first}", candidates=candidates, names=names).command()
 
 
 def _whole(q: Question, chosen: Mapping[str, Sequence[Machine]], *, turn: bool) -> Mapping[str, Comparison]:

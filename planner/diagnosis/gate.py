@@ -1,4 +1,4 @@
-"""Check acceptance rules: declared bounds on measurements, each kept, broken, or without the necessary data."""
+"""Check acceptance rules: declared bounds on measurements, each passed, failed, or without the necessary data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Say what follows if a rule is not kept."""
+    """Say what follows if a rule is not met."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -18,8 +18,8 @@ class Severity(StrEnum):
 class CheckVerdict(StrEnum):
     """Name the result of a rule on a host."""
 
-    KEPT = "kept"
-    BROKEN = "broken"
+    PASSED = "passed"
+    FAILED = "failed"
     MISSING = "missing"  # the data that it needs: that is not a pass
 
 
@@ -57,7 +57,7 @@ class Value:
 @dataclass(frozen=True, slots=True)
 class Result:
     """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing.
-    ``evidence``: the raw file of what is broken, relative to the campaign. ``near``: a benchmark that was measured, and
+    ``evidence``: the raw file of what failed, relative to the campaign. ``near``: a benchmark that was measured, and
     that the rule may mean. ``texts``: of a rule on a list, what the host has and what is allowed, or what is not if
     ``is_refusal``. ``is_strict``: the value may not equal the limit."""
 
@@ -141,7 +141,7 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
         return result(CheckVerdict.MISSING, None, UNIT)
     limit = bound.limit * _full(bound, value)
     kept = value.value >= limit if bound.least else value.value <= limit
-    return result(CheckVerdict.KEPT if kept else CheckVerdict.BROKEN, limit)
+    return result(CheckVerdict.PASSED if kept else CheckVerdict.FAILED, limit)
 
 
 def _full(bound: Bound, value: Value) -> float:
@@ -152,5 +152,5 @@ def _full(bound: Bound, value: Value) -> float:
 
 
 def accepted(results: Sequence[Result]) -> bool:
-    """Return whether there is a rule of severity ``fail`` and all such rules are kept."""
-    return bool(results) and all(r.verdict is CheckVerdict.KEPT for r in results if r.severity is Severity.FAIL)
+    """Return whether there is a rule of severity ``fail`` and all such rules are met."""
+    return bool(results) and all(r.verdict is CheckVerdict.PASSED for r in results if r.severity is Severity.FAIL)

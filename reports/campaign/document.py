@@ -28,7 +28,6 @@ from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
 from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
-from fleetmark.reports.campaign.front import status as status_of
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -159,7 +158,7 @@ def document(
     took = message("took {time}", time=fmt.duration(campaign.wall_s))
     return Document(
         title=campaign.id,
-        answer=joined([status_of(shown), *verdict(slow, doubtful)], " "),
+        answer=joined(verdict(shown, deviations, beside, doubtful), " "),
         sections=tuple(section for section in sections if section is not None),
         details=(
             _subject(shown),

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better, Status
-from fleetmark.base.text import count, folded, joined, message
+from fleetmark.base.text import Message, count, folded, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
+from fleetmark.reports.campaign.against import Against
 from fleetmark.reports.campaign.deviation import Deviations, sentence, title, unlike
 from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
 from fleetmark.reports.campaign.problems import Problem, go_on
@@ -47,12 +48,42 @@ def status(view: View) -> str:
     return message("{n} of {runs} passed; the campaign is not finished.", n=f"{passed:,}", runs=runs)
 
 
-def verdict(slow: Sequence[SlowHost], suspects: Sequence[str]) -> Iterator[str]:
-    """Yield sentences on the slowest host, and on figures that cannot be what they seem."""
+def verdict(view: View, apart: Deviations, against: Against, suspects: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences of the title: the slowest host, how the runs ended, and figures that cannot be true.
+
+    For a single host, the first sentence is its figure closest to a peak.
+    """
+    slow = [host for host in unlike(apart) if host.deviation < 0]
     if slow:
-        yield message("{sentence}.", sentence=slow[0].sentence)
+        yield message("{sentence}.", sentence=sentence(slow[0], view.title_of(slow[0].generation)))
+        if len(slow) > 1:
+            yield message("Also slow: {hosts}.", hosts=some([host.host for host in slow[1:]]))
+    elif len(view.hosts) > 1 and apart.collected.peered.any():
+        yield message("No host is slower than its peers.")
+    elif len(view.hosts) == 1 and not suspects:
+        yield from _of_peak(view, against)
+    yield status(view)
     if suspects:
         yield message("{figures} suspect: see below.", figures=count(len(suspects), "figure is", "figures are"))
+
+
+def _of_peak(view: View, against: Against) -> Iterator[Message]:
+    """Yield a sentence on the headline with the largest share of its machine's peak, if a peak is known."""
+    (host,) = view.hosts
+    shares = [
+        (against.beside(metric, host.generation or "").share, metric, rows, shown)
+        for metric, rows, shown in view.headlines
+    ]
+    known = [(share.value, metric, rows, shown) for share, metric, rows, shown in shares if share.value is not None]
+    if known:
+        part, metric, rows, shown = max(known, key=lambda item: item[0])
+        yield message(
+            "{host} reaches {share} of its peak in {benchmark} ({value}).",
+            host=fmt.clean(host.name),
+            share=fmt.share(part, 0),
+            benchmark=title(metric),
+            value=shown.quantity(float(rows["value"].iloc[0])),
+        )
 
 
 # --- the machines ----------------------------------------------------------------------------------------------------

@@ -203,6 +203,8 @@ class _Tabs:
             cells: dict[str, Cell] = {}
             for host, value, rule in zip(rows["host"], rows["value"], rows["rule"], strict=True):
                 formula = _centre(self.spans.get((metric, host), ()), rule)
+                if formula and metric.unit == "B/s" and shown.unit.endswith("bit/s"):
+                    formula = f"=8*{formula[1:]}"
                 cells[host] = Cell(shown.quantity(value), float(value), metric.unit, formula=formula)
             yield (*_named(metric, rows), *(cells.get(host, Cell()) for host in self.columns))
 

@@ -19,7 +19,7 @@ from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.first import VERDICTS
 from fleetmark.reports.comparison.headline import short_titles
 from fleetmark.reports.comparison.model import RatioRow
-from fleetmark.reports.comparison.titles import basis_title, class_title, spaced
+from fleetmark.reports.comparison.titles import basis_title, class_title, per_title, spaced
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
@@ -58,7 +58,7 @@ def _notes(face: Face) -> Iterator[Note]:
             message(
                 "Ratios of capacity are per {per}, those of responsiveness are not; the figures beside them are those "
                 "of whole servers.",
-                per=word(comparison.per),
+                per=per_title(comparison.per),
             )
         )
     yield Note(joined(filter(None, sentences), " "), quiet=True)
@@ -118,7 +118,7 @@ def _head(face: Face, name: str, members: Mapping[str, Cells], entries: int, usu
     title = comparison.called.get(name) or class_title(name)
     left_out = len(members) - entries - ("" in members)
     standing = _standing(cells)
-    basis = basis_title({r.candidate: r.basis for r in cells.values() if r.ratio is not None})
+    basis = basis_title({r.candidate: r.size or r.basis for r in cells.values() if r.ratio is not None})
     remarks = tuple(text for text in (basis, word(standing) if standing else "") if text)
     facts = joined(
         [

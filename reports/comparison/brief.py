@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fleetmark.base.text import Message, joined, message
-from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.reports.comparison.face import Face
-from fleetmark.reports.comparison.first import classes
+from fleetmark.reports.comparison.first import classes, is_unpriced, unpriced
+from fleetmark.reports.comparison.titles import per_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Brief, Command, Note
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
@@ -27,7 +27,7 @@ def brief(face: Face, command: Sequence[str] = ()) -> Brief:
     return Brief(
         question=_question(comparison, first.candidates),
         table=_table(face),
-        cost=tuple(filter(None, (*first.costs.totals, *first.costs.more, first.bought))) or (_unpriced(comparison),),
+        cost=tuple(filter(None, (*first.costs.totals, *first.costs.more, first.bought))) or (unpriced(comparison),),
         worse=tuple(worse),
         missing=(first.not_measured,)
         if first.not_measured
@@ -47,20 +47,15 @@ def _question(comparison: Comparison, candidates: Sequence[str]) -> Message:
             return message("How many {baseline} servers does one server of each replace: {candidates}?", **values)
         return message(
             "How much more work per {per} do they get done than {baseline}: {candidates}?",
-            per=word(comparison.per),
+            per=per_title(comparison.per),
             **values,
         )
     if comparison.per == "server":
         return message("How many {baseline} servers does one {candidates} replace?", **values)
     return message(
-        "How much more work per {per} does {candidates} get done than {baseline}?", per=word(comparison.per), **values
-    )
-
-
-def _unpriced(comparison: Comparison) -> Message:
-    return message(
-        "No prices were given, so there is no cost. Add --price '{side}=AMOUNT EUR' for each side.",
-        side=fmt.clean(comparison.baseline),
+        "How much more work per {per} does {candidates} get done than {baseline}?",
+        per=per_title(comparison.per),
+        **values,
     )
 
 
@@ -92,7 +87,7 @@ def _steps(face: Face, command: Sequence[str]) -> Iterator[Command | Note]:
             message("Measure what is missing on all sides, then compare again."),
             "fleetmark run -i HOSTS --suite server",
         )
-    if command and not (first.costs.bills or first.bought) and face.comparison.per == "server":
+    if command and is_unpriced(face):
         priced = fmt.typed([*command, "--price", f"{face.comparison.baseline}=AMOUNT EUR"])
         yield Command(message("Add prices to see costs."), priced)
     if command:

@@ -84,6 +84,7 @@ def _compared(
             again=answer.again,
             terms=answer.terms,
             whole_servers=answer.whole_servers,
+            same_size=answer.same_size,
             counted={title: len(side.means) for title, side in answer.sides.items()},
         ),
         frontiers=blocks(listed, titles, comparison.baseline),

@@ -4,6 +4,7 @@ the gaps.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
@@ -23,7 +24,11 @@ from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
 
 MOST_GAPS = 6  # maximum number of commands
+_LONGEST_REASON = 30  # maximum number of characters of a reason in a cell
 _MOST_HOSTS = 40  # maximum number of hosts named in a command
+
+
+_ReasonKey = tuple[str, str]
 
 
 class State(StrEnum):
@@ -67,13 +72,13 @@ class Covered:
     label: str = ""
 
     @property
-    def details(self) -> str:
-        """Return the number of hosts and benchmarks, or the reason for an exclusion."""
+    def counts(self) -> str:
+        """Return the number of hosts and benchmarks."""
         hosts: str | None = count(self.hosts, "host") if self.hosts else None
         if self.hosts and self.label:
             hosts = spaced(f"{self.hosts} ×", word(self.label))
         some = message("{n} of {all} benchmarks", n=self.present, all=self.known) if self.present < self.known else None
-        return joined([hosts, some if self.present else None, self.reason])
+        return joined([hosts, some if self.present else None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +204,19 @@ def _workload(
 
 def section(known_coverage: Coverage) -> Section:
     """Return the matrix with the commands that close its gaps."""
-    exhibits = (matrix(known_coverage), *commands(known_coverage.gaps[:MOST_GAPS]), *_published(known_coverage.gaps))
+    marks = _marks(known_coverage)
+    notes = (Note(spaced(mark, reason), quiet=True) for mark, reason in marks.values())
+    gaps = known_coverage.gaps
+    exhibits = (matrix(known_coverage, marks), *notes, *commands(gaps[:MOST_GAPS]), *_published(gaps))
     return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
 
 
-def matrix(known_coverage: Coverage) -> Tabular:
-    """Return classes by sides, each cell with its state in words and as a shape."""
+def matrix(known_coverage: Coverage, marks: Mapping[_ReasonKey, tuple[str, str]]) -> Tabular:
+    """Return classes by sides, each cell with its state in words and as a shape, and with the mark of its reason."""
     columns = [Column("class", message("class of work"), "name")]
     columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(known_coverage.sides)]
     rows = tuple(
-        (Cell(class_title(name)), *_cells([by_side[side] for side in known_coverage.sides]))
+        (Cell(class_title(name)), *_cells({side: by_side[side] for side in known_coverage.sides}, marks))
         for name, by_side in known_coverage.cells.items()
         if name != WORK_MIX
     )
@@ -216,12 +224,33 @@ def matrix(known_coverage: Coverage) -> Tabular:
     return Tabular("coverage", _TITLE, tuple(columns), rows, notes=(shapes,))
 
 
-def _cells(row: Sequence[Covered]) -> Iterator[Cell]:
+def _marks(known_coverage: Coverage) -> dict[_ReasonKey, tuple[str, str]]:
+    """Return a mark for each reason that is long or stands in several cells, with the reason once in full."""
+    cells = [cell for by_side in known_coverage.cells.values() for cell in by_side.items()]
+    reasons = [(_reason_key(side, covered.reason), covered.reason) for side, covered in cells if covered.reason]
+    number = Counter(key for key, _ in reasons)
+    marks: dict[_ReasonKey, tuple[str, str]] = {}
+    for key, reason in reasons:
+        if number[key] > 1 or len(reason) > _LONGEST_REASON:
+            marks.setdefault(key, (f"[{len(marks) + 1}]", reason))
+    return marks
+
+
+def _reason_key(side: str, reason: str) -> _ReasonKey:
+    """Return what makes reasons equal: their text, or for sizes that do not match, the side and which size."""
+    if isinstance(reason, Message) and "trait" in reason.values:
+        return side, str(reason.values["trait"])
+    return "", str(reason)
+
+
+def _cells(row: Mapping[str, Covered], marks: Mapping[_ReasonKey, tuple[str, str]]) -> Iterator[Cell]:
     """Yield the cells of a class; what no side measured has no tone, because it is no difference between them."""
-    is_nowhere = all(covered.state is State.MISSING for covered in row)
-    for covered in row:
+    is_nowhere = all(covered.state is State.MISSING for covered in row.values())
+    for side, covered in row.items():
         text = spaced(_SHAPES[covered.state], _WORDS[covered.state])
-        yield Cell(joined([text, covered.details]), tone="" if is_nowhere else _TONES.get(covered.state, ""))
+        mark, _ = marks.get(_reason_key(side, covered.reason), ("", ""))
+        details = joined([covered.counts, "" if mark else covered.reason])
+        yield Cell(spaced(joined([text, details]), mark), tone="" if is_nowhere else _TONES.get(covered.state, ""))
 
 
 def commands(gaps: Sequence[Gap]) -> Iterator[Exhibit]:

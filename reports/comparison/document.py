@@ -41,7 +41,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
     covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
     sections = [
         *((book.first(main, compared.sides),) if shown and has_workbook else ()),
-        *first.sections(main, _, failed, covered.gaps),
+        *first.sections(main, _, failed, covered.gaps, compared.around.same_size),
         benchmarks.section(main),
         *([Section("origins", "", (Note(behind.note, quiet=True),), ("html",))] if behind and behind.note else ()),
         coverage.section(covered),

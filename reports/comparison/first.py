@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
+from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.ratio import Verdict
 from fleetmark.reports.comparison import forest
 from fleetmark.reports.comparison.cell import Cell as Result
@@ -16,9 +17,10 @@ from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.purchase import bills
+from fleetmark.reports.comparison.titles import per_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
-from fleetmark.reports.kit.document import Note, Section
+from fleetmark.reports.kit.document import Command, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
@@ -29,13 +31,17 @@ _PLOT = 48  # columns of a plot in a terminal
 _NAMES = 26  # maximum width of the names beside it
 
 
-def sections(face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = ()) -> Iterator[Section]:
+def sections(
+    face: Face, _: Language, failed: str = "", gaps: Sequence[Gap] = (), same_size: Sequence[str] = ()
+) -> Iterator[Section]:
     """Yield the first screen.
 
     ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
+    ``same_size``: the command line that compares machines of one size, or per part.
     """
     table = classes(face)
-    exhibits = (*_sentences(face), *commands(gaps[:1]), *((table,) if table else ()))
+    steps = (*_of_one_size(face, same_size), *commands(gaps[:1]))[:1]
+    exhibits = (*_sentences(face), *steps, *((table,) if table else ()))
     yield Section("classes", "", exhibits, _READ)
     if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
         yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
@@ -62,6 +68,33 @@ def _sentences(face: Face) -> Iterator[Note]:
         yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
     if first.not_measured:
         yield Note(message("Not measured: {areas}", areas=first.not_measured), quiet=True)
+    if first.lines and is_unpriced(face):
+        yield Note(unpriced(face.comparison), quiet=True)
+
+
+def is_unpriced(face: Face) -> bool:
+    """Return whether costs are missing because no prices were given."""
+    return face.comparison.per == "server" and not (face.front.costs.bills or face.front.bought)
+
+
+def unpriced(comparison: Comparison) -> Message:
+    """Return why there are no costs, and the option that adds them."""
+    return message(
+        "No prices were given, so there is no cost. Add --price '{side}=AMOUNT EUR' for each side.",
+        side=fmt.clean(comparison.baseline),
+    )
+
+
+def _of_one_size(face: Face, line: Sequence[str]) -> Iterator[Command]:
+    """Yield the command that compares machines of one size, or per part."""
+    if not line:
+        return
+    if "--per" in line:
+        per = per_title(line[line.index("--per") + 1])
+        yield Command(message("The sides have no size in common; compare them per {per}", per=per), fmt.typed(line))
+        return
+    sizes = dict.fromkeys(e.size for c in face.comparison.candidates for e in c.classes.values() if e.size)
+    yield Command(message("Compare machines of one size only ({size})", size=next(iter(sizes), "")), fmt.typed(line))
 
 
 def classes(face: Face) -> Tabular | None:
@@ -97,7 +130,7 @@ def classes(face: Face) -> Tabular | None:
 def _capacity(face: Face) -> Message:
     if face.comparison.per == "server":
         return message("Capacity: work that a server gets done")
-    return message("Capacity per {per}", per=word(face.comparison.per))
+    return message("Capacity per {per}", per=per_title(face.comparison.per))
 
 
 def _speed() -> Message:

@@ -19,6 +19,7 @@ from fleetmark.planner.peers import Outlier
 from fleetmark.planner.ratio import SAME
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.matching import Drop, moved
+from fleetmark.record.sides.mixtures import is_of_size
 from fleetmark.reports.comparison.areas import not_measured
 from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.comparison.headline import no_interval
@@ -56,7 +57,8 @@ class Around:
     by baseline, the comparison without outliers. ``families``: server loads to compare at equal service. ``powered``:
     sides with recorded power.
 
-    See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms`` and ``whole_servers``.
+    See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms``, ``whole_servers`` and
+    ``same_size``.
     ``counted``: how many hosts, or publishers, the figures of each side are of.
     """
 
@@ -71,6 +73,7 @@ class Around:
     terms: Terms = field(default_factory=Terms)
     whole_servers: Mapping[str, Comparison] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
+    same_size: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +237,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
     counts = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
-    based = basis_title({r.candidate: r.basis for r in heads if r.ratio is not None})
+    based = basis_title({r.candidate: r.size or r.basis for r in heads if r.ratio is not None})
     return joined([word(standing) if standing else None, counts, based])
 
 
@@ -306,7 +309,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
     if reason := unserved(comparison, around.families):
         yield Finding(reason)
     yield from mix(comparison)
-    for n, warning in enumerate(_one_per_size(comparison.warnings)):
+    for n, warning in enumerate(_one_per_size(comparison.warnings, bool(around.same_size))):
         cause = around.causes.get(warning, {})
         answer, effect = _again(comparison, around, cause) if cause and n < MOST_AGAIN else ("", None)
         known = around.effects.get(warning, effect)
@@ -316,11 +319,20 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         yield Finding(shown, known)
 
 
-def _one_per_size(warnings: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings. Of those about different sizes, yield the first for each candidate and kind of size."""
+def _one_per_size(warnings: Sequence[str], is_narrowed: bool) -> Iterator[str]:
+    """Yield the warnings. Of those about different sizes, yield the first for each candidate and kind of size.
+
+    ``is_narrowed``: a command narrows the sides to one size, so warnings that the numbers of parts differ add nothing.
+    """
     seen = set()
     for warning in warnings:
         values = warning.values if isinstance(warning, Message) else {}
+        if is_narrowed and is_of_size(warning):
+            continue
+        if "size" in values and "candidate" in values:
+            if (key := (values["candidate"], "size", values["size"])) in seen:
+                continue
+            seen.add(key)
         if isinstance(reason := values.get("what"), Message) and "trait" in reason.values:
             key = (values.get("name"), reason.template, reason.values["trait"])
             if key in seen:
@@ -360,6 +372,11 @@ def _compared(
     return joined(amounts[:MOST_SIDES]), distance(before, served) if at_service else moved(comparison, other)
 
 
-def _sized(comparison: Comparison) -> set[tuple[str, str]]:
-    """Return the candidates and classes that are compared size by size."""
-    return {(c.title, name) for c in comparison.candidates for name, e in c.classes.items() if e.basis is Basis.STRATA}
+def _sized(comparison: Comparison) -> set[tuple[str, str, str]]:
+    """Return the candidates and classes that are compared size by size, or at one size, with that size."""
+    return {
+        (c.title, name, e.size)
+        for c in comparison.candidates
+        for name, e in c.classes.items()
+        if e.basis is Basis.STRATA
+    }

@@ -48,6 +48,8 @@ def based(e: Equivalence) -> Message | None:
         return message("based on totals, since the hosts of a side differ; host by host it is {ratio}", ratio=mean)
     if e.basis is Basis.TOTALS:
         return message("based on totals, since the hosts of a side differ; the geometric mean is {ratio}", ratio=mean)
+    if e.size:
+        return message("compared at {size} only; over all sizes it is {ratio}", size=e.size, ratio=mean)
     return message("compared size by size, weighted by the baseline's shares; over all hosts it is {ratio}", ratio=mean)
 
 

@@ -41,7 +41,7 @@ class RatioRow:
     - ``your_workload_lo``, ``your_workload_hi``: the prediction interval for another workload of the class; if unknown,
       ``your_workload_why`` gives the reason
     - ``lowest_lo`` to ``highest_hi``: intervals of the extreme benchmarks, widened to correct for selection by value
-    - ``basis``: the method behind the headline, a Basis
+    - ``basis``: the method behind the headline, a Basis; ``size``: the only size of machine that it covers, if any
     - ``benchmarks``, ``one_sided``: the number of benchmarks in a headline, and of those that only one side ran
     - ``headline``: the whole headline as a sentence
     - ``ends``: a short form of its range, with names
@@ -98,6 +98,7 @@ class RatioRow:
     highest_lo: float | None = None
     highest_hi: float | None = None
     basis: str = ""
+    size: str = ""
 
     @property
     def guardrail(self) -> bool:
@@ -207,7 +208,7 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
         row = replace(row, work=e.work.value, geometric=e.ratio.value)
     elif e.geometric:
         row = replace(row, geometric=e.geometric.value)
-    row = replace(row, basis=e.basis.value)
+    row = replace(row, basis=e.basis.value, size=e.size)
     return _with(row, e.headline)
 
 

@@ -55,7 +55,12 @@ def class_title(name: str) -> str:
     title = _TITLES.get(base)
     if title is None:
         return word(name)
-    return title if base == name else message("{class_}, SPEC peak", class_=title)
+    return title if base == name else message("{class_} (SPEC peak)", class_=title)
+
+
+def per_title(per: str) -> str:
+    """Return the name of what results are divided by, such as ``GPU`` or ``socket``."""
+    return _TITLES["gpu"] if per == "gpu" else word(per)
 
 
 def labelled(name: str, text: str) -> Message:
@@ -76,13 +81,17 @@ def titled(warning: str) -> str:
 
 
 def basis_title(bases: Mapping[str, str]) -> str:
-    """Return ``based on totals`` or ``size by size``, or nothing if headlines are means over all hosts.
+    """Return ``based on totals``, ``size by size`` or a size, or nothing if headlines are means over all hosts.
 
-    ``bases``: the basis of each candidate. If they differ, the title names the candidates of each.
+    ``bases``: the basis of each candidate, or the only size of machine. If they differ, the title names the candidates
+    of each.
     """
-    titles = {Basis.TOTALS: message("based on totals"), Basis.STRATA: message("size by size")}
+    titles = {Basis.TOTALS: message("based on totals"), Basis.STRATA: message("size by size"), Basis.MEAN: ""}
+    sizes = {size: message("{size} only", size=size) for size in bases.values() if size not in titles}
     parts = []
-    for basis, title in titles.items():
+    for basis, title in (titles | sizes).items():
+        if not title:
+            continue
         names = [fmt.clean(candidate) for candidate, candidate_basis in bases.items() if candidate_basis == basis]
         if names:
             parts.append(title if len(names) == len(bases) else joined([title, f"({joined(names)})"], " "))

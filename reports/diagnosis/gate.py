@@ -28,8 +28,8 @@ def verdict_text(result: Result) -> Message:
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
-    if result.verdict is CheckVerdict.KEPT:
-        return message("{value} keeps {limit}", value=value, limit=limit)
+    if result.verdict is CheckVerdict.PASSED:
+        return message("{value} meets {limit}", value=value, limit=limit)
     return _beyond(result, value, limit)
 
 
@@ -48,7 +48,7 @@ def _beyond(result: Result, value: str, limit: str) -> Message:
 def _listed(result: Result) -> Message:
     """Return the result of a list of allowed or refused values as a sentence."""
     has, allowed = map(fmt.clean, result.texts)
-    if result.verdict is CheckVerdict.KEPT:
+    if result.verdict is CheckVerdict.PASSED:
         return message("{value} is allowed", value=has)
     if result.is_refusal:
         return message("{value} is refused", value=has)
@@ -76,7 +76,7 @@ def _missing(result: Result) -> Message:
 
 def headline(acceptance: Acceptance) -> Message:
     """Return a sentence that says whether the hosts are accepted, and which are not."""
-    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.PASSED and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
         return message("Accepted: {checks} passed or gave only a warning.", checks=checks)
@@ -86,7 +86,7 @@ def headline(acceptance: Acceptance) -> Message:
 
 
 def document(acceptance: Acceptance) -> Document:
-    """Return the verdict, the broken rules (failures first), and every check."""
+    """Return the verdict, the rules that are not met (failures first), and every check."""
     broken = Section(
         "broken", "", (_broken(acceptance),) if _bad(acceptance) else (), ("terminal", "html", "pdf", "markdown")
     )
@@ -100,7 +100,7 @@ def document(acceptance: Acceptance) -> Document:
 
 
 def _bad(acceptance: Acceptance) -> list[Result]:
-    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT]
+    bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.PASSED]
     return sorted(bad, key=lambda r: r.severity is not Severity.FAIL)
 
 
@@ -139,7 +139,7 @@ def _checks(acceptance: Acceptance) -> Tabular:
             Cell(r.benchmark),
             Cell(
                 word(r.verdict.value),
-                tone="good" if r.verdict is CheckVerdict.KEPT else "bad" if _fails(r) else "unsure",
+                tone="good" if r.verdict is CheckVerdict.PASSED else "bad" if _fails(r) else "unsure",
             ),
             quantity(r.value, r.unit, bits=r.bits, percent=r.percent),
             quantity(r.limit, r.unit, bits=r.bits, percent=r.percent),
@@ -196,7 +196,7 @@ def junit(acceptance: Acceptance) -> str:
             if _fails(r):
                 kind, file = quoteattr(r.verdict.value), _attribute(r.evidence)[1:-1]
                 lines.append(f"<failure type={kind} message={_attribute(verdict_text(r))}>{file}</failure>")
-            elif r.verdict is not CheckVerdict.KEPT:
+            elif r.verdict is not CheckVerdict.PASSED:
                 lines.append(f"<system-out>{_attribute(verdict_text(r))[1:-1]}</system-out>")
             lines.append("</testcase>")
         lines.append("</testsuite>")
@@ -204,7 +204,7 @@ def junit(acceptance: Acceptance) -> str:
 
 
 def _fails(result: Result) -> bool:
-    return result.verdict is not CheckVerdict.KEPT and result.severity is Severity.FAIL
+    return result.verdict is not CheckVerdict.PASSED and result.severity is Severity.FAIL
 
 
 def _attribute(text: str) -> str:

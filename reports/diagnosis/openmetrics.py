@@ -72,13 +72,13 @@ def gate(acceptance: Acceptance) -> list[Family]:
     accepted = Family("fleetmark_gate_accepted", "Whether a host keeps every rule that must be kept.")
     kept = Family("fleetmark_gate_kept", "Whether a rule is kept; 0 where its data is missing.")
     value = Family("fleetmark_gate_value", "What was measured, in base units.")
-    bad = (r for r in acceptance.results if r.verdict is not CheckVerdict.KEPT)
+    bad = (r for r in acceptance.results if r.verdict is not CheckVerdict.PASSED)
     failed = {r.host for r in bad if r.severity is Severity.FAIL}
     for host in dict.fromkeys(r.host for r in acceptance.results):
         accepted.add(int(host not in failed), {"host": host})
     for r in acceptance.results:
         labels = {"host": r.host, "rule": r.rule, "benchmark": r.benchmark, "bound": "least" if r.least else "most"}
-        kept.add(int(r.verdict is CheckVerdict.KEPT), labels)
+        kept.add(int(r.verdict is CheckVerdict.PASSED), labels)
         if r.value is not None:
             value.add(r.value, labels)
     return [accepted, kept, value]

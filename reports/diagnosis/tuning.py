@@ -70,7 +70,7 @@ def headline(tuning: Tuning) -> Message:
 
 
 def _finding(advice: Advice) -> Finding:
-    text = message("{evidence} ({standing})", evidence=evidence(advice), standing=standing(advice))
+    text = message("{evidence}; {standing}", evidence=evidence(advice), standing=standing(advice))
     details = (*tried(advice), suggestion(advice), retest(advice), advice.rule.source)
     return Finding(f"{advice.rule.number} {advice.rule.name}", text, details)
 

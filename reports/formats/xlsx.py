@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, takewhile
 from typing import Any
@@ -234,7 +234,7 @@ def _table(placed: Placed, places: Places) -> None:
         if placed.is_stacked:
             places.ranks[sheet.name] = max(places.ranks.get(sheet.name, 0), *map(_rank, cells))
         for place, (column, end, number) in enumerate(columns):
-            shown = cells[number]
+            shown = in_bits(cells[number])
             if number in plain and shown.value is not None and not (shown.formula or shown.is_input or shown.form):
                 role = "solver" if shown.is_decided else "value"
                 sheet.number(line, place, shown.value, column.form, role)  # many cells: as fast as possible
@@ -419,6 +419,17 @@ def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
     for set_axis, words in zip((drawn.set_x_axis, drawn.set_y_axis), title, strict=True):
         set_axis({"name": book.words(words), "log_base": 10, "num_format": "General", "crossing": "min"} | GRID)
     return drawn
+
+
+def in_bits(shown: Cell) -> Cell:
+    """Return a cell that people read in bit/s with its number in bit/s, because no number format multiplies by 8.
+
+    Its formula stays: it refers to cells in bit/s, or has the factor.
+    """
+    if shown.unit != "B/s" or not shown.text.endswith("bit/s"):
+        return shown
+    value, lo, hi = (None if x is None else 8 * x for x in (shown.value, shown.lo, shown.hi))
+    return replace(shown, value=value, lo=lo, hi=hi, unit="bit/s")
 
 
 def _form(shown: Cell) -> str:

@@ -17,6 +17,7 @@ from fleetmark.reports.plan.model import Load, Order, PlanView, Supply, left_out
 
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one
+_NO_SHARE = 0.005  # share of demand that a percentage without decimals shows as 0
 TIGHT = 0.9  # share of a limit from which it is named
 _MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain|GPU)s$")
 _ONE = {
@@ -145,8 +146,21 @@ def _nothing(v: PlanView) -> str:
     last = len(periods) - 1
     leaving = sum(c.count for c in v.question.fleet if _leaves(v, c, last))
     values = {"first": fmt.clean(periods[first]), "last": fmt.clean(periods[-1])}
-    values["share"] = fmt.share(v.nothing.share[-1], 0)
-    if any(v.question.survives(w) for w in v.question.workloads):
+    share = v.nothing.share[-1]
+    values["share"] = fmt.share(share, 0)
+    if share < _NO_SHARE and any(v.question.survives(w) for w in v.question.workloads):
+        short = message(
+            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} the loss "
+            "of one failure domain leaves at least one workload without servers.",
+            **values,
+        )
+    elif share < _NO_SHARE:
+        short = message(
+            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} at least "
+            "one workload has no servers left.",
+            **values,
+        )
+    elif any(v.question.survives(w) for w in v.question.workloads):
         short = message(
             "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
             "{share} of it if one failure domain is lost.",

@@ -123,7 +123,7 @@ def test_one_host_a_side_has_no_interval(tmp_path: Path) -> None:
     page = two(tmp_path, {TRIAD: [[10e9]]}, {TRIAD: [[20e9]]})
     assert page.table_row("stream all-cores triad")[4] == "2.00"
     words = " ".join(page.words.split())
-    assert "One new replaces 2.00 old servers for memory bandwidth" in words
+    assert "One new replaces 2.00 old servers on memory bandwidth benchmarks" in words
     assert words.count("No interval, so no verdict: a difference may be chance.") == 1
 
 
@@ -147,7 +147,9 @@ def test_benchmarks_that_disagree_come_with_their_ends(tmp_path: Path) -> None:
     old = {MCF: [[100.0], [101.0], [99.0]], GCC: [[50.0], [50.0], [51.0]]}
     new = {MCF: [[300.0], [301.0], [298.0]], GCC: [[60.0], [60.0], [61.0]]}
     words = " ".join(two(tmp_path, old, new).words.split())
-    assert "One new replaces 1.9" in words and "servers for integer" in words and "benchmarks 1.20–3.00" in words
+    assert (
+        "One new replaces 1.9" in words and "servers on integer benchmarks" in words and "benchmarks 1.20–3.00" in words
+    )
 
 
 def test_an_interval_without_bounds_worth_having(tmp_path: Path) -> None:

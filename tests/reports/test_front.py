@@ -183,3 +183,17 @@ def test_the_first_screen_of_a_plan_buys_and_retires() -> None:
     assert fmt.money(v.plan.objective) in shown.cost and "At most 0.50% above the cheapest possible plan." in shown.cost
     assert [year for year, _ in shown.years] == ["2027", "2028"]
     assert "2027-Q3" in shown.nothing
+    assert "leaves at least one workload without servers" in shown.nothing and " 0%" not in shown.nothing
+
+
+# --- titles ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_title_of_a_campaign_has_its_answer_in_two_lines() -> None:
+    """One host: its share of a peak. Six that agree: none is slow. Four, two of them slow: both, the slowest first."""
+    odd = sample.tiny({"h1": [1e9], "h2": [0.7e9], "h3": [1.0e9], "h4": [1.01e9], "h5": [0.8e9], "h6": [1e9]})
+    titles = [str(document(results).answer) for results in (sample.one(), sample.six(), odd)]
+    assert titles[0] == "epyc-07 reaches 87% of its peak in stream all-cores triad (602 GB/s). All 84 runs passed."
+    assert titles[1] == "No host is slower than its peers. 378 of 390 runs passed."
+    assert titles[2].startswith("h2 is 30% worse than the median of all hosts") and "Also slow: h5." in titles[2]
+    assert max(map(len, titles)) < 160

@@ -62,7 +62,7 @@ def held(
         if not values:
             results.append(Result(title, severity, host, name, CheckVerdict.MISSING, reason=FACT))
             continue
-        base = Result(title, severity, host, name, CheckVerdict.KEPT)
+        base = Result(title, severity, host, name, CheckVerdict.PASSED)
         results += [*_listed(base, values, bounds), *_limited(base, values, bounds, FACTS[name][0])]
     return results
 
@@ -72,7 +72,7 @@ def _listed(base: Result, values: Sequence[Scalar], bounds: FactBounds) -> Itera
     for allowed, is_refusal in ((bounds.one_of, False), (bounds.none_of, True)):
         if allowed:
             wrong = [v for v in values if (v in allowed) is is_refusal]
-            verdict = CheckVerdict.BROKEN if wrong else CheckVerdict.KEPT
+            verdict = CheckVerdict.FAILED if wrong else CheckVerdict.PASSED
             texts = (_text((wrong or values)[0]), " or ".join(map(_text, allowed)))
             yield replace(base, verdict=verdict, texts=texts, is_refusal=is_refusal)
 
@@ -90,7 +90,7 @@ def _limited(base: Result, values: Sequence[Scalar], bounds: FactBounds, unit: s
             worst = (min if is_least else max)(float(v) for v in values)
             yield replace(
                 base,
-                verdict=CheckVerdict.KEPT if keeps(worst, float(limit)) else CheckVerdict.BROKEN,
+                verdict=CheckVerdict.PASSED if keeps(worst, float(limit)) else CheckVerdict.FAILED,
                 value=worst,
                 limit=float(limit),
                 unit=unit,

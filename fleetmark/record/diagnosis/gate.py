@@ -245,7 +245,7 @@ def _machine(
 
 def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[gate.Result]:
     """Yield the results. Add the raw file of the worst repeat to each violated rule."""
-    hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.BROKEN}
+    hosts = {r.host for r in results if r.verdict is gate.CheckVerdict.FAILED}
     runs_by_host: dict[str, dict[str, list[tuple[float, str]]]] = {}
     passed = values.select(f"{PASSED} and {one_of('host', sorted(hosts))}") if hosts else schema.frame()
     for row in passed[[*METRIC, "host", "value", "raw"]].to_dict("records"):
@@ -253,7 +253,7 @@ def _with_evidence(results: Sequence[gate.Result], values: Values) -> Iterator[g
         runs = runs_by_host.setdefault(str(row["host"]), {}).setdefault(benchmark, [])
         runs.append((float(row["value"]), str(row["raw"])))
     for r in results:
-        runs = runs_by_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.BROKEN else []
+        runs = runs_by_host.get(r.host, {}).get(r.benchmark, []) if r.verdict is gate.CheckVerdict.FAILED else []
         worst = (min if r.least else max)(runs, default=(0.0, ""))
         yield replace(r, evidence=worst[1])
 

@@ -32,6 +32,13 @@ _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "money": lambda m, f: positive(m.labels.get("price")) if m.labels.get("currency") else None,
 }
 PER = ("server", *_PER)
+
+
+def amount_of(machine: Machine, per: str) -> float | None:
+    """Return how much of ``per`` a machine has, or None if it does not tell."""
+    return _PER[per](machine, machine.facts())
+
+
 _LABELS = {"socket": "chips", "core": "cores", "thread": "threads", "gpu": "gpus", "watt": "watts", "money": "price"}
 _HINTS = {
     "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
@@ -53,7 +60,7 @@ def amounts(
     if per == "watt":
         amount, sources = _power(rows, benchmarks, chosen, files)
     else:
-        sizes = {n: _PER[per](chosen[n], chosen[n].facts()) for n in sorted(set(rows["record"]))}
+        sizes = {n: amount_of(chosen[n], per) for n in sorted(set(rows["record"]))}
         logs = {n: math.log(size) if size else math.nan for n, size in sizes.items()}
         amount = rows["record"].map(logs).astype(float)
         if per == "gpu":

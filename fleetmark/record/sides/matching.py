@@ -18,6 +18,7 @@ from fleetmark.planner.peers import Outlier, outliers
 from fleetmark.planner.remarks import of_hosts
 from fleetmark.planner.strata import Part, hosts_of, joined_parts, named, refused
 from fleetmark.record.select import Machine
+from fleetmark.record.sides.same_size import conditions
 from fleetmark.record.sides.strata import Places, Sizes, Strata
 
 MOST_STRATA = 4  # maximum number of strata named in a sentence
@@ -32,7 +33,7 @@ class Matching:
     ``pooled``: compares sides without strata; ``build``: reads sides of selected machines; ``host_labels``: the label
     that identifies a host, by side; ``chosen`` and ``names``: the machines of each side and their names; ``sizes``:
     None if sides are not matched by size; ``effects``: filled with how far each sentence's subject moves the result, as
-    a logarithm.
+    a logarithm; ``narrowed``: filled, by the titles of the two sides, with the conditions that select their one size.
     """
 
     pooled: Callable[[Side, Sequence[Side]], Comparison]
@@ -42,6 +43,7 @@ class Matching:
     names: Mapping[tuple[str, str], str]
     sizes: Sizes | None
     effects: dict[str, float] = field(default_factory=dict)
+    narrowed: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
     def compare(self, base: Side, rest: Sequence[Side], drop: Drop | None = None) -> Comparison:
         """Return every side in ``rest`` compared with ``base``, within strata if the sides mix sizes.
@@ -92,14 +94,20 @@ class Matching:
             return pool, [], []
         sentences: list[Message] = []
         alike: list[Message] = []
-        for (places, others), measured in _by_machines(base, other, pool).items():
-            some = replace(measured, arithmetic=pool.arithmetic)
+        for (places, others), group in _by_machines(base, other, pool).items():
+            some = replace(group, arithmetic=pool.arithmetic)
             strata = self.sizes.strata((base.title, places), (other.title, others))
             if strata.refused:
                 some = refused(some, strata.refused)
                 sentences.append(message("{name}: {what}", name=other.title, what=strata.refused))
                 self.effects[sentences[-1]] = math.inf
             elif strata.keys:
+                measured = [
+                    [self.chosen[side.title][n] for n in sorted(numbers)]
+                    for side, numbers in ((base, places), (other, others))
+                ]
+                if selecting := conditions(strata, measured):
+                    self.narrowed.setdefault((base.title, other.title), selecting)
                 parts = self._stratified(strata, base, other, drop)
                 sentence = _matched(base.title, other.title, some, parts, len(pool.classes) > 1)
                 some = joined_parts(some, parts)
@@ -229,6 +237,16 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
 
     ``several``: the candidate has several classes, so the sentence names this one.
     """
+    if len(parts) == 1:
+        (part,) = parts
+        return message(
+            "{candidate} is compared with {baseline} at {size} only: {n} against {m} machines",
+            candidate=candidate,
+            baseline=baseline,
+            size=part.name,
+            n=len(part.hosts[1]),
+            m=len(part.hosts[0]),
+        )
     class_ = next((name for name, e in pool.classes.items() if e.headline is not None), None)
     ratios = {} if class_ is None else named(parts, class_)
     shown = [

@@ -104,6 +104,15 @@ def parted(
         yield Mixture(text, title)
 
 
+def is_of_size(warning: str) -> bool:
+    """Return whether a warning says that machines differ in a number of parts, which is their size."""
+    if not isinstance(warning, Message):
+        return False
+    mixed = warning.values.get("mixed", warning)
+    templates = {_SENTENCES[trait].template for trait in ("sockets", "count", "nodes")}
+    return warning.values.get("key") in imports.SIZES or (isinstance(mixed, Message) and mixed.template in templates)
+
+
 def _standings(side: Side) -> list[str]:
     """Return the result types of a side if one workload mixes them; the empty string is an official result."""
     of_workload: dict[str, set[str]] = {}

@@ -22,6 +22,7 @@ _NAMES: Mapping[str, Message] = {
     "devices": message("number of accelerators"),
     "memory": message("memory"),
 }
+_PARTS = ("sockets", "devices")
 _SOFT = ("memory",)  # if these sizes do not match, the headline stays, with a warning
 
 
@@ -38,12 +39,13 @@ class Stratum:
 class Strata:
     """Hold how two sides are compared within strata.
 
-    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``refused``: why the sides cannot be
-    matched.
+    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: what defines them.
+    ``refused``: why the sides cannot be matched.
     """
 
     keys: Mapping[str, Stratum]
     refused: Message | None = None
+    traits: Sequence[str] = ()
 
 
 NONE = Strata({})
@@ -82,7 +84,8 @@ class Sizes:
     def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
         """Return how two sides are compared: without strata, within strata, or not at all.
 
-        A side is its title and the indices of the machines that count.
+        A side is its title and the indices of the machines that count. If sizes do not match, one size counts that both
+        sides have. Published results are no fleet, so their numbers of sockets and accelerators always have to match.
         """
         if not self._known:
             return NONE
@@ -94,17 +97,35 @@ class Sizes:
         while matched and not set(_keys(matched, a)) <= set(_keys(matched, b)):
             matched.pop()
         open_ = [t for t in differing if t not in matched and t not in _SOFT]
-        if both := [t for t in open_ if min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
-            return Strata({}, _refusal(both[0], {baseline[0]: a, candidate[0]: b}))
+        is_published = any(imports.publisher(side) for side in (machines, other))
+        alone = _PARTS if is_published else ()  # matched even if one side alone mixes them
+        if both := [t for t in open_ if t in alone or min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
+            hard = [t for t in differing if t not in _SOFT]
+            shared = _largest_shared(_keys(hard, a), _keys(hard, b))
+            if shared is None:
+                return Strata({}, _refusal(both[0], {baseline[0]: a, candidate[0]: b}))
+            stratum = Stratum(1.0, _of_size(machines, hard, a, shared), _of_size(other, hard, b, shared))
+            return Strata({_named(hard, shared): stratum}, traits=hard)
         if not matched:
             return NONE
-        keys_a, keys_b = _keys(matched, a), _keys(matched, b)
+        keys_a = _keys(matched, a)
         parts = {}
         for key, n in Counter(keys_a).most_common():
-            of_a = [m for m, k in zip(machines, keys_a, strict=True) if k == key]
-            of_b = [m for m, k in zip(other, keys_b, strict=True) if k == key]
+            of_a, of_b = _of_size(machines, matched, a, key), _of_size(other, matched, b, key)
             parts[_named(matched, key)] = Stratum(n / len(keys_a), of_a, of_b)
-        return Strata(parts)
+        return Strata(parts, traits=matched)
+
+
+def _largest_shared(a: Sequence[Key], b: Sequence[Key]) -> Key | None:
+    """Return the size with the most machines on the side that has fewer of it; None if no size is on both sides."""
+    of_a, of_b = Counter(a), Counter(b)
+    return max(of_a.keys() & of_b.keys(), key=lambda k: (min(of_a[k], of_b[k]), of_a[k], k), default=None)
+
+
+def _of_size(
+    machines: Sequence[Machine], traits: Sequence[str], sizes: Sequence[Mapping[str, str]], key: Key
+) -> list[Machine]:
+    return [m for m, k in zip(machines, _keys(traits, sizes), strict=True) if k == key]
 
 
 def _refusal(trait: str, sides: Mapping[str, Sequence[Mapping[str, str]]]) -> Message:

@@ -57,7 +57,7 @@ def judge(archive: Archive, root: Path, rules: Path | None, reference: str | Non
         acceptance = hold(archive, read_rules(rules), str(rules), None)
         families.extend(openmetrics.gate(acceptance))
         for r in acceptance.results:
-            if r.verdict is not CheckVerdict.KEPT and r.severity is Severity.FAIL:
+            if r.verdict is not CheckVerdict.PASSED and r.severity is Severity.FAIL:
                 labels = {"host": r.host, "rule": r.rule, "benchmark": r.benchmark}
                 text = f"{r.host}: {r.rule}: {r.benchmark} {gate_texts.verdict_text(r)}"
                 findings.append(OpenFinding(source="gate", hosts=(r.host,), labels=labels, text=text))

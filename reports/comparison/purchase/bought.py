@@ -53,7 +53,7 @@ def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
         for t in titles
     }
     known = [spaced(fmt.clean(t), a, joined(units[t], "/")) for t, a in amounts[:MOST] if a]
-    if len(titles) > MOST:
+    if known and len(titles) > MOST:
         known.append(message("and {n} more", n=len(titles) - MOST))
     listed = joined(known)
     if not listed:

@@ -10,13 +10,12 @@ from itertools import pairwise
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
-from fleetmark.base.words import word
 from fleetmark.planner.comparison import WORK_MIX, Comparison
 from fleetmark.planner.equivalence import Basis
 from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.sentences.reliance import some
 from fleetmark.reports.comparison.service import Service
-from fleetmark.reports.comparison.titles import labelled, spaced
+from fleetmark.reports.comparison.titles import labelled, per_title, spaced
 from fleetmark.reports.frontier.section import unit_of
 from fleetmark.workloads.declared import frontier
 
@@ -49,7 +48,9 @@ def answer(
     if at_service:
         opening = _at_service(comparison, served, unit, first.title, first.amount)
     elif len(lead) == 1 and lead[0].class_ != WORK_MIX:
-        opening = message("{sentence} for {class_}", sentence=opening, class_=lead[0].title)
+        opening = message("{sentence} on {class_} benchmarks", sentence=opening, class_=lead[0].title)
+    if size := _size(comparison, lead, first.number):
+        opening = message("{sentence}, at {size}", sentence=opening, size=size)
     with_figures = ranked[:1] if any(r.is_range for r in ranked) else ranked[:MOST_FIGURES]
     if capacity and comparison.per == "server":
         tail: list[str] = [
@@ -64,6 +65,13 @@ def answer(
     for r in with_figures:
         tail += dict.fromkeys(labelled(r.title, c.remark) for line in lead if (c := line.cells[r.number]).remark)
     return joined([opening, *tail], "; ")
+
+
+def _size(comparison: Comparison, lead: Sequence[Line], number: int) -> str:
+    """Return the only size at which a candidate is compared, or nothing."""
+    classes = comparison.candidates[number].classes
+    sizes = {e.size for line in lead if (e := classes.get(line.class_)) is not None and e.size}
+    return sizes.pop() if len(sizes) == 1 else ""
 
 
 def leading(comparison: Comparison, lines: Sequence[Line], served: Sequence[Service]) -> tuple[Sequence[Line], bool]:
@@ -131,7 +139,9 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
         case "watt":
             return message("1 watt of {candidate} does {amount} times the work of {baseline}", **values)
     return message(
-        "One {per} of {candidate} does {amount} times the work of one of {baseline}", per=word(comparison.per), **values
+        "One {per} of {candidate} does {amount} times the work of one of {baseline}",
+        per=per_title(comparison.per),
+        **values,
     )
 
 
@@ -140,9 +150,7 @@ def _none(comparison: Comparison) -> Message:
     refused = [e.reason for c in comparison.candidates for e in c.classes.values() if e.basis is Basis.STRATA]
     sizes = [reason.values["trait"] for reason in refused if isinstance(reason, Message) and "trait" in reason.values]
     if sizes:
-        return message(
-            "There is no overall figure: the sides differ in {trait}; compare machines of the same size", trait=sizes[0]
-        )
+        return message("There is no overall figure: the sides share no size ({trait})", trait=sizes[0])
     if refused:
         return message("There is no overall figure: {why}", why=refused[0])
     return message("There is no overall figure: too few benchmarks ran on both sides.")

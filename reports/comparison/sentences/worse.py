@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
-from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.guardrail import Held
 from fleetmark.planner.ratio import SAME, Verdict
 from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.comparison.model import RatioRow
 from fleetmark.reports.comparison.sentences.reliance import some
-from fleetmark.reports.comparison.titles import class_title, labelled, spaced
+from fleetmark.reports.comparison.titles import class_title, labelled, per_title, spaced
 from fleetmark.reports.kit import format as fmt
 
 MOST_SIDES = 4  # maximum number of candidates named
@@ -57,7 +56,7 @@ def _lower(comparison: Comparison, kind: str, candidate: str, cell: Cell) -> Mes
     if kind == Kind.RESPONSIVENESS:
         return message("{candidate} {part} slower, {ratio}", **values)
     if comparison.per != "server":
-        return message("{candidate} {part} less work per {per}, {ratio}", per=word(comparison.per), **values)
+        return message("{candidate} {part} less work per {per}, {ratio}", per=per_title(comparison.per), **values)
     return message("{candidate} {part} less work, {ratio}", **values)
 
 

@@ -30,7 +30,7 @@ from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import INTEGER, RATIO
-from fleetmark.workloads.declared import counted, in_percent
+from fleetmark.workloads.declared import counted, in_bits, in_percent
 
 _KEYS = (
     *("candidate", "class", "kind", "benchmark", "unit", "direction", "baseline", "other"),
@@ -141,7 +141,7 @@ def _benchmark(face: Face, place: Grid, candidate: Candidate, title: str, say: S
         "class": Cell(str(facts["class"])),
         "kind": Cell(word(str(facts["kind"]))),
         "benchmark": Cell(title),
-        "unit": Cell(str(facts["unit"])),
+        "unit": Cell("bit/s" if in_bits(str(facts["workload"]), str(facts["metric"])) else str(facts["unit"])),
         "direction": Cell(word(str(facts["better"]))),
         "standing": Cell(word(candidate.standing.get(title, ""))),
         "note": Cell(joined([reasons.get(title), lone(comparison, candidate).get(title)], "; ")),
@@ -159,11 +159,12 @@ def _mean(face: Face, place: Grid, title: str, side: str) -> Cell:
     facts = face.comparison.benchmarks.loc[title]
     names = str(facts["workload"]), str(facts["metric"])
     value, unit = face.comparison.figures[side].get(title), str(facts["unit"])
-    shown = quantity(value, unit, percent=in_percent(*names), counted=counted(*names), digits=4)
+    bits = in_bits(*names)
+    shown = quantity(value, unit, bits=bits, percent=in_percent(*names), counted=counted(*names), digits=4)
     if shown.value is None or face.comparison.per != "server" or place.frames[side][title].isna().all():
         return shown
-    minus = "-" if facts["better"] == Better.LOWER else ""
-    return replace(shown, formula=f"=EXP({minus}AVERAGE({place.hosts(LOGS, place.titles.index(title), side)}))")
+    minus, factor = "-" if facts["better"] == Better.LOWER else "", "8*" if bits and unit == "B/s" else ""
+    return replace(shown, formula=f"={factor}EXP({minus}AVERAGE({place.hosts(LOGS, place.titles.index(title), side)}))")
 
 
 def _ratio(

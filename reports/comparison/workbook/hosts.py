@@ -14,7 +14,7 @@ from fleetmark.reports.comparison.workbook.sources import LIVE, Middle, Sources
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular, quantity
 from fleetmark.reports.kit.workbook import LOG, MOST_FORMULA
-from fleetmark.workloads.declared import counted, in_percent
+from fleetmark.workloads.declared import counted, in_bits, in_percent
 
 MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
 MOST_PARTS = 200  # means in one formula; Excel takes 255
@@ -123,19 +123,22 @@ def figures(grid: Grid) -> Tabular:
             sign = -1.0 if benchmark in lower else 1.0
             facts = grid.comparison.benchmarks.loc[benchmark]
             names, unit = (str(facts["workload"]), str(facts["metric"])), str(facts["unit"])
-            percent, counted_unit = in_percent(*names), counted(*names)
+            percent, counted_unit, bits = in_percent(*names), counted(*names), in_bits(*names)
             values = [None if log is None else math.exp(sign * log) for *_, log in grid.values(benchmark)]
-            shown = (quantity(value, unit, percent=percent, counted=counted_unit, digits=4) for value in values)
-            minus = "-" if sign < 0 else ""
+            shown = (
+                quantity(value, unit, bits=bits, percent=percent, counted=counted_unit, digits=4) for value in values
+            )
+            minus, factor = "-" if sign < 0 else "", "8*" if bits and unit == "B/s" else ""
+            class_, title_of_row, base_unit, better = grid.names(benchmark)
             yield (
-                *grid.names(benchmark),
+                *(class_, title_of_row, Cell("bit/s") if factor else base_unit, better),
                 *(
-                    replace(cell, formula=f"=EXP({minus}{cells(LOGS, (row, column))})") if cell.text else cell
+                    replace(cell, formula=f"={factor}EXP({minus}{cells(LOGS, (row, column))})") if cell.text else cell
                     for column, cell in enumerate(shown, FIRST_COLUMN)
                 ),
             )
 
-    notes = (message("Figures keep their base unit; formats scale them."),)
+    notes = (message("Figures keep their base unit, network rates bit/s; formats scale them."),)
     return Tabular(FIGURES, title, grid.columns(""), LazyRows(rows, len(grid.titles)), notes=notes)
 
 
