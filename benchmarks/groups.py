@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass
 class Count:
-    """Count sick and sound hosts, and those of them that were named."""
+    """Count the sick and the sound hosts, and how many of each were named."""
 
     sick: int = 0
     hits: int = 0

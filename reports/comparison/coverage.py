@@ -84,7 +84,8 @@ class Covered:
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A workload that ``sides`` lack, for ``classes``. ``command``: runs it; empty if no host of a side can run it.
-    ``is_partial``: the sides measured other benchmarks of these classes.
+    ``is_partial``: the sides measured other benchmarks of these classes. ``chosen``: the number of hosts that the
+    command names, of all ``hosts`` of the sides.
     """
 
     workload: str
@@ -92,6 +93,8 @@ class Gap:
     sides: tuple[str, ...]
     command: str
     is_partial: bool
+    chosen: int = 0
+    hosts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +180,17 @@ def _gaps(
     for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
         own_hosts = [h for h in hosts if h.generation in sides and h.facts is not None]
         known = {h.generation for h in own_hosts}
-        addresses = [h.name.removesuffix(f" ({h.generation})") for h in own_hosts[:_MOST_HOSTS]]
+        chosen = _first(own_hosts, sides)
+        addresses = [h.name.removesuffix(f" ({h.generation})") for h in chosen]
         words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
-        yield Gap(workload, tuple(names), sides, line, some)
+        yield Gap(workload, tuple(names), sides, line, some, len(chosen), len(own_hosts))
+
+
+def _first(hosts: Sequence[HostInfo], sides: Sequence[str]) -> list[HostInfo]:
+    """Return the hosts that a command names: all, or as many of each side if there are too many."""
+    most = len(hosts) if len(hosts) <= _MOST_HOSTS else max(1, _MOST_HOSTS // len(sides))
+    return [host for side in sides for host in [h for h in hosts if h.generation == side][:most]]
 
 
 def _workload(
@@ -263,6 +273,8 @@ def commands(gaps: Sequence[Gap]) -> Iterator[Exhibit]:
             text = message("Not measured on {sides}: {classes}. To close the gap", **values)
             if gap.is_partial:
                 text = message("Measured in part on {sides}: {classes}. To close the gap", **values)
+            if gap.chosen < gap.hosts:
+                text = message("{gap} on {chosen} of {hosts} hosts", gap=text, chosen=gap.chosen, hosts=gap.hosts)
             yield Command(text, gap.command)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.cost import Offer, Terms, break_even, needed
 from fleetmark.record.compare import Question
-from fleetmark.reports.comparison.coverage import State, coverage
+from fleetmark.reports.comparison.coverage import State, commands, coverage
 from fleetmark.reports.comparison.purchase.costs import priced
 from fleetmark.reports.formats import csv as csv_format
 from fleetmark.reports.formats import html, markdown, pdf, xlsx
 from fleetmark.reports.formats import json as json_format
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.document import Command
 from tests.reports import compared as sample
 from tests.reports import rendered
 from tests.reports.compared import ENGLISH, compared, document, front_of
@@ -131,6 +133,17 @@ def test_the_coverage_is_what_is_on_record(root: Path) -> None:
     first = covered.gaps[0]
     assert (first.workload, first.sides, first.is_partial) == ("mlc", ("turin",), True)
     assert first.command == f"fleetmark run --inventory t1,t2,t3, --suite mlc --results {root}"
+
+
+def test_the_command_for_a_gap_of_many_hosts_names_as_many_of_each_side(root: Path) -> None:
+    seen = compared(root)
+    hosts = [replace(host, name=f"{host.name}-{n}") for host in seen.around.hosts for n in range(10)]
+    gap = coverage(seen.comparison, seen.sides, hosts, seen.root).gaps[-1]
+    names = gap.command.split("--inventory ")[1].split(", ")[0].split(",")
+    assert (len(names), gap.chosen, gap.hosts) == (39, 39, 90)
+    assert sum(name.startswith("t") for name in names) == 13
+    (command,) = commands([gap])
+    assert isinstance(command, Command) and str(command.text).endswith("To close the gap on 39 of 90 hosts")
 
 
 def test_the_first_screen_names_the_gap_and_its_command(root: Path) -> None:

@@ -54,7 +54,7 @@ def held(
     facts: Mapping[str, Callable[[], Facts | None]],
     bounds: FactBounds,
 ) -> list[Result]:
-    """Return the results of a rule named ``title`` on the fact ``name`` of each host. Every device must keep it."""
+    """Return the results of the rule ``title`` on the fact ``name`` of each host. Every device must meet it."""
     results = []
     for host in hosts:
         known = facts[host]()

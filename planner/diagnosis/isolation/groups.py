@@ -128,7 +128,7 @@ class _Hunt(Settling):
     def _leave_out(self) -> None:
         """Run groups within places until one leaves out each border and uplink that all groups of the campaign cross.
 
-        If such a border is slow, all of those groups are alike.
+        While all groups cross a slow border, they are equally slow, and none of them shows it.
         """
         crossed = [c for c in self.topology.crossings() if all(c.crossed_by(group) for group in self.panel)]
         near = [self.order[n : n + self.size] for n in range(0, len(self.order) - self.size + 1, self.size)]

@@ -207,14 +207,14 @@ class Posterior:
         known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
-    def likeliest(self, but: Collection[Suspects]) -> tuple[Suspects, float]:
-        """Return the likeliest host, link, border or uplink that is not in ``but``, and ln of its odds.
+    def likeliest(self, known: Collection[Suspects]) -> tuple[Suspects, float]:
+        """Return the likeliest host, link, border or uplink besides the ``known`` ones, and the logarithm of its odds.
 
         Only faults that can be named are considered, so no hosts that were in the same runs. The result is () if there
         is none.
         """
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
-        each[[_EMPTY, *(self._code(members) for members in but if not isinstance(members, Crossing))]] = 0.0
+        each[[_EMPTY, *(self._code(members) for members in known if not isinstance(members, Crossing))]] = 0.0
         single = np.zeros(256, dtype=bool)
         single[: len(self.sizes)] = np.array(self.sizes) == 1
         single[NODE] = True
@@ -225,7 +225,7 @@ class Posterior:
         likeliest: Suspects = tuple(self.hosts[int(np.flatnonzero(self.class_of == c)[0])] for c in ends)
         if self.borders:
             across = np.bincount(self.border[self.border >= 0], self.share[self.border >= 0], len(self.borders))
-            across[[self.borders.index(b) for b in but if isinstance(b, Crossing) and b in self.borders]] = 0.0
+            across[[self.borders.index(b) for b in known if isinstance(b, Crossing) and b in self.borders]] = 0.0
             if across.max() > best:
                 best, likeliest = float(across.max()), self.borders[int(across.argmax())]
         return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)

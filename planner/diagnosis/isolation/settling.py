@@ -13,7 +13,7 @@ from fleetmark.planner.diagnosis.isolation.search import MOST_REPEATS, between
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Suspects
 from fleetmark.planner.diagnosis.robust import missing_share
 
-PARTNERS = 2  # number of known-good hosts with which a node must be slow, or the end of a link fast
+PARTNERS = 2  # known-good hosts with which a faulty node must be slow, and the ends of a faulty link fast
 
 
 class Settling(Panel):
@@ -91,7 +91,7 @@ class Settling(Panel):
         return sorted(good, key=lambda g: -self.topology.shared(g, host))
 
     def _mates(self, host: str) -> list[str]:
-        """Return the hosts that share a place with ``host``, good or not, those that share most places first."""
+        """Return the hosts that share a place with ``host``, known to be good or not; most shared places first."""
         guilty = self.guilty()
         mates = [m for m in self.order if m != host and m not in guilty and self.topology.shared(m, host)]
         return sorted(mates, key=lambda m: -self.topology.shared(m, host))
