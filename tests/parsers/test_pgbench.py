@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fleetmark import parsers
-from fleetmark.base.errors import ParseError
+from fleetmark.base.errors import FleetmarkError, ParseError
 from tests import corpus
 from tests.parsers.reading import cases, read, value
 
@@ -64,3 +64,8 @@ def test_the_rate_of_before_14() -> None:
 def test_what_holds_no_rate_is_refused(raw: bytes) -> None:
     with pytest.raises(ParseError, match="tps without the time to connect"):
         parsers.parse(TOOL, raw)
+
+
+def test_a_run_without_a_transaction_says_what_to_do() -> None:
+    with pytest.raises(FleetmarkError, match=r"^pgbench finished no transaction: give it more time"):
+        read(TOOL, "15_no_transaction.txt")
