@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.ratio import Verdict
@@ -66,10 +66,10 @@ def _sentences(face: Face) -> Iterator[Note]:
         yield Note(message("Nothing that was measured gets worse."), quiet=True)
     if first.guardrails:
         yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
-    if first.not_measured:
-        yield Note(message("Not measured: {areas}", areas=first.not_measured), quiet=True)
-    if first.lines and is_unpriced(face):
-        yield Note(unpriced(face.comparison), quiet=True)
+    lacking = [message("Not measured: {areas}", areas=first.not_measured)] if first.not_measured else []
+    lacking += [unpriced(face.comparison)] if first.lines and is_unpriced(face) else []
+    if lacking:
+        yield Note(joined(lacking, ". "), quiet=True)
 
 
 def is_unpriced(face: Face) -> bool:
