@@ -14,7 +14,12 @@ import json, os, socket, sys, time
 how, folder = sys.argv[1:]
 os.setuid(65534)
 name = socket.socket(socket.AF_UNIX)
-name.bind(chr(0) + "fleetmark-host-job")
+while True:
+    try:
+        name.bind(chr(0) + "fleetmark-host-job")
+        break
+    except OSError:  # a runner that was just killed closes its socket after its command line is gone
+        time.sleep(0.05)
 name.listen(0 if how == "full" else 64)
 crowd = []
 if how == "full":
