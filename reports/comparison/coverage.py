@@ -93,6 +93,7 @@ class Gap:
     sides: tuple[str, ...]
     command: str
     is_partial: bool
+    _: KW_ONLY
     chosen: int = 0
     hosts: int = 0
 
@@ -184,13 +185,13 @@ def _gaps(
         addresses = [h.name.removesuffix(f" ({h.generation})") for h in chosen]
         words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
-        yield Gap(workload, tuple(names), sides, line, some, len(chosen), len(own_hosts))
+        yield Gap(workload, tuple(names), sides, line, some, chosen=len(chosen), hosts=len(own_hosts))
 
 
 def _first(hosts: Sequence[HostInfo], sides: Sequence[str]) -> list[HostInfo]:
     """Return the hosts that a command names: all, or as many of each side if there are too many."""
-    most = len(hosts) if len(hosts) <= _MOST_HOSTS else max(1, _MOST_HOSTS // len(sides))
-    return [host for side in sides for host in [h for h in hosts if h.generation == side][:most]]
+    limit = len(hosts) if len(hosts) <= _MOST_HOSTS else max(1, _MOST_HOSTS // len(sides))
+    return [host for side in sides for host in [h for h in hosts if h.generation == side][:limit]]
 
 
 def _workload(
