@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.parsers.kit.load import last, latencies
 from fleetmark.parsers.kit.text import decode, number
@@ -23,18 +23,18 @@ _SCRIPT = re.compile(r"^transaction type: (.{1,80})$", re.MULTILINE)
 _CLIENTS = re.compile(r"^number of clients: ([0-9]{1,7})$", re.MULTILINE)
 _MILLISECONDS = re.compile(r"^latency (average|stddev) = ([0-9.]{1,18}) ms$", re.MULTILINE)
 _WITHIN = re.compile(r"^fleetmark: (50|95|99)% of [0-9]{1,12} transactions within ([0-9.]{1,18}) s$", re.MULTILINE)
-_NONE = re.compile(r"^number of transactions actually processed: 0$", re.MULTILINE)
+_NONE = "number of transactions actually processed: 0"
 _FAILED = re.compile(r"^number of failed transactions: ([0-9]{1,15}) ", re.MULTILINE)
 _NAMES = {"TPC-B (sort of)": "tpcb-like", "select only": "select-only", "simple update": "simple-update"}
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return the run that counts. Raise FleetmarkError if it has no transaction, or ParseError if it has no rate."""
+    """Return the run that counts. Raise ParseError if it has no transaction or no rate."""
     load = last(decode(raw))
     text = load.section.text
     rates = [value for _, line in load.section.lines if (match := _RATE.match(line)) and (value := number(match[1]))]
-    if not rates and _NONE.search(text):
-        raise FleetmarkError(f"{_TOOL} finished no transaction: give it more time (pgbench.duration) or an idle host")
+    if not rates and (idle := next(((n, line) for n, line in load.section.lines if line == _NONE), None)):
+        raise ParseError(_TOOL, "a finished transaction (raise pgbench.duration)", line=idle[0], got=idle[1])
     if not rates:
         n, line = next(((n, line) for n, line in reversed(load.section.lines) if line.strip()), (1, "no output"))
         raise ParseError(_TOOL, "pgbench's line tps without the time to connect", line=n, got=line)
