@@ -148,13 +148,11 @@ class Ledger:
         """Return (pair, period): the residual value of these servers at the end."""
         q = self.question
         age = q.years * (self.periods - np.arange(self.periods))
-        price = np.zeros_like(self.left)  # by arrival
-        for p, (s, _) in enumerate(self.pairs):
-            levels = [q.price_level(s, max(t - q.skus[s].delay, 0)) for t in range(self.periods)]
-            price[p] = q.skus[s].least_price * np.array(levels)
+        span = range(self.periods)
+        price = np.array([[q.skus[s].least_price * q.level_at_arrival(s, t) for t in span] for s, _ in self.pairs])
         keeps = self.of_pairs(lambda s, _: q.skus[s].residual)
         with np.errstate(divide="ignore"):
-            return np.asarray(self.left * price * np.where(keeps, keeps, 0.0)[:, None] ** age)
+            return np.asarray(self.left * price.reshape(self.left.shape) * np.where(keeps, keeps, 0.0)[:, None] ** age)
 
     @cached_property
     def installed(self) -> Floats:

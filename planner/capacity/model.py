@@ -99,7 +99,8 @@ def _money(shape: Shape) -> Floats:
         cost[shape.columns("q")[j]] = weight * level[p] * off
     years = q.years * np.arange(shape.periods, 0, -1)  # age at the end, by the period of arrival
     for j, p in enumerate(shape.kept):
-        paid = skus[p].least_price * shape.level_at_order[p]
+        levels = np.array([q.level_at_arrival(skus[p].name, t) for t in range(shape.periods)])
+        paid = skus[p].least_price * levels
         cost[shape.columns("w")[j]] = -weight[-1] * paid * skus[p].residual ** years
     return cost
 

@@ -288,6 +288,10 @@ class Question:
         """Return the price of a SKU ordered in that period over its price in the first."""
         return float((1 + self.skus[sku].price_change) ** (self.years * period))
 
+    def level_at_arrival(self, sku: str, period: int) -> float:
+        """Return the price level at the order of what arrives in that period, or 1 for what came before the plan."""
+        return self.price_level(sku, max(period - self.skus[sku].delay, 0))
+
     def domains(self, site: str) -> tuple[str, ...]:
         """Return the failure domains of the site."""
         written = self.sites[site].domain

@@ -182,15 +182,8 @@ class Shape:
     @cached_property
     def price_levels(self) -> Floats:
         """Return (pair, period): the price of a server ordered then over its price in the first period."""
-        q, span = self.question, range(self.periods)
-        levels = [[q.price_level(s, t) for t in span] for s, _ in self.pairs]
+        levels = [[self.question.price_level(s, t) for t in range(self.periods)] for s, _ in self.pairs]
         return np.array(levels).reshape(len(self.pairs), self.periods)
-
-    @cached_property
-    def level_at_order(self) -> Floats:
-        """Return (pair, period): the price level at the order of what arrives then, or that of the first period."""
-        ordered = [np.maximum(np.arange(self.periods) - sku.delay, 0) for sku in self.skus]
-        return np.take_along_axis(self.price_levels, np.array(ordered).reshape(self.price_levels.shape), axis=1)
 
     @cached_property
     def bounds(self) -> Floats:
