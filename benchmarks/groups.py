@@ -173,11 +173,16 @@ def border(fault: str, across: tuple[int, ...], loss: float, isolated: bool = Fa
         peer.add(failing(hosts[:1], hosts[1:].mean(axis=1, keepdims=True)), set(), HOSTS)
         right += borders == [across] and not named
         alarms += bool(borders or named)
+    return without_sick_hosts(fault, ours, peer, right / FLEETS if across else None, alarms)
+
+
+def without_sick_hosts(fault: str, ours: Count, peer: Count, cause: float | None, alarms: int) -> Outcome:
+    """Return the outcome of a fault that is no host's."""
     return Outcome(
         fault=fault,
         named=None,
         blamed=ours.false_positives,
-        cause=right / FLEETS if across else None,
+        cause=cause,
         alarms=alarms / FLEETS,
         peer_named=None,
         peer_blamed=peer.false_positives,
@@ -234,15 +239,7 @@ def grouped(fault: str, across: tuple[int, ...], loss: float, least: float) -> O
         peer.add(failing(means[None, :], np.zeros((1, HOSTS))), set(), HOSTS)
         right += borders == [across] and not named
         alarms += bool(borders or named)
-    return Outcome(
-        fault=fault,
-        named=None,
-        blamed=ours.false_positives,
-        cause=right / FLEETS,
-        alarms=alarms / FLEETS,
-        peer_named=None,
-        peer_blamed=peer.false_positives,
-    )
+    return without_sick_hosts(fault, ours, peer, right / FLEETS, alarms)
 
 
 def drift(fault: str, loss: float, campaigns: int) -> Outcome:

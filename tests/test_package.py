@@ -82,10 +82,6 @@ def installed(request: pytest.FixtureRequest, built: dict[str, Path], environmen
     return environment / "bin" / "fleetmark"
 
 
-# A bundle is tried with one of them: the test of the sdist shows that it installs the same bytes.
-in_the_wheel = pytest.mark.parametrize("installed", ["wheel"], indirect=True)
-
-
 @pytest.mark.parametrize("installed", ["sdist"], indirect=True)
 def test_the_sdist_installs_the_files_of_the_wheel(installed: Path, built: dict[str, Path]) -> None:
     (site,) = (installed.parents[1] / "lib").glob("python*/site-packages")
@@ -184,7 +180,7 @@ def _children_in(folder: Path) -> Iterator[int]:
                 yield int(entry.parent.name)
 
 
-@in_the_wheel
+@pytest.mark.parametrize("installed", ["wheel"], indirect=True)  # the sdist installs the same bytes
 def test_a_controller_without_a_route_installs_from_the_wheels_of_a_bundle(installed: Path, tmp_path: Path) -> None:
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
     target = next((name for name, target in TARGETS.items() if target.python == running), None)
