@@ -11,6 +11,7 @@ import pandas as pd
 
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
+from fleetmark.planner.capacity.series import Series
 
 TOLERANCE = 1e-6  # tolerance as a share of a limit, as in solvers
 Floats = npt.NDArray[np.float64]
@@ -77,6 +78,8 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             )
         if sku.price is None and buy.any():
             yield message("{sku} is bought at {site}, but it is not for sale", **names)
+        for t in [t for t in np.flatnonzero(buy).tolist() if sku.prices and sku.prices[t] is None]:
+            yield message("{sku} is bought at {site} in {period}, when it is not sold", **names, period=q.periods[t])
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
             yield message(
@@ -278,14 +281,15 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
             if limit is None:
                 continue
             load = sum((table["installed"] * _takes(sku, site, resource) for sku, table in here), np.zeros_like(paid))
-            for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
+            most = np.broadcast_to(np.asarray(limit, dtype=float), len(q.periods))
+            for t in [t for t, value in enumerate(load) if _over(value, float(most[t]))][:1]:
                 yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
                     site=k,
                     period=q.periods[t],
                     what=resource,
                     n=load[t],
-                    m=limit,
+                    m=float(most[t]),
                 )
     for t, limit in enumerate(q.budget):
         if limit is not None and _over(float(paid[t]), limit):
@@ -307,10 +311,17 @@ def _prices(q: Question, sku: Sku, ordered: Floats) -> Floats:
     prices = np.full(len(ordered), sku.price or 0.0)
     for least, price in sorted(sku.breaks):
         prices[ordered >= least] = price
-    return np.asarray(prices * (1 + sku.price_change) ** (q.years * np.arange(len(prices))))
+    return np.asarray(prices * [_level(q, sku, t) for t in range(len(prices))])
 
 
-def _room(site: Site) -> list[tuple[str, float | None]]:
+def _level(q: Question, sku: Sku, period: int) -> float:
+    """Return the price at an order in that period over the first price."""
+    if sku.prices:
+        return (sku.prices[period] or 0.0) / sku.price if sku.price else 1.0
+    return float((1 + sku.price_change) ** (q.years * period))
+
+
+def _room(site: Site) -> list[tuple[str, Series | None]]:
     return [
         ("budgeted_w", site.power_w),
         ("rack_units", site.rack_units),
@@ -396,7 +407,7 @@ def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -
 
     def paid(age: int) -> float:
         ordered = len(q.periods) - age - owned.lead - owned.allowance
-        return float(price * (1 + owned.price_change) ** (q.years * ordered))
+        return price * _level(q, owned, ordered)
 
     return float(sum(paid(age) * owned.residual ** (q.years * age) for age in some))
 
@@ -426,7 +437,8 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
-        price = q.energy_price if site.energy_price is None else site.energy_price
+        prices = q.energy_price if site.energy_price is None else site.energy_price
+        price = prices[t] if isinstance(prices, tuple) else prices
         money[t, "energy"] += kwh * price * (1 + q.energy_price_change) ** (q.years * t)
         money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
     return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

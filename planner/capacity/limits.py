@@ -27,6 +27,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.model import Model
 from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 from fleetmark.planner.capacity.rows import Label
+from fleetmark.planner.capacity.series import at, each
 from fleetmark.planner.capacity.shape import Floats
 
 AMOUNTS = (  # limits that are rows of the programme
@@ -158,8 +159,8 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
     return question
 
 
-def amount(question: Question, limit: Label) -> float:
-    """Return the size of a limit that is an amount or a count."""
+def amount(question: Question, limit: Label, period: int = 0) -> float:
+    """Return the size of a limit that is an amount or a count; of a site's limit, in that period."""
     kind, subject = str(limit[0]), str(limit[1])
     if kind == "demand":
         return question.workloads[subject].point[int(limit[2])]
@@ -170,7 +171,7 @@ def amount(question: Question, limit: Label) -> float:
     if kind == "domain power":
         return question.domains_w[subject]
     if kind in SITE or kind == "spares":
-        return float(getattr(question.sites[subject], SITE.get(kind, "spares")) or 0.0)
+        return float(at(getattr(question.sites[subject], SITE.get(kind, "spares")), period) or 0.0)
     return float(getattr(question.skus[subject], SKU[kind]) or 0.0)
 
 
@@ -189,7 +190,8 @@ def loosened(question: Question, limit: Label, excess: float) -> Question:
     elif kind == "domain power":
         changed = replace(question, domains_w={**question.domains_w, subject: now + excess})
     elif kind in SITE:
-        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: now + excess}))  # type: ignore[arg-type]
+        more = each(getattr(question.sites[subject], SITE[kind]) or 0.0, lambda size: size + excess)
+        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: more}))  # type: ignore[arg-type]
     elif kind == "spares":
         changed = _site(question, replace(question.sites[subject], spares=int(now - excess)))
     else:

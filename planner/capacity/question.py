@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
+from fleetmark.planner.capacity.series import Series, at
 from fleetmark.planner.estimate import Estimate
 
 HOURS = 8766.0  # hours in a year
@@ -95,7 +96,8 @@ class Sku:
     """Describe a server model that can be bought or is in place.
 
     - ``worth``: the Worth by workload; other workloads cannot run on it
-    - ``price``: None if it is no longer sold
+    - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
+    - ``prices``: its price in each period, None where it is not sold; empty if ``price`` is that of all
     - ``support``, ``space``: money per server and year
     - ``lead``: periods from order to use
     - ``age_limit``: maximum periods of service, or None. A server has age 0 in the period of its arrival, and is gone
@@ -145,6 +147,11 @@ class Sku:
     slips: tuple[float, ...] = ()
     allowance: int = 0
     price_change: float = 0.0
+    prices: tuple[float | None, ...] = ()
+
+    def sold_in(self, period: int) -> bool:
+        """Return whether it can be ordered in that period."""
+        return self.price is not None and not (self.prices and self.prices[period] is None)
 
     @property
     def delay(self) -> int:
@@ -169,7 +176,7 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Describe a site, or a room, row or rack of one; None means no limit.
+    """Describe a site, or a room, row or rack of one; None means no limit. A limit of 0 is a site not yet open.
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
@@ -180,16 +187,16 @@ class Site:
     """
 
     name: str
-    power_w: float | None = None
-    rack_units: float | None = None
-    ports: float | None = None
+    power_w: Series | None = None
+    rack_units: Series | None = None
+    ports: Series | None = None
     budget: float | None = None
     domain: str = ""
     spares: int = 0
-    energy_price: float | None = None  # per kWh, if it differs from the question's
+    energy_price: Series | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
-    racks: float | None = None
-    liquid_racks: float | None = 0.0
+    racks: Series | None = None
+    liquid_racks: Series | None = 0.0
     rack_w: float | None = None
     windows: frozenset[int] | None = None
 
@@ -264,7 +271,7 @@ class Question:
     sites: Mapping[str, Site]
     fleet: Sequence[Cohort] = ()
     discount: float = 0.0
-    energy_price: float = 0.0
+    energy_price: Series = 0.0
     pue: float = 1.0
     carbon_price: float = 0.0
     grid: float = 0.0
@@ -285,8 +292,11 @@ class Question:
         return float((1 + self.discount) ** (-self.years * period))
 
     def price_level(self, sku: str, period: int) -> float:
-        """Return the price of a SKU ordered in that period over its price in the first."""
-        return float((1 + self.skus[sku].price_change) ** (self.years * period))
+        """Return the price of a SKU ordered in that period over ``Sku.price``, or 0 if it is not sold then."""
+        s = self.skus[sku]
+        written = s.prices[period] if s.prices else s.price
+        part = 1.0 if not s.price else (written or 0.0) / s.price
+        return float(part * (1 + s.price_change) ** (self.years * period))
 
     def level_at_arrival(self, sku: str, period: int) -> float:
         """Return the price level at the order of what arrives in that period, or 1 for what came before the plan."""
@@ -364,10 +374,10 @@ class Question:
     def price_of_energy(self, site: str, period: int) -> float:
         """Return the price of energy in that period, in money per kWh."""
         price = self.sites[site].energy_price
-        return (self.energy_price if price is None else price) * self.energy_level(period)
+        return at(self.energy_price if price is None else price, period) * self.energy_level(period)
 
     def energy_level(self, period: int) -> float:
-        """Return the price of energy in that period over its price in the first."""
+        """Return the factor by which ``energy_price_change`` has changed energy prices until that period."""
         return float((1 + self.energy_price_change) ** (self.years * period))
 
     def watt(self, site: str, period: int) -> float:
