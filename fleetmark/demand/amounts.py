@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
@@ -257,20 +257,18 @@ def _shape(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "map" if isinstance(value, Mapping) else "one"
 
 
-# A figure for every period: one for all periods, a list in their order, or a mapping by name.
-Series = Annotated[
-    Annotated[Amount, Tag("one")] | Annotated[list[Amount], Tag("list")] | Annotated[dict[str, Amount], Tag("map")],
-    Discriminator(_shape),
-]
-Limits = Annotated[
-    Annotated[Limit, Tag("one")] | Annotated[list[Limit], Tag("list")] | Annotated[dict[str, Limit], Tag("map")],
-    Discriminator(_shape),
-]
+def _from_cell(value: object) -> object:
+    """Return entries such as ``2027-Q1: 200 kW, 2027-Q3: 400 kW`` of one cell as a mapping."""
+    return entries(value) if isinstance(value, Mapping) or (isinstance(value, str) and ":" in value) else value
 
-Deviation = Annotated[float, plain(0, 10)]
-Deviations = Annotated[
-    Annotated[Deviation, Tag("one")]
-    | Annotated[list[Deviation], Tag("list")]
-    | Annotated[dict[str, Deviation], Tag("map")],
+
+T = TypeVar("T")
+# A figure for every period: one for all periods, a list in their order, or a mapping by name.
+ByPeriod = Annotated[
+    Annotated[T, Tag("one")] | Annotated[list[T], Tag("list")] | Annotated[dict[str, T], Tag("map")],
     Discriminator(_shape),
+    BeforeValidator(_from_cell),
 ]
+Series = ByPeriod[Amount]
+Limits = ByPeriod[Limit]
+Deviations = ByPeriod[Annotated[float, plain(0, 10)]]

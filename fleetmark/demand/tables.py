@@ -186,6 +186,22 @@ def fleet() -> tuple[Column, ...]:
     )
 
 
+SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")
+SERIES_VALUE = "series_value"  # the range of its figures
+
+
+def series() -> tuple[Column, ...]:
+    """Return the names of the table with one row per figure that changes from period to period."""
+    return (
+        Column("series_key", message("figure"), Rule(message("a figure"), text=True, words=SERIES)),
+        Column(
+            "series_name",
+            message("of the SKU or site"),
+            Rule(message("a name"), text=True, optional=True, empty=message("all sites")),
+        ),
+    )
+
+
 def supply() -> tuple[Column, ...]:
     """Return the columns of the table with one row per limit on orders."""
     return (

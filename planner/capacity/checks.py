@@ -76,10 +76,9 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             yield message(
                 "{sku} at {site} in {period}: counts must be whole and not negative", **names, period=q.periods[t]
             )
-        if sku.price is None and buy.any():
+        sold = np.array([price is not None for price in sku.prices or [sku.price] * len(buy)])
+        if (buy[~sold] > 0).any():
             yield message("{sku} is bought at {site}, but it is not for sale", **names)
-        for t in [t for t in np.flatnonzero(buy).tolist() if sku.prices and sku.prices[t] is None]:
-            yield message("{sku} is bought at {site} in {period}, when it is not sold", **names, period=q.periods[t])
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
             yield message(
@@ -281,15 +280,15 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
             if limit is None:
                 continue
             load = sum((table["installed"] * _takes(sku, site, resource) for sku, table in here), np.zeros_like(paid))
-            most = np.broadcast_to(np.asarray(limit, dtype=float), len(q.periods))
-            for t in [t for t, value in enumerate(load) if _over(value, float(most[t]))][:1]:
+            limits = np.broadcast_to(np.asarray(limit, dtype=float), len(q.periods))
+            for t in [t for t, value in enumerate(load) if _over(value, float(limits[t]))][:1]:
                 yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
                     site=k,
                     period=q.periods[t],
                     what=resource,
                     n=load[t],
-                    m=float(most[t]),
+                    m=float(limits[t]),
                 )
     for t, limit in enumerate(q.budget):
         if limit is not None and _over(float(paid[t]), limit):
@@ -437,8 +436,8 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
-        prices = q.energy_price if site.energy_price is None else site.energy_price
-        price = prices[t] if isinstance(prices, tuple) else prices
+        written = q.energy_price if site.energy_price is None else site.energy_price
+        price = written[t] if isinstance(written, tuple) else written
         money[t, "energy"] += kwh * price * (1 + q.energy_price_change) ** (q.years * t)
         money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
     return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.planner.capacity.correlation import correlated, matrix
+from fleetmark.planner.capacity.demand.correlation import correlated, matrix
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.question import Plan, Question, Shock
 from fleetmark.planner.capacity.sharing import Servers, enough, kept, possible, served

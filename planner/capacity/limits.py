@@ -27,7 +27,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.model import Model
 from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 from fleetmark.planner.capacity.rows import Label
-from fleetmark.planner.capacity.series import at, each
+from fleetmark.planner.capacity.series import each, in_period
 from fleetmark.planner.capacity.shape import Floats
 
 AMOUNTS = (  # limits that are rows of the programme
@@ -171,7 +171,7 @@ def amount(question: Question, limit: Label, period: int = 0) -> float:
     if kind == "domain power":
         return question.domains_w[subject]
     if kind in SITE or kind == "spares":
-        return float(at(getattr(question.sites[subject], SITE.get(kind, "spares")), period) or 0.0)
+        return float(in_period(getattr(question.sites[subject], SITE.get(kind, "spares")), period) or 0.0)
     return float(getattr(question.skus[subject], SKU[kind]) or 0.0)
 
 

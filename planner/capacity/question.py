@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
-from fleetmark.planner.capacity.series import Series, at
+from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
 
 HOURS = 8766.0  # hours in a year
@@ -374,7 +374,7 @@ class Question:
     def price_of_energy(self, site: str, period: int) -> float:
         """Return the price of energy in that period, in money per kWh."""
         price = self.sites[site].energy_price
-        return at(self.energy_price if price is None else price, period) * self.energy_level(period)
+        return in_period(self.energy_price if price is None else price, period) * self.energy_level(period)
 
     def energy_level(self, period: int) -> float:
         """Return the factor by which ``energy_price_change`` has changed energy prices until that period."""

@@ -10,10 +10,10 @@ Series = float | tuple[float, ...]
 
 
 @overload
-def at(series: Series, period: int) -> float: ...
+def in_period(series: Series, period: int) -> float: ...
 @overload
-def at(series: Series | None, period: int) -> float | None: ...
-def at(series: Series | None, period: int) -> float | None:
+def in_period(series: Series | None, period: int) -> float | None: ...
+def in_period(series: Series | None, period: int) -> float | None:
     """Return the figure in that period; None stays None."""
     return series[period] if isinstance(series, tuple) else series
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetmark.planner.capacity.question import Margin, Question
-from fleetmark.planner.capacity.series import at
+from fleetmark.planner.capacity.series import in_period
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -203,7 +203,7 @@ class Shape:
                 (site.ports, sku.ports),
             ):
                 if limit is not None and each > 0:
-                    room = np.array([at(limit, t) for t in range(self.periods)])
+                    room = np.array([in_period(limit, t) for t in range(self.periods)])
                     bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - site.spares, 0))
             early = sku.delay if self.sold(*self.pairs[p]) else self.periods
             old = np.maximum(self.remaining[p, :early] - site.spares, 0)

@@ -28,7 +28,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample
 from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
-from fleetmark.planner.capacity.series import at
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.estimate import CONFIDENCE, Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -127,7 +127,7 @@ def _cheapest(question: Question, workload: str) -> str:
     def cost(name: str) -> float:
         s = q.skus[name]
         used = q.utilisation(name, workload)
-        energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * at(q.energy_price, 0)
+        energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * in_period(q.energy_price, 0)
         return ((s.price or 0.0) / years + s.support + s.space + energy) / q.rate(name, workload)
 
     return min((s.name for s in able), key=cost)

@@ -9,6 +9,7 @@ from fleetmark import __version__
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Limit, Question
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import (
     PAGES,
@@ -188,7 +189,7 @@ def _inputs(v: PlanView) -> Iterator[Exhibit]:
 def _provenance(q: Question, command: str) -> Section:
     energy = message(
         "Energy: {price} {currency} per kWh, PUE {pue}, unless a site has its own",
-        price=f"{q.energy_price:g}",
+        price=f"{in_period(q.energy_price, 0):g}",
         currency=q.currency,
         pue=f"{q.pue:g}",
     )

@@ -21,6 +21,7 @@ from fleetmark.planner.capacity.question import (
     Plan,
     Question,
 )
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
@@ -259,17 +260,17 @@ def _loads(n: Ledger) -> list[Load]:
             period=t,
             servers=round(float(installed[k, t])),
             power_w=float(n.budgeted_w[k, t]),
-            power_limit_w=site.power_w,
+            power_limit_w=in_period(site.power_w, t),
             rack_units=float(n.rack_units[k, t]),
-            rack_limit=site.rack_units,
+            rack_limit=in_period(site.rack_units, t),
             ports=float(n.ports[k, t]),
-            port_limit=site.ports,
+            port_limit=in_period(site.ports, t),
             mean_w=float(up[k, t]),
             failover_w=float(failed[k, t]),
             racks=float(racks[k, t]),
-            rack_positions=site.racks,
+            rack_positions=in_period(site.racks, t),
             liquid=float(liquid[k, t]),
-            liquid_positions=site.liquid_racks,
+            liquid_positions=in_period(site.liquid_racks, t),
         )
         for k, (name, site) in enumerate(n.question.sites.items())
         for t in range(n.periods)

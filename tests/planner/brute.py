@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import milp
 
 from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
+from fleetmark.planner.capacity.series import Series
 
 HOURS = 8766
 LARGEST = 10**5
@@ -207,9 +208,9 @@ def _over_time(q: Question, r: random.Random) -> Question:
     return replace(q, sites={site.name: site for site in changed}, skus=skus, energy_price=energy)
 
 
-def _in(series: object, t: int) -> float:
+def _in(series: Series, t: int) -> float:
     """Return the figure of a constant or a series in that period."""
-    return series[t] if isinstance(series, tuple) else series  # type: ignore[return-value]
+    return series[t] if isinstance(series, tuple) else series
 
 
 def _with_gpus(
@@ -280,7 +281,9 @@ def least(q: Question) -> float:
             narrow = rack is not None and not sku.liquid and (sku.provisioned_w or sku.peak_w) > rack
             late = t + sku.lead + sku.allowance >= periods
             unsold = bool(sku.prices) and sku.prices[t] is None
-            ranges.append([0] if late or narrow or unsold else [0, *(m for m in range(first, n + 1) if m % sku.lot == 0)])
+            ranges.append(
+                [0] if late or narrow or unsold else [0, *(m for m in range(first, n + 1) if m % sku.lot == 0)]
+            )
         for x in itertools.product(*ranges):
             if not _to_be_had(q, pairs, t, x):
                 continue
@@ -400,9 +403,7 @@ def _left(q: Question, name: str, bought: tuple[int, ...], installed: int) -> fl
     ages = sorted(periods - t for t in bought)
     some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
     least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
-    paid = [
-        least_price * _price_level(q, name, periods - age - sku.lead - sku.allowance) for age in some
-    ]
+    paid = [least_price * _price_level(q, name, periods - age - sku.lead - sku.allowance) for age in some]
     return sum(each * sku.residual ** (years * age) for each, age in zip(paid, some, strict=True))
 
 

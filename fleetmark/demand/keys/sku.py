@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, model_validator
 
 from fleetmark.demand.amounts import (
+    ByPeriod,
     Integer,
     Money,
     Number,
@@ -65,7 +66,7 @@ def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
 class Sku(Part):
     """A server model that can be bought, or is in place."""
 
-    price: Price
+    price: ByPeriod[Price]
     power: Power
     rack_units: Number
     gpus: Integer = 0
@@ -90,6 +91,15 @@ class Sku(Part):
 
     @model_validator(mode="after")
     def _terms(self) -> Sku:
-        if self.price_breaks and self.price is None:
+        if self.price_breaks and not self.is_sold:
             raise ValueError("price_breaks: it is not sold")
+        if self.price_change and isinstance(self.price, list | dict):
+            raise ValueError("price_change: the price is given by period: leave one of them out")
         return self
+
+    @property
+    def is_sold(self) -> bool:
+        """Whether it has a price in any period."""
+        if isinstance(self.price, list | dict):
+            return any(self.price.values() if isinstance(self.price, dict) else self.price)
+        return self.price is not None

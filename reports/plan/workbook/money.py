@@ -126,10 +126,15 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
         active = down("active", t)
         return f"({column('idle_w')}*{active}+{column('swing')}*{down('load', t)}*{active})"
 
+    def energy(t: int) -> str:
+        if not any(key == "energy_price" for key, _ in n.series):
+            return f"SUMPRODUCT({column('watt')}*{draw(t)})*{ref('periods', 'energy', t)}"
+        return f"SUMPRODUCT({column('kwh')}*{down('energy_prices', t)}*{draw(t)})*{ref('periods', 'energy', t)}"
+
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
-        "energy": lambda t: f"SUMPRODUCT({column('watt')}*{draw(t)})*{ref('periods', 'energy', t)}",
+        "energy": energy,
         "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
         "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
         "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",

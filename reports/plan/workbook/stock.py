@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fleetmark.base.text import message
 from fleetmark.demand.columns import LIQUID, PRICE, YES
 from fleetmark.planner.capacity.question import PREEMPTIBLE
@@ -65,6 +67,13 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     yield _pairs(n, "kept", kept, partial(_kept, n), n.left, COUNT, is_working=True)
     worth = message("Their residual value at the end")
     yield _pairs(n, "kept_worth", worth, partial(_kept_worth, n), n.left_worth, MONEY, is_working=True)
+    if any(key == "energy_price" for key, _ in n.series):
+        q = n.question
+        prices = np.array(
+            [[q.price_of_energy(k, t) / q.energy_level(t) for t in range(n.periods)] for _, k in n.pairs]
+        ).reshape(n.buy.shape)
+        title = message("Energy price, before its change a year")
+        yield _pairs(n, "energy_prices", title, partial(_energy_price, n), prices, "0.0000", is_working=True)
     yield _figures(n)
 
 
@@ -108,14 +117,28 @@ def _load(i: int, t: int) -> str:
 
 def _paid(n: Numbers, i: int, t: int) -> str:
     row = n.skus.index(n.pairs[i][0])
-    first = float(n.paid[i, t]) / n.question.price_level(n.pairs[i][0], t)
+    level = n.question.price_level(n.pairs[i][0], t)
+    first = float(n.paid[i, t]) / level if level else 0.0
     price = f'IF({ref("skus", "price_breaks", row)}="",N({ref("skus", "price", row)}),{first!r})'
-    return f"{price}*{_level(n, row, t)}"
+    return f"{price}*{_level(n, row, str(t), ref('periods', 'begins', t))}"
 
 
-def _level(n: Numbers, row: int, t: int) -> str:
-    """Return the price of the SKU in that row, ordered in period ``t``, over its price in the first."""
-    return f"(1+N({ref('skus', 'price_change', row)}))^{ref('periods', 'begins', t)}"
+def _level(n: Numbers, row: int, period: str, begins: str) -> str:
+    """Return the price of the SKU in that row over its first price, ordered in a ``period`` that ``begins`` then."""
+    sku = n.skus[row]
+    if ("price", sku) not in n.series:
+        return f"(1+N({ref('skus', 'price_change', row)}))^{begins}"
+    j = list(n.series).index(("price", sku))
+    price = ref("skus", "price", row)
+    now = f"INDEX({across('series', j, n.periods - 1)},1,{period}+1)"
+    return f"IF(N({price})=0,1,N({now})/{price})"
+
+
+def _energy_price(n: Numbers, i: int, t: int) -> str:
+    site = n.pairs[i][1]
+    general = n.series_cell("energy_price", "", t) or "question_energy_price"
+    local = ref("sites", "energy_price", n.sites.index(site))
+    return n.series_cell("energy_price", site, t) or f'IF({local}="",{general},{local})'
 
 
 def _kept(n: Numbers, i: int, t: int) -> str:
@@ -128,8 +151,8 @@ def _kept(n: Numbers, i: int, t: int) -> str:
 def _kept_worth(n: Numbers, i: int, t: int) -> str:
     sku = n.pairs[i][0]
     breaks, price = ref("skus", "price_breaks", n.skus.index(sku)), ref("figures", "price", i)
-    ordered = f"(question_years*MAX({t}-{ref('figures', 'lead', i)},0))"
-    level = f"(1+N({ref('skus', 'price_change', n.skus.index(sku))}))^{ordered}"
+    ordered = f"MAX({t}-{ref('figures', 'lead', i)},0)"
+    level = _level(n, n.skus.index(sku), ordered, f"(question_years*{ordered})")
     one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})*{level}'
     share = ref("figures", "residual", i)
     return f"IF({share}=0,0,{ref('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
