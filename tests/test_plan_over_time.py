@@ -54,10 +54,10 @@ def test_a_figure_holds_until_the_next_one(tmp_path: Path) -> None:
     assert (fra.power_w, fra.ports, q.sites["ams"].power_w) == ((0, 0, 60e3, 60e3), (90, 80, 70, 60), 120e3)
     assert [q.price_of_energy("fra", t) for t in range(4)] == [0.1, 0.12, 0.12, 0.12]
     assert [q.price_of_energy("ams", t) for t in range(4)] == [0.2, 0.2, 0.3, 0.25]
-    said = [str(line) for line in lines(Answer(q, solved(q)).ledger)]
-    assert "genoa: its price is 12,000 from 2027-Q1, not sold from 2027-Q3, 10,000 from 2027-Q4" in said
-    assert "fra: power limit in kW over time: 0 from 2027-Q1, 60 from 2027-Q3" in said
-    assert "The energy price is 0.2 from 2027-Q1, 0.3 from 2027-Q3, 0.25 from 2027-Q4" in said
+    sentences = [str(line) for line in lines(Answer(q, solved(q)).ledger)]
+    assert "genoa: its price is 12,000 from 2027-Q1, not sold from 2027-Q3, 10,000 from 2027-Q4" in sentences
+    assert "fra: power limit in kW over time: 0 from 2027-Q1, 60 from 2027-Q3" in sentences
+    assert "The energy price is 0.2 from 2027-Q1, 0.3 from 2027-Q3, 0.25 from 2027-Q4" in sentences
 
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:

@@ -36,6 +36,10 @@ MOST_CELLS = 3_000_000  # non-empty cells per sheet
 _LONGEST_LINE = 1 << 20  # in characters
 
 
+# Mappings that are one cell.
+_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation", "needs", "has")
+
+
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
     """Return the keys of a part of the document as column heads."""
     heads = []
@@ -44,7 +48,8 @@ def _columns(model: type[BaseModel], *without: str) -> list[str]:
             continue
         inner = next((t for t in (field.annotation, *get_args(field.annotation)) if _is_part(t)), None)
         head = field.alias or name
-        heads += [f"{head}.{c}" for c in _columns(inner, "quantiles", "names")] if inner else [head]
+        parts = _columns(inner, "quantiles", "names") if inner and head not in _ENTRIES else []
+        heads += [f"{head}.{part}" for part in parts] or [head]
     return heads
 
 
@@ -62,7 +67,6 @@ _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
 _RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
-_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation")  # mappings that are one cell
 _BY_PERIOD = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")  # also one cell
 
 

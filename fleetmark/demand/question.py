@@ -25,6 +25,7 @@ from fleetmark.demand.keys.sku import Sku as WrittenSku
 from fleetmark.demand.keys.workload import Workload as Written
 from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input, Path
+from fleetmark.demand.resources import stocked
 from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period, steps
 from fleetmark.demand.terms import Terms
@@ -321,6 +322,7 @@ def _sku(name: str, doc: Document, names: list[str], years: float, source: Input
         worth=worth,
         price=price,
         prices=prices,
+        has=stocked(name, doc, source, record),
         idle_w=s.power.idle,
         peak_w=s.power.peak,
         rack_units=s.rack_units,
@@ -395,4 +397,5 @@ def _workload(
         w.gpu_memory,
         words,
         w.pool or "",
+        {resource: need.value for resource, need in w.needs.items() if need.value},
     )

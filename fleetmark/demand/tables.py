@@ -186,6 +186,30 @@ def fleet() -> tuple[Column, ...]:
     )
 
 
+NEEDS, HAS = "needs", "has"
+
+
+def resources() -> tuple[Column, ...]:
+    """Return the columns of the table with what a unit of demand needs of a server, and what servers have."""
+    return (
+        Column(
+            "resource_kind",
+            message("what it says"),
+            Rule(message("what it says"), text=True, words=(NEEDS, HAS)),
+            message("needs (one unit of demand) or has (one server)"),
+        ),
+        Column("resource_owner", message("workload or SKU"), Rule(message("a name"), text=True)),
+        Column("resource_name", message("resource"), Rule(message("a name"), text=True)),
+        Column(
+            "resource_amount",
+            message("amount"),
+            Rule(message("an amount")),
+            message("B, B/s or a plain number"),
+            AMOUNT,
+        ),
+    )
+
+
 SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")
 SERIES_VALUE = "series_value"  # the range of its figures
 

@@ -212,7 +212,7 @@ def _able(q: Question, plan: Plan) -> Iterator[str]:
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
     """Yield unmet demands, with all servers up and, if a workload must survive a failure, without any one domain."""
     each = {
-        (s, w): worth.value * (q.workloads[w].utilisation if worth.utilisation is None else worth.utilisation)
+        (s, w): worth.value * _used(q, s, w)
         for s, sku in q.skus.items()
         for w, worth in sku.worth.items()
         if w in q.workloads
@@ -253,6 +253,19 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
                         need=need,
                         unit=load.unit,
                     )
+
+
+def _used(q: Question, s: str, w: str) -> float:
+    """Return how far servers are used: to their limit, or until a resource that a unit of demand needs runs out."""
+    work, sku = q.workloads[w], q.skus[s]
+    if w not in sku.worth:
+        return work.utilisation
+    worth = sku.worth[w]
+    used = work.utilisation if worth.utilisation is None else worth.utilisation
+    for resource, need in work.needs.items():
+        if need * worth.value * used > sku.has.get(resource, 0.0):
+            used = sku.has.get(resource, 0.0) / (need * worth.value)
+    return used
 
 
 def _limits(q: Question, counts: Counts) -> Iterator[str]:
@@ -430,9 +443,8 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
         watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
     for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
-        sku, specific = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
-        used = q.workloads[w].utilisation if specific is None else specific
-        watts[t, k] = watts.get((t, k), 0.0) + working * used * (sku.peak_w - sku.idle_w)
+        sku = q.skus[s]
+        watts[t, k] = watts.get((t, k), 0.0) + working * _used(q, s, w) * (sku.peak_w - sku.idle_w)
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
+from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
 
@@ -74,6 +75,7 @@ class Workload:
     - ``availability``: one of ``AVAILABILITY``; empty for the question's
     - ``gpus``: the number that one unit of its demand needs in one server, each with at least ``gpu_memory`` bytes
     - ``forecast``: the quality of the forecast, if the demand is derived from past use
+    - ``needs``: by resource, what one unit of demand takes of the server that serves it, in base units
     """
 
     name: str
@@ -89,6 +91,7 @@ class Workload:
     gpu_memory: float = 0.0
     forecast: str = ""
     pool: str = ""
+    needs: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Sku:
     - ``price_change``: the relative change of its price a year, with its breaks; -0.1 for 10% less each year
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
+    - ``has``: by resource, what one server has for the ``needs`` of workloads, in base units
     """
 
     name: str
@@ -148,6 +152,7 @@ class Sku:
     allowance: int = 0
     price_change: float = 0.0
     prices: tuple[float | None, ...] = ()
+    has: Mapping[str, float] = field(default_factory=dict)
 
     def sold_in(self, period: int) -> bool:
         """Return whether it can be ordered in that period."""
@@ -356,10 +361,20 @@ class Question:
             pools.setdefault(self.pool(w), []).append(w)
         return pools
 
-    def utilisation(self, sku: str, workload: str) -> float:
-        """Return the maximum utilisation of servers of the SKU for the workload."""
+    def speed_limit(self, sku: str, workload: str) -> float:
+        """Return the maximum utilisation of servers of the SKU for the workload, if only their speed counts."""
         used = self.skus[sku].worth[workload].utilisation
         return self.workloads[workload].utilisation if used is None else used
+
+    def utilisation(self, sku: str, workload: str) -> float:
+        """Return the maximum utilisation of servers of the SKU for the workload; scarce resources lower it."""
+        units, _ = bound(self.skus[sku].has, self.workloads[workload].needs)
+        return min(self.speed_limit(sku, workload), units / self.skus[sku].worth[workload].value)
+
+    def binding(self, sku: str, workload: str) -> str:
+        """Return the resource that bounds the work of a server, or an empty name if it is the server's speed."""
+        units, name = bound(self.skus[sku].has, self.workloads[workload].needs)
+        return name if units < self.skus[sku].worth[workload].value * self.speed_limit(sku, workload) else ""
 
     def rate(self, sku: str, workload: str) -> float:
         """Return the work of one server of the SKU at its utilisation, E u, or 0 if it cannot run the workload."""

@@ -40,6 +40,7 @@ def refuse(question: Question, margin: Margin) -> None:
         numbers += [(f"{name} of {s}", getattr(sku, name)) for name in names.split()]
         if sku.peak_w < sku.idle_w:
             raise FleetmarkError(message("{sku} draws less at its peak than idle: correct idle_w or peak_w", sku=s))
+        numbers += [(f"{name} of {s}", amount) for name, amount in sku.has.items()]
         for w, worth in sku.worth.items():
             if not (math.isfinite(worth.value) and worth.value > 0):
                 raise FleetmarkError(message("the worth of {sku} for {workload} must be positive", sku=s, workload=w))

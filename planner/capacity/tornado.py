@@ -136,7 +136,7 @@ def _demand(q: Question, name: str, share: float) -> _Input:
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
-    used = [q.utilisation(s, name) for s, sku in q.skus.items() if name in sku.worth] or [q.workloads[name].utilisation]
+    used = [q.speed_limit(s, name) for s, sku in q.skus.items() if name in sku.worth] or [q.workloads[name].utilisation]
     high = max(min(1 + STEP, CAP / min(used)), 1.0)
 
     def moved(up: bool) -> Question:

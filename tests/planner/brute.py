@@ -29,7 +29,7 @@ def small(seed: int) -> Question:
 
     It has so few possible orders that all can be tried.
     """
-    question = _over_time(_random(seed), random.Random(seed + 7))
+    question = _with_resources(_over_time(_random(seed), random.Random(seed + 7)), random.Random(seed + 8))
     return question if _orders(question) <= LARGEST else small(seed + 100_000)
 
 
@@ -206,6 +206,15 @@ def _over_time(q: Question, r: random.Random) -> Question:
         skus[s] = replace(sku, price=first, prices=prices, price_change=0.0) if priced else sku
     energy = tuple(r.choice([0.05, 0.2]) for _ in span) if r.random() < 0.4 else q.energy_price
     return replace(q, sites={site.name: site for site in changed}, skus=skus, energy_price=energy)
+
+
+def _with_resources(q: Question, r: random.Random) -> Question:
+    """Return the question in which units of demand need memory and disk of servers, or none do."""
+    if r.random() < 0.7:
+        return q
+    skus = {s: replace(sku, has={"memory": r.choice([4.0, 8.0]), "disk": 10.0}) for s, sku in q.skus.items()}
+    needs = {w: {"memory": r.choice([3.0, 6.0, 9.0]), "disk": r.choice([1.0, 12.0])} for w in q.workloads}
+    return replace(q, skus=skus, workloads={w: replace(v, needs=needs[w]) for w, v in q.workloads.items()})
 
 
 def _in(series: Series, t: int) -> float:
@@ -456,7 +465,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         for w, work in q.workloads.items()
         if w in q.skus[s].worth and (not work.sites or k in work.sites)
     ]
-    used = [q.skus[pairs[p][0]].worth[w].utilisation or q.workloads[w].utilisation for p, w in combos]
+    used = [_used(q, pairs[p][0], w) for p, w in combos]
     swing = [
         watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * u
         for (p, _), u in zip(combos, used, strict=True)
@@ -522,6 +531,14 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
                 limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
                 cheapest = min(cheapest, fixed_cost + rest + _energy(cost, matrix, limit))
     return cheapest
+
+
+def _used(q: Question, name: str, w: str) -> float:
+    """Return the utilisation of a server at which its speed is used up, or one of its resources."""
+    sku, work = q.skus[name], q.workloads[w]
+    limits = [sku.worth[w].utilisation or work.utilisation]
+    limits += [sku.has[each] / (need * sku.worth[w].value) for each, need in work.needs.items()]
+    return min(limits)
 
 
 def _energy(cost: list[float], matrix: np.ndarray, maxima: list[float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, model_validator
 
@@ -14,16 +14,18 @@ from fleetmark.demand.amounts import (
     Number,
     Price,
     Quantity,
+    Resource,
     Span,
     Text,
     Watts,
+    Written,
     Yearly,
     integer,
     share,
     written_entries,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part
-from fleetmark.demand.keys.worth import Worth
+from fleetmark.demand.keys.worth import Measured, Worth
 
 _DIGITS = 9
 _MOST_SLIP = 24
@@ -42,6 +44,26 @@ class Power(Part):
     def _ordered(self) -> Power:
         if self.peak < self.idle:
             raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
+        return self
+
+
+class Has(Part):
+    """An amount of a resource in one server: its ``value``, or a rate on record."""
+
+    BARE: ClassVar = Written
+
+    value: Resource | None = None
+    measured: Measured | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Has:
+        if (self.value is None) == (self.measured is None):
+            raise ValueError("give one of value and measured")
         return self
 
 
@@ -86,6 +108,7 @@ class Sku(Part):
     residual: Annotated[float, share(0, 1)] = 0.0
     price_breaks: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)] = {}
     price_change: Yearly = 0.0
+    has: Annotated[Mapping[str, Has], written_entries] = {}
     slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
 

@@ -16,6 +16,7 @@ from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.reports.kit.format import FIGURE_FORM
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal, t_quantile
+from fleetmark.reports.plan.workbook import resources
 from fleetmark.reports.plan.workbook.cells import (
     SPARE,
     by_period,
@@ -283,6 +284,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         numbers("lo", message("lo"), "#,##0.0000", unit="95%", width=12),
         numbers("hi", message("hi"), "#,##0.0000", unit="95%", width=12),
         numbers("used", message("utilisation that counts"), "0.0%", unit=message("share of a server"), width=14),
+        *resources.columns(n),
         Column("unit", message("unit"), width=16),
         Column("state", message("as planned"), rules=((f"{{state}}={literal(edited)}", "unsure"),), width=12),
         Column("source", message("source"), width=50),
@@ -298,9 +300,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         work, estimate = n.workloads.index(w), worths[i].estimate
         yield live(f"{{value}}*EXP(-{reach})", estimate.lo)
         yield live(f"{{value}}*EXP({reach})", estimate.hi)
-        yield live(
-            f'IF({{utilisation}}="",{ref("workloads", "utilisation", work)},{{utilisation}})', q.utilisation(s, w)
-        )
+        yield from resources.used(n, s, w, ref("workloads", "utilisation", work))
         yield live(ref("workloads", "unit", work), q.workloads[w].unit)
         fields = ("value", "se", "df", "utilisation")
         alike = ",".join(f'{{{field}}}&""={ref("benchmarks", field, i)}&""' for field in fields)

@@ -10,6 +10,7 @@ import numpy as np
 from fleetmark.base.text import message
 from fleetmark.demand.columns import AMOUNT
 from fleetmark.planner.capacity.ledger import over
+from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import across, by_period, down, grid, live, names, numbers, ref
@@ -227,15 +228,24 @@ def scenarios(n: Numbers) -> Iterator[Tabular]:
             lo, hi = worth.estimate.interval or (worth.value, worth.value)
             yield Cell(s)
             for (end, _), value in zip(ends, (lo, worth.value, hi), strict=True):
-                one = f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
+                one = work_of(n, end, place)
                 for m in times:
                     factor = "scenario_multiplier" if m is None else f"{m:g}"
                     demand = (_OTHER if m is None else m) * n.point[i, -1]
-                    needed = servers_for(demand, value * n.question.utilisation(s, w))
+                    units, _ = bound(n.question.skus[s].has, n.question.workloads[w].needs)
+                    needed = servers_for(demand, min(value * n.question.speed_limit(s, w), units))
                     yield live(rounded_up(f"{factor}*{ref('scenario_demand', 'demand', i)}", one), needed)
 
         title = message("Servers needed for {workload}", workload=w)
         yield grid(f"scenario_{i}", title, columns, len(able(n, w)), row)
+
+
+def work_of(n: Numbers, end: str, place: int) -> str:
+    """Return the formula of the work of one server at an ``end`` of the interval of its worth."""
+    if not n.resources:
+        return f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
+    units = f"[worth!units_0!{place}:units_{len(n.resources) - 1}!{place}]"
+    return f"MIN({ref('worth', end, place)}*{ref('worth', 'speed', place)},{units})"
 
 
 def by_workload(n: Numbers) -> Tabular:

@@ -59,6 +59,11 @@ class Numbers(Ledger):
         return f"[series!p{period}!{rows.index((key, name))}]" if (key, name) in rows else ""
 
     @cached_property
+    def resources(self) -> list[str]:
+        """The names of all resources that demand needs."""
+        return sorted({name for work in self.question.workloads.values() for name in work.needs})
+
+    @cached_property
     def margin(self) -> Floats:
         """(workload, period): the factor on the median demand."""
         return np.array([[self.plan.factor(w, t) for t in range(self.periods)] for w in self.workloads])

@@ -241,6 +241,7 @@ def allocation(n: Numbers) -> Tabular:
             "rate", message("E u: work of one server"), "#,##0.0000", unit=message("unit of the workload"), width=24
         ),
         numbers("used", message("utilisation"), "0.0%", unit=of_server, width=18),
+        *((Column("bound", message("bound by"), width=14),) if n.resources else ()),
         numbers("may", message("may run there"), unit=one_or_zero),
         numbers("stays", message("stays in a failure"), unit=one_or_zero),
         numbers("pool_no", message("row in Pools"), unit=message("0: servers that all share"), width=16),
@@ -259,6 +260,8 @@ def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
     yield from (Cell(w), Cell(s), Cell(k), plain(i + 1), plain(p + 1), plain(site + 1))
     e, u = n.worth_cells(w, s)
     yield from (live(f"{e}*{u}", n.rate[c]), live(u, n.used[c]))
+    if n.resources:
+        yield live(ref("worth", "bound", n.pairs_of_worth.index((s, w))), q.binding(s, w))
     may = not q.workloads[w].sites or k in q.workloads[w].sites
     anywhere, here = down("sites", f"runs_{i}"), ref("sites", f"runs_{i}", site)
     yield live(f'IF(COUNTA({anywhere})=0,1,IF({here}="{YES}",1,0))', float(may))
