@@ -110,10 +110,12 @@ def least(q: Question) -> float:
                 shares[served[t, w.name, s.name]] = max(each)
             shares[[bought[s.name, u] for u in range(t + 1)]] = -1
             rows, low, high = [*rows, shares], [*low, -np.inf], [*high, 0.0]
-    whole = np.arange(size) < len(bought)
+    is_purchase = np.arange(size) < len(bought)
     constraints = optimize.LinearConstraint(np.array(rows), low, high)
     bounds = optimize.Bounds(np.zeros(size), np.full(size, np.inf))
-    return float(optimize.milp(cost, constraints=constraints, integrality=whole.astype(int), bounds=bounds).fun or 0.0)
+    return float(
+        optimize.milp(cost, constraints=constraints, integrality=is_purchase.astype(int), bounds=bounds).fun or 0.0
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

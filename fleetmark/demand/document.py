@@ -156,6 +156,7 @@ class Document(Part):
     domain_power: Annotated[Mapping[str, Watts], written_entries] = {}
     correlation: Correlations = Field(default_factory=dict)
     shock: Shock | None = None
+    depreciation: Span | None = None
 
     @model_validator(mode="after")
     def _change(self) -> Document:

@@ -111,6 +111,7 @@ def question(source: Input, root: File) -> Question:
         rates=dict(doc.currencies),
         correlation=correlation,
         energy_price_change=doc.energy_price_change,
+        depreciation=periods.in_periods(doc.depreciation, years, up=True) if doc.depreciation else 0,
         shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
 

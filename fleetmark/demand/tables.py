@@ -37,6 +37,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             message("a year"),
             "0.0%",
         ),
+        Column(
+            "question_depreciation",
+            message("purchases are depreciated over"),
+            Rule(message("a duration"), maximum=1000, integer=True, optional=True, empty=message("no depreciation")),
+            message("periods"),
+            INTEGER,
+        ),
         Column("question_pue", message("PUE"), Rule(message("a PUE"), minimum=1, maximum=10), "", "0.00"),
         Column(
             "question_carbon_price", message("carbon price"), Rule(message("a carbon price")), f"{money}/t CO2e", "0.00"

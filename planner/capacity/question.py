@@ -264,6 +264,7 @@ class Question:
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
     - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
     - ``shock``: a jump that all demands share, or None
+    - ``depreciation``: the periods over which purchases are depreciated; 0 for no such accounts
     - ``energy_price_change``: the relative change of energy prices a year, at all sites
     """
 
@@ -291,6 +292,7 @@ class Question:
     correlation: Mapping[str, float] = field(default_factory=dict)
     shock: Shock | None = None
     energy_price_change: float = 0.0
+    depreciation: int = 0
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""

@@ -19,6 +19,7 @@ from fleetmark.reports.plan.front import front
 from fleetmark.reports.plan.model import PlanView, Supply, served, view
 
 SCHEMA = 1
+CASH = ("capex", "opex", "at_end", "total", "depreciation", "book")
 _KEYS = {"by_period": "whole", "reason": "why"}  # fields that have a different key in JSON
 
 
@@ -42,6 +43,10 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
                 for kind, (by_year, present) in v.costs.items()
             ],
             "by_year": {year: v.in_year(n) for n, year in enumerate(v.years)},
+            "cash": [
+                {"year": year} | {name: float(getattr(v.cash, name)[n]) for name in CASH}
+                for n, year in enumerate(v.years)
+            ],
         },
         "capacity": [{**asdict(s), "period": q.periods[s.period], "bound_by": _bound_by(s)} for s in v.supply],
         "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],

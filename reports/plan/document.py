@@ -95,7 +95,7 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
     yield Section("purchases", message("Purchases"), tuple(_purchases(v)), _STATIC)
     costs = tables.costs(v)
-    yield Section("costs", costs.title, (costs, *charts.costs(v, _)), _STATIC)
+    yield Section("costs", costs.title, (costs, *charts.costs(v, _), tables.cash(v)), _STATIC)
     yield Section("capacity", message("Capacity"), tuple(_capacity(v, _)), _READ)
     yield Section("capacity_periods", by_period[0].title, by_period[:1], _BY_PERIOD, is_folded=True)
     yield Section("sites", message("Sites"), (*charts.power(v, _), tables.sites(v)), _READ)

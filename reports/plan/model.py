@@ -24,6 +24,7 @@ from fleetmark.planner.capacity.question import (
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.cost.cash import Cash, by_year
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit import format as fmt
 
@@ -163,6 +164,12 @@ class PlanView:
         if not self.orders or len(self.alternatives) >= OTHERS:
             return None
         return message("No other plan was found that buys less of something: there is none, or the time was too short.")
+
+    @property
+    def cash(self) -> Cash:
+        """Capital and running expenses by year."""
+        named = years(self.question)
+        return by_year(self.answer.ledger, [self.years.index(name) for name in named])
 
     def in_year(self, number: int) -> float:
         """All costs of a year, undiscounted."""

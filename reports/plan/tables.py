@@ -82,6 +82,26 @@ def costs(v: PlanView) -> Tabular:
     return Tabular("costs", title, columns, (*rows, (Cell(message("all"), tone="strong"), *total)))
 
 
+def cash(v: PlanView) -> Tabular:
+    """Return capital and running expenses by year, and the accounts of purchases if they are depreciated."""
+    money = v.cash
+    columns = (Column("figure", message("figure"), "name"), *(Column(year, year, "number") for year in v.years))
+    rows = [
+        (message("capital expenses (purchases)"), money.capex),
+        (message("running expenses"), money.opex),
+        (message("worth at the end"), money.at_end),
+        (message("total"), money.total),
+    ]
+    if v.question.depreciation:
+        rows += [
+            (message("depreciation"), money.depreciation),
+            (message("paid, not yet depreciated"), money.book),
+        ]
+    shown = [(Cell(label), *map(number, values.tolist())) for label, values in rows if values.any()]
+    title = message("Capital and running expenses by year, {currency}", currency=v.question.currency)
+    return Tabular("cash", title, columns, shown)
+
+
 def capacity(v: PlanView) -> Tabular:
     """Return capacity and demand of each workload in its first, its tightest and its last period."""
     chosen: list[Supply] = []

@@ -81,8 +81,8 @@ def _setting(q: Question, field: str) -> object:
         return _listed(q.correlation.items()) or None
     if field.startswith("shock_"):
         return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
-    if field == "energy_price_change":
-        return q.energy_price_change or None
+    if field in ("energy_price_change", "depreciation"):
+        return getattr(q, field) or None
     value = _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
     return (YES if value else NO) if isinstance(value, bool) else value
 

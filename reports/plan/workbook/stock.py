@@ -11,6 +11,7 @@ import numpy as np
 from fleetmark.base.text import message
 from fleetmark.demand.columns import LIQUID, PRICE, YES
 from fleetmark.planner.capacity.question import PREEMPTIBLE
+from fleetmark.planner.cost.cash import depreciated
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     COUNT,
@@ -67,6 +68,9 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     yield _pairs(n, "kept", kept, partial(_kept, n), n.left, COUNT, is_working=True)
     worth = message("Their residual value at the end")
     yield _pairs(n, "kept_worth", worth, partial(_kept_worth, n), n.left_worth, MONEY, is_working=True)
+    if n.question.depreciation:
+        title = message("Depreciation of purchases, from their arrival on")
+        yield _pairs(n, "depreciated", title, partial(_depreciated, n), depreciated(n), MONEY, is_working=True)
     if any(key == "energy_price" for key, _ in n.series):
         q = n.question
         prices = np.array(
@@ -132,6 +136,13 @@ def _level(n: Numbers, row: int, period: str, begins: str) -> str:
     price = ref("skus", "price", row)
     now = f"INDEX({across('series', j, n.periods - 1)},1,{period}+1)"
     return f"IF(N({price})=0,1,N({now})/{price})"
+
+
+def _depreciated(n: Numbers, i: int, t: int) -> str:
+    bought, paid = (across(key, i, n.periods - 1) for key in ("buy", "paid"))
+    arrives = f"(COLUMN({bought})-COLUMN({ref('buy', 0, i)})+{ref('figures', 'lead', i)})"
+    inside = f"({arrives}<={t})*({arrives}>{t}-N(question_depreciation))"
+    return f"IF(N(question_depreciation)=0,0,SUMPRODUCT({inside}*{bought}*{paid})/question_depreciation)"
 
 
 def _energy_price(n: Numbers, i: int, t: int) -> str:
