@@ -132,3 +132,6 @@ def test_orders_are_placed_while_a_server_is_sold() -> None:
     short = solved(replace(q, budget=[30.0, 0.0, 30.0]))
     assert short.stock["buy"].tolist() == [3, 0, 1]
     assert short.objective == pytest.approx(60)
+    never = solve(replace(q, skus={"s": replace(s, prices=(None, None, 30.0), price=30.0)}))
+    assert isinstance(never, Conflict)
+    assert [str(limit.name) for limit in never.limits] == ["demand of web in 2027", "periods in which s is sold"]
