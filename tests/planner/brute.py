@@ -56,10 +56,11 @@ def pooled(seed: int) -> Question:
         )
         for s in (["a"] if len(sites) == 2 else ["a", "b"])
     }
-    skus = {s: replace(k, gpus=0, lead=0, allowance=0, minimum_order=0) for s, k in skus.items()}
+    skus = {s: replace(k, gpus=0, lead=0, allowance=0, minimum_order=0, prices=()) for s, k in skus.items()}
     question = replace(
         q,
         periods=["P0"],
+        energy_price=0.1,
         workloads=workloads,
         skus=skus,
         sites={k: Site(k, spares=r.choice([0, 0, 1]), liquid_racks=None) for k in sites},
