@@ -297,6 +297,19 @@ def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confir
     )
 
 
+@pytest.mark.parametrize("racks", [2, 3])
+def test_a_rack_whose_pairs_are_slow_is_one_finding_and_no_border(tmp_path: Path, racks: int) -> None:
+    values = ring("", ("", ""))
+    labels = {host: {"rack": f"r{n * racks // len(HOSTS)}"} for n, host in enumerate(HOSTS)}
+    for host, bench in values:
+        if "r1" in {labels[end]["rack"] for end in bench.subject.split(">")}:
+            scaled(values, host, bench, 0.85)
+    (finding,) = diagnosed(tmp_path, values, labels=labels).findings
+    assert (finding.kind, finding.place) == (Kind.GROUPS, "rack r1")
+    assert finding.deficit == pytest.approx(0.15, abs=0.02)
+    assert set(finding.members) == {host for host in HOSTS if labels[host]["rack"] == "r1"}
+
+
 def test_the_command_that_confirms_a_small_border_looks_for_small_losses(tmp_path: Path) -> None:
     values = ring("", ("", ""))
     racks = {host: {"rack": f"r{n // 4}"} for n, host in enumerate(HOSTS)}

@@ -34,8 +34,8 @@ class Log:
     loads: list[float] = field(default_factory=list)
 
     def add(self, event: str, alert: Alert = ("", "")) -> None:
-        at = round(time.monotonic() - self.began, 1)
-        self.events.append({"s": at, "event": event, "alert": alert[0], "host": alert[1]})
+        seconds = round(time.monotonic() - self.began, 1)
+        self.events.append({"s": seconds, "event": event, "alert": alert[0], "host": alert[1]})
         print(self.events[-1], flush=True)
 
     def take(self, alerts: dict[str, set[str]]) -> None:
@@ -92,8 +92,8 @@ def judged(events: Sequence[dict[str, object]]) -> dict[str, object]:
     An alert is false if it fires before the fault or after its repair, or names another host. An alert without a host is
     the fleet's, and judged by its time alone.
     """
-    when = {str(e["event"]): float(str(e["s"])) for e in events if not e["alert"]}
-    injected, healed = when["injected"], when["healed"]
+    seconds = {str(e["event"]): float(str(e["s"])) for e in events if not e["alert"]}
+    injected, healed = seconds["injected"], seconds["healed"]
     fired = [e for e in events if e["event"] == "fired"]
     false = [e for e in fired if e["host"] not in ("", FAULTY) or not injected <= float(str(e["s"])) <= healed]
     slow = [e for e in events if (e["alert"], e["host"]) == ("FleetmarkSlow", FAULTY) and e not in false]
@@ -167,8 +167,8 @@ def _collector(fleet: Fleet) -> subprocess.Popen[bytes]:
 
 
 def _collector_cpu_s(fleet: Fleet) -> float:
-    found = fleet.exec(COLLECTOR_HOST, ["pgrep", "-f", "collector[.]py --interval"]).stdout.split()
-    return sum(_cpu_s(fleet.exec(COLLECTOR_HOST, ["cat", f"/proc/{pid}/stat"]).stdout) for pid in found)
+    processes = fleet.exec(COLLECTOR_HOST, ["pgrep", "-f", "collector[.]py --interval"]).stdout.split()
+    return sum(_cpu_s(fleet.exec(COLLECTOR_HOST, ["cat", f"/proc/{pid}/stat"]).stdout) for pid in processes)
 
 
 def _cpu_s(stat: str) -> float:

@@ -131,8 +131,8 @@ def test_hosts_behind_an_uplink_without_a_label_are_not_blamed() -> None:
         run = cluster(lambda group: max(bad(group), lost({"n003"})(group)), seed, noise=0.01)
         parts = [frozenset(names(32)[n : n + 6]) for n in range(0, 30, 6)]
         result = isolate({group: run(tuple(group)) for group in parts}, names(32), alone_not, run, deficit=0.1)
-        found = {f.members: f.reason for f in result.faults}
-        assert found == {("n003",): Reason.ALL_PARTNERS, tuple(names(32)[16:24]): Reason.UNLABELLED}, seed
+        named = {f.members: f.reason for f in result.faults}
+        assert named == {("n003",): Reason.ALL_PARTNERS, tuple(names(32)[16:24]): Reason.UNLABELLED}, seed
 
 
 def test_groups_that_are_equally_slow_say_nothing_without_labels() -> None:

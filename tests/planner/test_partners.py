@@ -120,16 +120,16 @@ def rack_of_four(
 @pytest.mark.parametrize("labels", [False, True])
 def test_hosts_behind_an_uplink_without_a_label_are_not_blamed(seed: int, rounds: int, labels: bool) -> None:
     answer = rack_of_four(seed, rounds=rounds, labels=labels)
-    found = [(f.kind, f.members, f.reason) for f in answer.faults]
-    assert found == [("shared", ("n08", "n09", "n10", "n11"), Reason.UNLABELLED)]
+    named = [(f.kind, f.members, f.reason) for f in answer.faults]
+    assert named == [("shared", ("n08", "n09", "n10", "n11"), Reason.UNLABELLED)]
     assert answer.faults[0].deficit == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_host_and_a_link_beside_an_uplink_without_a_label_are_named(seed: int) -> None:
     answer = rack_of_four(seed, nodes=["n02"], links=[frozenset(("n04", "n05"))])
-    found = {f.members: f.reason for f in answer.faults}
-    assert found == {
+    named = {f.members: f.reason for f in answer.faults}
+    assert named == {
         ("n02",): Reason.ALL_PARTNERS,
         ("n04", "n05"): Reason.ONE_PAIR,
         ("n08", "n09", "n10", "n11"): Reason.UNLABELLED,

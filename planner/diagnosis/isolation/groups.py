@@ -202,10 +202,10 @@ class _Hunt(Settling):
         def fast_with(host: str, others: Sequence[str]) -> list[str]:
             return [other for other in others if self._pair(host, other, drop) <= drop / 2]
 
-        found = gathered(list(nodes), fast_with)
-        fast = [frozenset(ends) for group in self._sound() for ends in pairwise(sorted(group))] if found else []
+        sets = gathered(list(nodes), fast_with)
+        fast = [frozenset(ends) for group in self._sound() for ends in pairwise(sorted(group))] if sets else []
         ran = [part for part in components(self.order, fast) if len(part) > 1][:OTHERS]  # fast among themselves
-        for members in found:
+        for members in sets:
             deficit = float(np.median([nodes[m] for m in members]))
             near = fast_with(members[0], [part[0] for part in ran])
             hosts = {*members, *(host for part in ran if part[0] in near for host in part)}

@@ -268,9 +268,9 @@ class _Unlabelled:
         sets = [
             {h for first in firsts for h in by_first[first]} for firsts in (*joined, *([s] for s in sorted(single)))
         ]
-        for members in (found for found in sets if len(found) > 1):
-            lost = self._lost(members, [h for h in hosts if h not in members | nodes], expected)
-            if lost is not None:
+        for members in sets:
+            others = [h for h in hosts if h not in members | nodes]
+            if len(members) > 1 and (lost := self._lost(members, others, expected)) is not None:
                 self.faults = [f for f in self.faults if not _explained(f, members)]
                 share = missing_share(lost)
                 self.faults.append(Fault("shared", tuple(sorted(members)), Reason.UNLABELLED, share))
