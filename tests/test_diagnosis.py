@@ -143,6 +143,10 @@ def test_the_least_loss_is_a_setting(tmp_path: Path) -> None:
     assert run(tmp_path)[0] == 1
     assert run(tmp_path, "--least", "8%")[0] == 0 and run(tmp_path, "--least", "mem-bw=8%")[0] == 0
     assert run(tmp_path, "--least", "os=8%")[0] == 1
+    (rack := tmp_path / "racks").mkdir()
+    pairs, labels = ring("n03", ("", "")), {host: {"rack": f"r{n % 2}"} for n, host in enumerate(HOSTS)}
+    campaign(rack, pairs, labels=labels)  # n03 loses 20% with all
+    assert run(rack)[0] == 1 and run(rack, "--least", "30%")[0] == run(rack, "--least", "net=30%")[0] == 0
     assert "no class 'mem' (did you mean mem-bw?)" in refused(tmp_path, "diagnose", "--least", "mem=8%")
     assert "write a share between 0.5% and 90%" in refused(tmp_path, "diagnose", "--least", "8")
 

@@ -22,7 +22,7 @@ def main() -> None:
         return
     if shutil.which("prometheus") is None:
         sys.exit("prometheus is not installed: apt-get install prometheus")
-    result = circumstances() | hour.hour(options.minutes)
+    result = hour.exhibit(circumstances() | hour.hour(options.minutes))
     print(json.dumps(result, indent=1))
     (RESULTS / "watch.json").write_text(json.dumps(result, indent=1) + "\n")
 

@@ -45,8 +45,12 @@ def judge(
     hosts: Sequence[str],
     groups: Sequence[Cohort],
     known: shared.Known | None = None,
+    least: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow borders, groups, nodes and links, notes on what cannot be judged, and the number of judged values."""
+    """Return slow borders, groups, nodes and links, notes on what cannot be judged, and the number of judged values.
+
+    ``least``: the smallest relevant deficit by class of metrics ("": every class).
+    """
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
     for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
@@ -61,12 +65,14 @@ def judge(
             )
             continue
         judged += len(pairs)
+        wanted = (least or {}).get(benchmark["class"], (least or {}).get(""))
+        deficit = outliers.LARGE if wanted is None else wanted
         borders, lost = _borders(pairs, hosts, known.labels if known else {}, benchmark)
-        slower, more = _groups(pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark)
+        slower, more = _groups(pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit)
         lost += more
-        findings += [*borders, *slower]
+        findings += [*(border for border in borders if border.deficit >= (wanted or 0.0)), *slower]
         corrected = pairs[["a", "b", "value"]].assign(value=pairs["value"] + lost)
-        nodes, slow = links.judge(corrected, len(hosts), outliers.LARGE)
+        nodes, slow = links.judge(corrected, len(hosts), deficit)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
         middle = float(pairs["value"].median())
         for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
@@ -98,6 +104,7 @@ def _groups(
     kinds: Mapping[str, str],
     known: shared.Known | None,
     benchmark: dict[str, str],
+    deficit: float,
 ) -> tuple[list[Finding], np.ndarray]:
     """Return the groups of hosts of a kind that are slow with their better partners, and what each pair loses there.
 
@@ -113,7 +120,7 @@ def _groups(
         numbers = np.array([n for n, host in enumerate(hosts) if kinds.get(host) == kind])
         members = [hosts[n] for n in numbers]
         candidates = known.traits(members) if known else []
-        for group in traits.slower_groups(levels[None, numbers], candidates, np.array([outliers.LARGE])):
+        for group in traits.slower_groups(levels[None, numbers], candidates, np.array([deficit])):
             inside = np.isin(np.stack([a, b]), numbers[group.members]).sum(axis=0)
             rest = values + lost
             for ends in (1, 2):
