@@ -40,7 +40,7 @@ class Reason(StrEnum):
     ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
     ALL_ACROSS = "every-pair-across-the-border-is-slow"
     UPLINK = "every-pair-that-leaves-the-place-is-slow"
-    UNLABELLED = "slow-with-all-others-but-not-with-each-other"
+    UNLABELLED = "slow-with-others-but-not-with-each-other"
 
 
 @dataclass(frozen=True, slots=True)

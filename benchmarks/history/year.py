@@ -1,4 +1,4 @@
-"""Count the false alarms of ``history`` over a year of nightly campaigns on sound hosts: ``python -m benchmarks.year``.
+"""Count the false alarms of ``history`` over a year of nightly campaigns on sound hosts: ``python -m benchmarks.history.year``.
 
 The fleet has HOSTS hosts with one metric, whose figure varies by NOISE from night to night. ``history`` judges it after
 each night, as a watch does; a series counts once, when it is named first. The last rows judge METRICS metrics at the end
@@ -75,7 +75,7 @@ def main() -> None:
         "section": "How accurate it is",
         "title": "A year of nightly campaigns",
         "description": f"Simulated: figures vary by {NOISE:.0%} from night to night, without repeats; a change of {SMALL:.0%} counts.",
-        "command": f"python -m benchmarks.year {hosts}",
+        "command": f"python -m benchmarks.history.year {hosts}",
         **circumstances(),
         "machine": f"simulation, seed {SEED}",
         "load": "",

@@ -1,4 +1,4 @@
-"""Measure the pages of ``fleetmark serve`` over a large fleet: ``python -m benchmarks.browsing [HOSTS]`` (10000).
+"""Measure the pages of ``fleetmark serve`` over a large fleet: ``python -m benchmarks.listing.browsing [HOSTS]`` (10000).
 
 The record has one campaign of HOSTS hosts of two generations, METRICS metrics and REPEATS repeats. Each page is requested
 twice: when nothing is cached, and again. Seconds are CPU time of this process, which answers the requests.
@@ -55,7 +55,7 @@ def main() -> None:
         "section": "What Fleetmark costs",
         "title": "Browsing the record",
         "description": f"Pages of `fleetmark serve` over {hosts:,} hosts, {METRICS} metrics and {REPEATS} repeats.",
-        "command": f"python -m benchmarks.browsing {hosts}",
+        "command": f"python -m benchmarks.listing.browsing {hosts}",
         **circumstances(),
         "load": f"{os.getloadavg()[0]:.0f}",
         "columns": ["page", "CPU, first, s", "CPU, again, s", "kB"],
