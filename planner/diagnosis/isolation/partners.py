@@ -260,7 +260,7 @@ class _Unlabelled:
             return self.faults
         alone = {f.members[0] for f in self.faults if f.reason is Reason.INTRA_HOST}
         hosts = [h for h in self.hosts if h not in alone]
-        fast = [p for p, rate in self.rates.items() if rate >= self.limit and not p & alone]
+        fast = [p for p, rate in self.rates.items() if rate >= self.limit and len(p) == PARTNERS and not p & alone]
         _, *small = components(hosts, fast)
         by_first = {c[0]: c for c in small if len(c) > 1 or c[0] in nodes}
         joined = gathered(list(by_first), self._fast_with)
