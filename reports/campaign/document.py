@@ -27,7 +27,7 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
+from fleetmark.reports.campaign.front import anomalies, machines, next_steps, unmeasured, verdict
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -96,6 +96,8 @@ def document(
     }
     graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
+    if lacking := unmeasured(shown):
+        hardware += (Note(lacking, quiet=True),)
     first = headlines.first_table(shown, beside)
     means = tuple(Note(text, quiet=True) for text in beside.means)
     omitted = len(shown.headlines) - len(first.rows)
