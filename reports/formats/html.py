@@ -152,7 +152,7 @@ class Content:
 
 
 def contents(sections: Sequence[Section], kind: Kind) -> list[Content]:
-    """Return the contents of sections. Provenance goes on the kind of page before it, so that it needs none of its own."""
+    """Return the contents of sections. Provenance continues the page before it, whatever its format."""
     listed = [Content(section, kind) for section in sections]
     for before, content in pairwise(listed):
         if content.section.key == "provenance":

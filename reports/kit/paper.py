@@ -59,7 +59,8 @@ def _width(column: Column, cells: list[Cell]) -> float:
         longest = max(
             (max(len(cell.text), 0.85 * (len(cell.ends) + 2) if cell.ends else 0) for cell in cells), default=0
         )
-        return max(longest, 5) * _CHARACTER + _PADDING
+        heading = max(map(len, column.title.split()), default=0)
+        return max(longest, min(heading, 12), 5) * _CHARACTER + _PADDING
     words = (word for cell in cells for word in (*cell.text.split(), *column.title.split()))
     longest = min(max(map(len, words), default=0), 24)
     return max(longest * _CHARACTER + _PADDING, _NAME if column.role in ("name", "side") else 0.0)
