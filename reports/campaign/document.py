@@ -192,9 +192,7 @@ def _odd(odd: Sequence[str], has_figures: bool, hosts: int) -> Section:
         only = _ON_PAGES
         calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
         if hosts == 1:
-            calm = message(
-                "Nothing: repeats agree, and nothing disturbed the runs. Other such hosts may differ."
-            )
+            calm = message("Nothing: repeats agree, and nothing disturbed the runs. Other such hosts may differ.")
         exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
     return Section("odd", message("Anomalies"), exhibits, only, is_beside=True)
 

@@ -48,7 +48,7 @@ def sections(
     if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
         yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
-    yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
+    yield Section("readme", "", (*_sentences(face), *odd), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in others]
     caveats += [Note(failed, link="failed")] if failed else []
     caveats += [Note(line, quiet=True) for line in face.front.legend]
