@@ -118,7 +118,7 @@ def test_the_first_screen_has_the_cost_of_a_million_tokens(tmp_path: Path) -> No
     old = 2 / (work * 3600) * 1e6
     assert text.startswith("Cost of a million tokens at 50 tokens/s per user, in USD: old ")
     shown = [float(word.rstrip(",")) for word in text.split() if word[0].isdigit()][1:]
-    assert shown == [pytest.approx(old, rel=2e-3), pytest.approx(old * 4.5 / 2 / 3, rel=2e-3)]
+    assert shown == [pytest.approx(old, rel=5e-3), pytest.approx(old * 4.5 / 2 / 3, rel=5e-3)]
     states = {c["state"] for c in report.data["coverage"] if c["class"] == "gpu-server"}
     assert states == {"measured"}
 
