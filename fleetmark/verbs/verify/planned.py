@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
 from rich.console import Console
 
 from fleetmark.base.bounded import read_bytes
@@ -18,7 +19,7 @@ from fleetmark.demand import yaml as demand_yaml
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.verbs import plan as planning
 from fleetmark.verbs.documents import Documents
-from fleetmark.verbs.manifest import MAX_INPUT, MAX_LINE, NAME, Planning, stamped
+from fleetmark.verbs.manifest import MAX_INPUT, NAME, Planning, stamped
 
 if TYPE_CHECKING:
     from fleetmark.reports.kit.document import Document
@@ -36,23 +37,29 @@ def with_manifest(
     root: Path,
     documents: Documents,
 ) -> Document:
-    """Return the plan's document with its manifest; without one if its input is too long or lies in several folders."""
+    """Return the plan's document with its manifest.
+
+    It has none if its input is too long or lies in several folders, or if an option is beyond what a manifest may ask.
+    """
     texts = _texts(answer.question.source, file, scenarios)
-    if texts is None or answer.plan is None or len(command) > MAX_LINE:
+    if texts is None or answer.plan is None:
         return document
-    options = Planning.model_construct(
-        verb="plan",
-        file="" if file.is_dir() else file.name,
-        files=texts,
-        scenarios=[path.name for path in scenarios],
-        gap=effort.gap,
-        seconds=effort.seconds,
-        draws=effort.draws,
-        seed=effort.seed,
-        command=command,
-        solved_s=answer.plan.seconds,
-        took_s=answer.seconds,
-    )
+    try:
+        options = Planning(
+            verb="plan",
+            file="" if file.is_dir() else file.name,
+            files=texts,
+            scenarios=[path.name for path in scenarios],
+            gap=effort.gap,
+            seconds=effort.seconds,
+            draws=effort.draws,
+            seed=effort.seed,
+            command=command,
+            solved_s=answer.plan.seconds,
+            took_s=answer.seconds,
+        )
+    except ValidationError:
+        return document
     campaigns = [name for name in str(answer.question.source.get("campaigns", "")).split(", ") if name]
     return stamped(document, options, root, campaigns, documents, documents.paths)
 
@@ -100,7 +107,7 @@ def _refuse_other_files(path: Path, scenarios: Sequence[Path], known: Collection
     read = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
     documents = [read.doc, *(demand_yaml.read(scenario).doc for scenario in scenarios)]
     for named in (file for document in documents for file in _named(document)):
-        if named not in known:
+        if str(Path(named)) not in known:
             raise FleetmarkError(f"the question names {named[:80]!r}, which its manifest does not contain")
 
 
