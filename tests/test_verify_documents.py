@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
@@ -20,9 +21,12 @@ from fleetmark.cli.app import app
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Question
 from fleetmark.reports.kit import manifest as text_of
-from fleetmark.verbs.manifest import Comparing, Diagnosing, manifest_of
+from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.manifest import Comparing, Diagnosing, Planning, manifest_of
+from fleetmark.verbs.verify import planned
 from fleetmark.verbs.verify.content import _CELL, _LAYOUT, _TEXT
 from tests.commands import refused, run
+from tests.demands import changed
 from tests.fleets import sick
 from tests.records import IOPS, TRIAD, record
 
@@ -278,3 +282,56 @@ def test_a_diagnosis_is_made_again_from_its_record(tmp_path: Path) -> None:
     assert "n03" in text
     (tmp_path / "d.html").write_text(text.replace("n03", "n04"))
     assert verify(tmp_path, "d.html")["result"] == "different"
+
+
+# --- gate and plan ---------------------------------------------------------------------------------------------------
+
+RULES = "description: x\nrules:\n  - {name: bandwidth, metric: 'stream/*/triad', at_least: 250 GB/s}\n"
+
+
+def test_the_verdicts_of_a_gate_are_made_again_from_the_rules_in_its_manifest(tmp_path: Path) -> None:
+    sick(tmp_path / "results")
+    rules = tmp_path / "mine.yml"
+    rules.write_text(RULES)
+    words = ["gate", str(rules), "last", "-o", str(tmp_path / "g.md"), "--results", str(tmp_path / "results")]
+    assert CliRunner().invoke(app, words).exit_code == 1
+    rules.unlink()
+    assert verify(tmp_path, "g.md")["result"] == "equal"
+    text = (tmp_path / "g.md").read_text()
+    (tmp_path / "g.md").write_text(text.replace("is below 250 GB/s", "meets 250 GB/s"))
+    assert any("is below 250" in d["reason"] for d in verify(tmp_path, "g.md")["differences"])
+    (tmp_path / "g.md").write_text(text.replace("stream/*/triad", "stream/*/"))
+    assert verify(tmp_path, "g.md")["result"] == "different"
+
+
+def test_a_plan_is_solved_again_from_the_files_in_its_manifest(tmp_path: Path) -> None:
+    file = tmp_path / "demand.yml"
+    file.write_text(changed("count: 4", "count: 2", changed("[100, 110, 120, 130]", "[100, 130]")))
+    (tmp_path / "results").mkdir()
+    words = ["plan", str(file), "--draws", "100", "-o", str(tmp_path / "p.md"), "--results", str(tmp_path / "results")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    file.unlink()
+    assert verify(tmp_path, "p.md")["result"] == "equal"
+    text = (tmp_path / "p.md").read_text()
+    (tmp_path / "p.md").write_text(text.replace("Buy ", "Buy 9", 1))
+    assert any(d["place"].startswith("line ") for d in verify(tmp_path, "p.md")["differences"])
+
+
+@pytest.mark.parametrize("named", ["/etc/passwd", "../other.csv", "history.csv"])
+def test_a_plan_made_again_reads_no_other_file(tmp_path: Path, named: str) -> None:
+    text = changed("demand: [100, 110, 120, 130]", f"demand: {{history: {{file: {named}}}}}")
+    options = Planning.model_construct(
+        verb="plan", file="demand.yml", files={"demand.yml": text}, scenarios=[], gap=0.01, seconds=1.0, draws=100,
+        seed=1, command="", solved_s=0.0, took_s=0.0,
+    )  # fmt: skip
+    with pytest.raises(FleetmarkError, match="which its manifest does not contain"):
+        planned.again(options, tmp_path, Documents())
+
+
+@pytest.mark.parametrize("name", ["../demand.yml", "/demand.yml", ".hidden", "a/b.yml", ""])
+def test_a_files_name_in_a_manifest_is_no_path(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Planning.model_validate(
+            {"verb": "plan", "file": "d.yml", "files": {name: "x"}, "gap": 0.01, "seconds": 1.0, "draws": 100}
+            | {"seed": 1, "command": "", "solved_s": 0.0, "took_s": 0.0}
+        )

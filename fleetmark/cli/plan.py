@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Output, Root, interrupti
 from fleetmark.cli.help import App
 from fleetmark.cli.reports import BriefFolder, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
+
+if TYPE_CHECKING:
+    from fleetmark.reports.kit.document import Document
 
 app = App(
     default="solve",
@@ -59,12 +62,23 @@ def solve(
         paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
         documents = documents_of(paths, lang, templates, date, output=output, brief=brief)
         with results(root) as here:
+            root_path = here
             question = planning.question(file, workbook, here)
             others = {s.stem: planning.question(file, workbook, here, s) for s in scenario or ()}
         effort = planning.Effort(gap, seconds, draws, seed)
         answer = planning.answer(question, effort, progress, others, documents.language)
         provenance = planning.Provenance(documents.date)
-        planning.show(answer, provenance, as_.value, Terminal(), progress, documents)
+
+        def stamp(document: Document) -> Document:
+            if file is None:
+                return document
+            from fleetmark.verbs.verify.planned import with_manifest
+
+            return with_manifest(
+                document, answer, file, scenario or (), effort, provenance.command, root_path, documents
+            )
+
+        planning.show(answer, provenance, as_.value, Terminal(), progress, documents, stamp)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 
 

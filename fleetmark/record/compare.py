@@ -255,7 +255,8 @@ def _same_size(
     if not terms:
         others = [m for c in q.candidates for m in chosen[called.short[c]]]
         is_refused = any(e.basis is Basis.STRATA and not e.each for c in result.candidates for e in c.classes.values())
-        per = divisor((chosen[baseline], others), has_cores=is_refused)
+        has_gpus = any(str(name).startswith("gpu") for name in result.benchmarks["class"])
+        per = divisor((chosen[baseline], others), has_gpus=has_gpus, has_cores=is_refused)
         return replace(q, per=per).command() if per else []
     first = next(iter(terms.values()))[0]
     same = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]

@@ -6,16 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive
-from fleetmark.record.diagnosis.gate import Acceptance, hold, read_rules
+from fleetmark.record.diagnosis.gate import Acceptance, Rules, check_rules, hold, read_rules
+from fleetmark.record.documents import fault
 from fleetmark.reports.diagnosis import gate, openmetrics
 from fleetmark.reports.formats import json
+from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.openmetrics import prometheus, render
 from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.manifest import MAX_RULES, Gating, stamped
 
 # Formats that --output writes regardless of the file's extension.
 PLAIN: Mapping[str, Callable[[Acceptance], str]] = {
@@ -33,11 +38,36 @@ def check(
 
     ``output``: the file for the formats in PLAIN, stdout if None. ``files``: the documents to write.
     """
-    acceptance = hold(archive, read_rules(rules), str(rules), only)
+    known = read_rules(rules)
+    acceptance = hold(archive, known, str(rules), only)
     if form not in PLAIN:
-        documents.show(gate.document(acceptance), form, console, files)
+        document = gate.document(acceptance)
+        if files.paths:
+            document = _stamped(document, archive, known, str(rules), only, files)
+        documents.show(document, form, console, files)
     elif output is None:
         typer.echo(PLAIN[form](acceptance).removesuffix("\n"))
     else:
         write_atomic(output, PLAIN[form](acceptance))
     return acceptance.accepted
+
+
+def again(archive: Archive, options: Gating) -> Document:
+    """Return the document of a gate whose rules are in a manifest. Raise FleetmarkError if a rule is invalid."""
+    try:
+        rules = Rules.model_validate_json(options.rules)
+    except ValidationError as error:
+        raise FleetmarkError(f"the rules in its manifest {fault(error)}") from None
+    check_rules(rules, Path(options.file))
+    return gate.document(hold(archive, rules, options.file, options.only))
+
+
+def _stamped(
+    document: Document, archive: Archive, rules: Rules, file: str, only: str | None, files: Documents
+) -> Document:
+    """Return a gate's document with its manifest, which contains the rules unless they are very long."""
+    text = rules.model_dump_json(exclude_defaults=True)
+    if len(text) > MAX_RULES:
+        return document
+    options = Gating.model_construct(verb="gate", campaign=archive.id, file=file, only=only, rules=text)
+    return stamped(document, options, archive.path.parent, [archive.id], files, files.paths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from fleetmark.verbs.documents import Documents
 
 LEAST_LOSS, MOST_LOSS = 0.005, 0.9  # limits of diagnose --least
+MAX_RULES = 200_000  # characters
+MAX_INPUT = 400_000  # characters of all files of a plan's question
+MAX_LINE = 500  # characters
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")  # of a file: no path
 _GIT_S = 5.0
 _MANY = 2000
 
-Line = Annotated[str, Field(max_length=500)]
+Line = Annotated[str, Field(max_length=MAX_LINE)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Campaign = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]
 Source = Annotated[str, Field(pattern=r"^(imports/)?[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]  # no path leads out of a root
@@ -90,6 +95,42 @@ class Diagnosing(_Strict):
     least: Annotated[dict[Annotated[str, Field(max_length=40)], Share], Field(max_length=100)] = {}
 
 
+class Gating(_Strict):
+    """The options of ``gate`` that decide its verdicts. ``rules``: as JSON. ``file``: what they are called."""
+
+    verb: Literal["gate"]
+    campaign: Campaign
+    file: Line
+    only: Line | None = None
+    rules: Annotated[str, Field(max_length=MAX_RULES)]
+
+
+class Planning(_Strict):
+    """The question of a plan and the options that decide its answer.
+
+    ``files``: the text of each file of the question by name. ``file``: the YAML file; empty for a folder of sheets.
+    ``solved_s``, ``took_s``: how long the solver and the whole analysis took, which the document says.
+    """
+
+    verb: Literal["plan"]
+    file: Annotated[str, Field(pattern=f"^({NAME.pattern})?$")]
+    files: Annotated[
+        dict[Annotated[str, Field(pattern=f"^{NAME.pattern}$")], Annotated[str, Field(max_length=MAX_INPUT)]],
+        Field(min_length=1, max_length=100),
+    ]
+    scenarios: Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=50)] = []
+    gap: Annotated[float, Field(ge=0, le=0.5)]
+    seconds: Annotated[float, Field(ge=1, le=3600)]
+    draws: Annotated[int, Field(ge=100, le=100_000)]
+    seed: Annotated[int, Field(ge=0, le=2**31)]
+    command: Line
+    solved_s: Annotated[float, Field(ge=0, le=1e6)]
+    took_s: Annotated[float, Field(ge=0, le=1e6)]
+
+
+AnyQuestion = Comparing | Reporting | Diagnosing | Gating | Planning
+
+
 class Origin(_Strict):
     """What a document was made from: the digest of a campaign's chain, or of the files without one."""
 
@@ -103,7 +144,7 @@ class Manifest(_Strict):
     fleetmark_manifest: Literal[1]
     fleetmark: Annotated[str, Field(max_length=100)]
     commit: Annotated[str, Field(max_length=100)] = ""
-    question: Annotated[Comparing | Reporting | Diagnosing, Field(discriminator="verb")]
+    question: Annotated[AnyQuestion, Field(discriminator="verb")]
     language: Literal["en", "zh-CN"] = "en"
     created: Annotated[str, Field(max_length=40, pattern=r"^[0-9T:.Z+-]*$")] = ""
     kinds: Annotated[list[Kind], Field(max_length=6)]
@@ -126,7 +167,7 @@ def manifest_of(raw: bytes, kind: str) -> Manifest:
 
 def stamped(
     document: Document,
-    question: Comparing | Reporting | Diagnosing,
+    question: AnyQuestion,
     root: Path,
     sources: Iterable[str],
     documents: Documents,

@@ -146,13 +146,23 @@ def document(answer: Answer, provenance: Provenance, language: Language) -> Docu
 
 
 def show(
-    answer: Answer, provenance: Provenance, form: str, console: Console, progress: Console, documents: Documents
+    answer: Answer,
+    provenance: Provenance,
+    form: str,
+    console: Console,
+    progress: Console,
+    documents: Documents,
+    stamp: Callable[[Document], Document] = lambda document: document,
 ) -> None:
-    """Write the documents, then print the answer as ``form``: table, json or md. Without a plan, write no document."""
+    """Write the documents, then print the answer as ``form``: table, json or md. Without a plan, write no document.
+
+    ``stamp``: adds the manifest to a document that is written.
+    """
     shown = document(answer, provenance, documents.language)
     forms = renderers(shown, documents)
     if answer.plan is not None:
-        write(shown, documents, forms, progress)  # before stdout, which a reader may close
+        stamped = stamp(shown) if documents.paths else shown
+        write(stamped, documents, renderers(stamped, documents), progress)  # before stdout, which a reader may close
     elif not documents.is_empty:
         progress.print(documents.language(message("no document was written: there is no plan")))
     print_as(shown, form, console, documents.language, forms)

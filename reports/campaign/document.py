@@ -27,7 +27,7 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, machines, next_steps, verdict
+from fleetmark.reports.campaign.front import anomalies, machines, next_steps, unmeasured, verdict
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -96,6 +96,8 @@ def document(
     }
     graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
+    if lacking := unmeasured(shown):
+        hardware += (Note(lacking, quiet=True),)
     first = headlines.first_table(shown, beside)
     means = tuple(Note(text, quiet=True) for text in beside.means)
     omitted = len(shown.headlines) - len(first.rows)
@@ -109,7 +111,7 @@ def document(
         _with_charts(operators, graded_charts, ("terminal",)),
         *(replace(block.section, only=("terminal",)) for block in served),
         Section("means", message("What it means"), means, _NOT_PAGES),
-        _odd(odd, bool(first.rows)),
+        _odd(odd, bool(first.rows), len(shown.hosts)),
         run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
         status.causes(listed, status.CAUSES_IN_TERMINAL, ("terminal",)),
         Section(
@@ -183,12 +185,14 @@ def _subject(shown: View) -> str:
     return message("{who}, {suite} suite", who=subject, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
 
 
-def _odd(odd: Sequence[str], has_figures: bool) -> Section:
+def _odd(odd: Sequence[str], has_figures: bool, hosts: int) -> Section:
     exhibits: tuple[Exhibit, ...] = tuple(map(Note, odd))
     only: tuple[Kind, ...] = ()
     if not odd:
         only = _ON_PAGES
         calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
+        if hosts == 1:
+            calm = message("Nothing: repeats agree, and nothing disturbed the runs. Other such hosts may differ.")
         exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
     return Section("odd", message("Anomalies"), exhibits, only, is_beside=True)
 

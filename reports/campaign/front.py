@@ -18,6 +18,8 @@ from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
 from fleetmark.reports.campaign.problems import Problem, go_on
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View
+from fleetmark.reports.comparison.areas import lacking
+from fleetmark.reports.comparison.purchase.bought import price_list
 from fleetmark.reports.hosts.generations import Deviation, by_generation
 from fleetmark.reports.hosts.likely import SlowHost, advice
 from fleetmark.reports.kit import format as fmt
@@ -37,6 +39,8 @@ def status(view: View) -> str:
     counts = status_counts(view.results.outcomes)
     total, passed, finished = sum(counts.values()), counts[Status.PASSED], view.results.campaign.finished
     runs = count(total, "run")
+    if not total and len(view.results.values):
+        return message("The journal lists no runs, so how they ended is not known.")
     if not total:
         return message("Nothing was measured.")
     if passed == total:
@@ -125,6 +129,22 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
     yield message("{rate} network", rate=human(speed, "B/s", bits=True)) if speed else None
     yield fmt.clean(facts.product) if facts.product else None
     yield fmt.clean(facts.os) if facts.os else None
+
+
+def unmeasured(view: View) -> str:
+    """Return which areas of work no benchmark covers, and the prices of the machines, or that none is known."""
+    classes = {str(rows["class"].iloc[0]) for _, rows, _ in view.headlines}
+    if not classes:
+        return ""
+    areas = lacking(classes)
+    prices = price_list([g for g in view.generations if g], view.hosts)
+    return joined(
+        [
+            message("Not measured: {areas}", areas=areas) if areas else None,
+            prices or message("No cost: the hosts have no label price"),
+        ],
+        ". ",
+    )
 
 
 # --- anomalies -------------------------------------------------------------------------------------------------------

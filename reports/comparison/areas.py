@@ -21,6 +21,7 @@ _AREAS: Mapping[str, Message] = {
     "mem-latency": message("memory"),
     "core-bw": message("memory"),
     "os": message("operating system"),
+    "disk": message("storage"),
     "disk-iops": message("storage"),
     "disk-bw": message("storage"),
     "disk-latency": message("storage"),

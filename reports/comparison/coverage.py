@@ -19,6 +19,7 @@ from fleetmark.record.commands import command_for
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.comparison.areas import expected
 from fleetmark.reports.comparison.titles import class_title, spaced
+from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
@@ -107,8 +108,17 @@ class Coverage:
     gaps: tuple[Gap, ...]
 
 
-def coverage(comparison: Comparison, sides: Mapping[str, Side], hosts: Sequence[HostInfo], results: str) -> Coverage:
-    """Return the coverage of all classes that a side measured or that the suite has. ``results``: the record's name."""
+def coverage(
+    comparison: Comparison,
+    sides: Mapping[str, Side],
+    hosts: Sequence[HostInfo],
+    results: str,
+    families: Sequence[Family] = (),
+) -> Coverage:
+    """Return the coverage of all classes that a side measured or that the suite has.
+
+    ``results``: the record's name. ``families``: load curves, which measure serving.
+    """
     titles = (comparison.baseline, *(c.title for c in comparison.candidates))
     scored = comparison.benchmarks[comparison.benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])]
     by_class = {str(name): [str(t) for t in group.index] for name, group in scored.groupby("class")}
@@ -118,6 +128,11 @@ def coverage(comparison: Comparison, sides: Mapping[str, Side], hosts: Sequence[
         name: {side: _covered(comparison, sides.get(side), side, name, by_class.get(name, [])) for side in titles}
         for name in names
     }
+    for family in families:
+        by_side = cells.get("gpu-server" if family.per_device else "cpu-server", {})
+        for side, machines in family.sides.items():
+            if side in by_side and by_side[side].state is State.MISSING:
+                by_side[side] = Covered(State.MEASURED, hosts=len(machines))
     return Coverage(titles, cells, tuple(_gaps(comparison, cells, suite, hosts, results)))
 
 

@@ -38,7 +38,9 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
     main = replace(main, origins=behind.numbers if behind else {})
     others = [replace(_face(compared, other), origins=main.origins) for other in compared.turned.values()]
     failed = evidence.failed(shown) if shown else ""
-    covered = coverage.coverage(main.comparison, compared.sides, compared.around.hosts, compared.root)
+    covered = coverage.coverage(
+        main.comparison, compared.sides, compared.around.hosts, compared.root, compared.around.families
+    )
     sections = [
         *((book.first(main, compared.sides),) if shown and has_workbook else ()),
         *first.sections(main, _, failed, covered.gaps, compared.around.same_size),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from fleetmark.base.text import joined, message
 from fleetmark.reports.comparison.face import Face
+from fleetmark.reports.comparison.headline import short_titles
 from fleetmark.reports.comparison.sentences.reliance import some
 from fleetmark.reports.comparison.titles import class_title, labelled, titled
 from fleetmark.reports.kit import format as fmt
@@ -36,6 +37,8 @@ def _gaps(face: Face) -> Iterator[Tabular]:
         if row.left_out:
             candidates, titles = reasons.setdefault(row.note, ({}, {}))
             candidates[row.candidate] = titles[row.benchmark] = None
+    titles_left_out = list(dict.fromkeys(row.benchmark for row in face.rows if row.left_out))
+    short = short_titles(titles_left_out, face.comparison.benchmarks["metric"].reindex(titles_left_out).dropna())
     columns = (
         Column("reason", message("reason"), "name"),
         Column("candidates", message("candidate"), "side"),
@@ -48,7 +51,7 @@ def _gaps(face: Face) -> Iterator[Tabular]:
             Cell(reason),
             Cell(", ".join(map(fmt.clean, candidates))),
             number(len(titles)),
-            Cell(some(list(titles), _NAMED)),
+            Cell(some([short[title] for title in titles], _NAMED)),
         )
         for reason, (candidates, titles) in ranked
     )

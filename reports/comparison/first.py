@@ -17,6 +17,7 @@ from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.coverage import Gap, commands
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.purchase import bills
+from fleetmark.reports.comparison.sentences.reliance import Remark
 from fleetmark.reports.comparison.titles import per_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Chart
@@ -40,14 +41,15 @@ def sections(
     ``same_size``: the command line that compares machines of one size, or per part.
     """
     table = classes(face)
-    steps = (*_of_one_size(face, same_size), *commands(gaps[:1]))[:1]
-    exhibits = (*_sentences(face), *steps, *((table,) if table else ()))
+    steps = (*_of_one_size(face, same_size), *commands(gaps[:1]))
+    odd, others = _odd(face)
+    exhibits = (*_sentences(face), *odd, *steps, *((table,) if table else ()))
     yield Section("classes", "", exhibits, _READ)
     if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
         yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
     yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
-    yield Section("readme", "", tuple(_sentences(face)), ("xlsx",))
-    caveats = [Note(remark.text, link=remark.details) for remark in face.front.before]
+    yield Section("readme", "", (*_sentences(face), *odd), ("xlsx",))
+    caveats = [Note(remark.text, link=remark.details) for remark in others]
     caveats += [Note(failed, link="failed")] if failed else []
     caveats += [Note(line, quiet=True) for line in face.front.legend]
     yield Section("before", message("Before you rely on this"), tuple(caveats))
@@ -70,6 +72,15 @@ def _sentences(face: Face) -> Iterator[Note]:
     lacking += [unpriced(face.comparison)] if first.lines and is_unpriced(face) else []
     if lacking:
         yield Note(joined(lacking, ". "), quiet=True)
+
+
+def _odd(face: Face) -> tuple[Sequence[Note], Sequence[Remark]]:
+    """Return the first remark on hosts unlike their side, for the first screen, and all other remarks."""
+    remarks = face.front.before
+    first = next((remark for remark in remarks if remark.details in ("peers", "hosts")), None)
+    if first is None:
+        return (), remarks
+    return (Note(first.text, "unsure", link=first.details),), [r for r in remarks if r is not first]
 
 
 def is_unpriced(face: Face) -> bool:

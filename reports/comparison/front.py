@@ -127,7 +127,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
     return Front(
         answer=answer(comparison, capacity, speed, served, currency(around.hosts)),
         sides=_sides(comparison, around),
-        basis=_basis(comparison, lines),
+        basis=joined([_loads(served), _basis(comparison, lines)], " · "),
         bought=bought(comparison, around.hosts),
         costs=costs(
             whole_servers,
@@ -268,6 +268,12 @@ def _hosts(comparison: Comparison, side: str, number: int, counted: int | None) 
     return message("{results}, one figure per {label}", results=count(number, "result"), label=word(label))
 
 
+def _loads(served: Sequence[Service]) -> str:
+    """Return which load curves the figures at equal service are read from."""
+    names = joined(dict.fromkeys(fmt.clean(f"{s.family.workload} {s.family.name}") for s in served))
+    return message("Load curves of {names}", names=names) if names else ""
+
+
 def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     """Return which benchmarks the answer covers, and their weights."""
     weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
@@ -279,7 +285,10 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     if parts:
         return message("Your mix: {parts}", parts=joined(parts))
     classes = [line for line in lines if not line.service]
-    numbers = [spaced(line.title, str(line.benchmarks)) for line in classes]
+    counts = Counter[str]()
+    for line in classes:
+        counts[line.title] += line.benchmarks
+    numbers = [spaced(title, str(n)) for title, n in counts.items()]
     if not numbers:
         return ""
     total = count(sum(line.benchmarks for line in classes), "benchmark")

@@ -46,6 +46,8 @@ _TITLES: Mapping[str, Message] = {
     "collective": message("collectives"),
     "gpu-train-speed": message("time to train"),
     "cpu-latency": message("CPU inference latency"),
+    "llm-prompt": message("LLM prompt processing"),
+    "llm-answer": message("LLM token generation"),
 }
 
 

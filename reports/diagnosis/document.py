@@ -12,7 +12,7 @@ from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, as_json
 from fleetmark.record.roofs import Roof
 from fleetmark.reports.diagnosis import steps
-from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, owner, sentence, share
+from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, lost, owner, sentence, share
 from fleetmark.reports.diagnosis.slow import slow_hosts
 from fleetmark.reports.hosts import roofs as under_roofs
 from fleetmark.reports.hosts.likely import SlowHost, ticket
@@ -45,14 +45,15 @@ def document(
     tickets = tuple(ticket(host, diagnosis.campaign) for host in slow)
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
+        Section("cost", "", tuple(map(Note, lost(diagnosis)))),
         Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
+        Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
         *_findings(diagnosis),
         Section("tickets", message("Text for a ticket"), tickets, _READ, is_folded=True),
         Section(
             "findings", message("Findings"), tuple(_table(diagnosis)) if roofs is not None else (), ("xlsx", "csv")
         ),
-        Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
         *_roofs(roofs or (), diagnosis, _),
         Section("cohorts", message("Peer groups"), (_cohorts(diagnosis),), ("html", "pdf")),
         Section("named_cohorts", message("Cohorts"), (_cohorts(diagnosis, named=True),), ("xlsx", "csv")),

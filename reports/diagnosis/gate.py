@@ -94,6 +94,11 @@ def document(acceptance: Acceptance) -> Document:
         title=acceptance.campaign,
         answer=headline(acceptance),
         tone="good" if acceptance.accepted else "bad",
+        details=(
+            message("campaign {id}", id=fmt.clean(acceptance.campaign)),
+            count(len({r.host for r in acceptance.results}), "host"),
+            message("rules of {file}", file=fmt.clean(acceptance.rules)),
+        ),
         sections=(broken, Section("checks", message("Checks"), (_checks(acceptance),), (*PAGES, "json", "csv"))),
         data=as_json(acceptance),
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.planner.diagnosis.outliers import DISCOVERY
 from fleetmark.record.diagnosis import Diagnosis
+from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.workloads import declared
 
@@ -19,6 +22,24 @@ def benchmark(finding: Finding) -> str:
     subject = "host" if b["subject"] == "pairs" else b["subject"]
     point = fmt.point(b["metric"], subject, b["labels"], b["standing"])
     return f"{fmt.clean(b['workload'])} {fmt.clean(b['case'])} {point}"
+
+
+def lost(diagnosis: Diagnosis) -> Iterator[Message]:
+    """Yield what the slow hosts cost: the sum of their deficits in each class of work, in hosts."""
+    deficits: dict[str, dict[str, float]] = {}
+    for host, findings in diagnosis.suspects().items():
+        for f in findings:
+            if f.kind is not Kind.TAIL:
+                by_host = deficits.setdefault(str(f.benchmark["class"]), {})
+                by_host[host] = max(f.deficit, by_host.get(host, 0.0))
+    parts = [
+        message("{n} of {hosts} in {class_}", n=f"{total:.2g}", hosts=count(diagnosis.hosts, "host"), class_=title)
+        for total, title in sorted(((sum(d.values()), class_title(c)) for c, d in deficits.items()), reverse=True)
+    ]
+    if parts:
+        yield message(
+            "Lost capacity: {parts}. A job that spans all hosts runs at the speed of the slowest.", parts=joined(parts)
+        )
 
 
 def amounts(finding: Finding) -> tuple[str, str]:

@@ -70,19 +70,24 @@ def headline(tuning: Tuning) -> Message:
 
 
 def _finding(advice: Advice) -> Finding:
-    text = message("{evidence}; {standing}", evidence=evidence(advice), standing=standing(advice))
-    details = (*tried(advice), suggestion(advice), retest(advice), advice.rule.source)
+    text = message("{evidence}; {standing}.", evidence=evidence(advice), standing=standing(advice))
+    details = (
+        *tried(advice),
+        suggestion(advice),
+        retest(advice),
+        message("Source: {source}", source=advice.rule.source),
+    )
     return Finding(f"{advice.rule.number} {advice.rule.name}", text, details)
 
 
 def suggestion(advice: Advice) -> Message:
     """Return what to do."""
-    return message("suggestion: {what}", what=advice.rule.suggestion)
+    return message("Suggestion: {what}.", what=advice.rule.suggestion)
 
 
 def retest(advice: Advice) -> Message:
     """Return how to check whether the change helped."""
-    return message("retest: {what}", what=advice.rule.retest)
+    return message("Retest: {what}.", what=advice.rule.retest)
 
 
 def _roofs(roofs: Sequence[Roof]) -> Tabular:

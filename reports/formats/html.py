@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from html import escape
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from fleetmark.reports.kit.document import Document, Exhibit, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.manifest import written
 from fleetmark.reports.kit.page import Medium, page
-from fleetmark.reports.kit.paper import pieces
+from fleetmark.reports.kit.paper import is_wide, pieces
 from fleetmark.reports.kit.site import Site
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
@@ -70,8 +70,9 @@ def render(
         "origins": origins(document.origins, link, language) if medium == "screen" else "",
         "document": document,
         "sections": [section for section in sections if section.title][:MOST_LINKS],
+        "keys": {section.key for section in sections},
         "kind": kind,
-        "content": [Content(section, kind) for section in sections],
+        "content": contents(sections, kind),
         "faces": [
             {"number": n, "baseline": d.viewpoint, "content": [Content(s, kind) for s in d.sections_for(kind)]}
             for n, d in enumerate(seen)
@@ -126,10 +127,16 @@ def _log_title(_: Language, title: str) -> str:
 
 
 class Content:
-    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages."""
+    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
+
+    ``wide``: whether its pages are in landscape format.
+    """
 
     def __init__(self, section: Section, kind: Kind) -> None:
         self.section = section
+        self.wide = kind == "pdf" and any(
+            isinstance(e, Tabular) and is_wide(e.for_format("pdf")) for e in section.exhibits
+        )
         if kind == "pdf":
             self.section = replace(section, exhibits=tuple(p for e in section.exhibits for p in _pieces(e)))
 
@@ -142,6 +149,15 @@ class Content:
                 yield kind, [(subject, list(findings)) for subject, findings in subjects]
             else:
                 yield kind, list(run)
+
+
+def contents(sections: Sequence[Section], kind: Kind) -> list[Content]:
+    """Return the contents of sections. Provenance continues the page before it, whatever its format."""
+    listed = [Content(section, kind) for section in sections]
+    for before, content in pairwise(listed):
+        if content.section.key == "provenance":
+            content.wide = before.wide
+    return listed
 
 
 def _pieces(exhibit: Exhibit) -> Iterator[Exhibit]:

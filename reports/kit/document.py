@@ -17,7 +17,6 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, com
 
 PAGES: tuple[Kind, ...] = ("html", "pdf", "xlsx")  # formats with room for details
 FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # all but the terminal
-WIDE = 7  # columns that fit on an upright page
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,6 @@ class Section:
         else:
             tables = (e.table if isinstance(e, Chart) else e for e in run)
             yield from (table for table in tables if isinstance(table, Tabular))
-
-    @property
-    def wide(self) -> bool:
-        """Return whether a table of the section needs a page in landscape format."""
-        return any(isinstance(e, Tabular) and len(e.columns) > WIDE for e in self.exhibits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,15 @@ from fleetmark.base.text import message
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 LANDSCAPE = 271.0  # mm between the margins of paper.css, as all lengths here
+UPRIGHT = 170.0  # of 184, because widths are estimates
+FEW = 7  # columns, whose names may break, that always stay on an upright page
 _CHARACTER, _PADDING, _PLOT, _NAME = 1.55, 1.6, 52.0, 22.0
 _ROWS = 300  # that are looked at
 
 
 def pieces(table: Tabular) -> Iterator[Tabular]:
     """Yield the table, or parts of it that fit on a page in landscape format. Groups of columns stay together."""
-    widths = [_width(column, [row[n] for row in islice(table.rows, _ROWS)]) for n, column in enumerate(table.columns)]
+    widths = _widths(table)
     if sum(widths) <= LANDSCAPE:
         yield table
         return
@@ -39,6 +41,16 @@ def pieces(table: Tabular) -> Iterator[Tabular]:
         yield replace(piece, title=title, notes=()) if number else piece
 
 
+def is_wide(table: Tabular) -> bool:
+    """Return whether the table needs a page in landscape format."""
+    return len(table.columns) > FEW and sum(_widths(table)) > UPRIGHT
+
+
+def _widths(table: Tabular) -> list[float]:
+    """Return about the least width of each column."""
+    return [_width(column, [row[n] for row in islice(table.rows, _ROWS)]) for n, column in enumerate(table.columns)]
+
+
 def _width(column: Column, cells: list[Cell]) -> float:
     """Return about the least width of a column at the size of type of tables, in mm."""
     if column.plot or any(cell.plot for cell in cells):
@@ -47,7 +59,8 @@ def _width(column: Column, cells: list[Cell]) -> float:
         longest = max(
             (max(len(cell.text), 0.85 * (len(cell.ends) + 2) if cell.ends else 0) for cell in cells), default=0
         )
-        return max(longest, 5) * _CHARACTER + _PADDING
+        heading = max(map(len, column.title.split()), default=0)
+        return max(longest, min(heading, 12), 5) * _CHARACTER + _PADDING
     words = (word for cell in cells for word in (*cell.text.split(), *column.title.split()))
     longest = min(max(map(len, words), default=0), 24)
     return max(longest * _CHARACTER + _PADDING, _NAME if column.role in ("name", "side") else 0.0)

@@ -24,7 +24,7 @@ from fleetmark.reports.kit.document import (
     provenance,
 )
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.kit.tabular import Kind, number
+from fleetmark.reports.kit.tabular import Kind, Tone, number
 from fleetmark.reports.plan import charts, tables, terms
 from fleetmark.reports.plan.brief import brief, question
 from fleetmark.reports.plan.data import as_json
@@ -73,6 +73,14 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
     )
 
 
+def _tone_of_target(v: PlanView) -> Tone:
+    """Return ``bad`` if the plan misses its share of futures, ``unsure`` if it may, and nothing otherwise."""
+    target = 1 - v.question.quantile
+    if v.futures is None or v.futures.shortfall.value <= target:
+        return ""
+    return "bad" if (v.futures.shortfall.lo or 0.0) > target else "unsure"
+
+
 def _brief_refusal(answer: Answer, command: str) -> Brief:
     """Return the brief of a question that has no plan: which limits conflict."""
     assert answer.conflict is not None
@@ -115,7 +123,9 @@ def _summary(v: PlanView) -> Iterator[Exhibit]:
     if first.now:
         yield Note(first.now, "strong")
     yield from (Note(first.cost), Note(first.nothing))
-    yield from (Note(sentence, quiet=True) for sentence in first.sure)
+    tone = _tone_of_target(v)
+    for n, sentence in enumerate(first.sure):
+        yield Note(sentence, tone) if tone and n == 0 else Note(sentence, quiet=True)
     if warnings := v.question.source.get("warnings"):
         yield Note(message("Warning: {warnings}", warnings=warnings), "unsure")
     for n, year in enumerate(v.years[:MOST_YEARS]):

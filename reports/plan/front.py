@@ -313,9 +313,9 @@ def saving(v: PlanView, binding: Binding) -> str:
 
 
 def step(binding: Binding) -> str:
-    """By how much the limit is relaxed: ``one kW more``."""
+    """By how much the limit is relaxed: ``1 kW more``."""
     unit = _one(price_of(binding)[1])
-    return message("one {unit} less", unit=unit) if binding.demand else message("one {unit} more", unit=unit)
+    return message("1 {unit} less", unit=unit) if binding.demand else message("1 {unit} more", unit=unit)
 
 
 def _one(unit: str) -> str:

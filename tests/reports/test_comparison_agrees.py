@@ -41,6 +41,8 @@ def test_a_comparisons_first_screen_reads_alike(compared_root: Path, tmp_path: P
     for sentence in filter(None, sentences):
         for form in (page, md, text, readme):
             assert " ".join(sentence.split()) in form, sentence
+    slow = next(r.text for r in first.before if "slower than its peers" in r.text)
+    assert page.index(slow) < page.index("class of work")  # on the first screen
     assert " ".join(first.answer.split()) in paper and first.answer == doc["sentence"]
     assert all(w in doc["gets_worse"] for w in first.worse)
     assert len(first.lines) == 5 + ("mix" in options)

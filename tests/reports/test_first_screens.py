@@ -26,6 +26,7 @@ from fleetmark.reports.campaign.headlines import FIRST_BENCHMARKS, FIRST_SIDES, 
 from fleetmark.reports.campaign.problems import problems
 from fleetmark.reports.campaign.view import view
 from fleetmark.reports.formats import terminal
+from fleetmark.reports.kit.document import Note
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.front import LIMITS, NAMED, RISKS, counted
 from fleetmark.reports.plan.front import front as plan_front
@@ -116,6 +117,20 @@ def test_a_slow_host_of_two_thousand_is_named_first() -> None:
     odd = anomalies(seen, Deviations(seen))
     assert odd[0].startswith("n0007 is 20% worse than the median of new")
     assert len(odd) <= MOST_HOSTS + 1
+
+
+def test_figures_without_a_journal_are_not_called_nothing() -> None:
+    results = sample.tiny({"h1": [1.0]})
+    answer = document(replace(results, outcomes=results.outcomes.iloc[:0])).answer
+    assert "The journal lists no runs" in answer and "Nothing" not in answer
+
+
+def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
+    (state, _) = [s for s in document(sample.one()).sections if s.key == "state"]
+    texts = [e.text for e in state.exhibits if isinstance(e, Note)]
+    assert texts[-1] == (
+        "Not measured: floating point, operating system, network, applications. No cost: the hosts have no label price"
+    )
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------

@@ -104,6 +104,25 @@ def test_prices_of_servers_give_the_cost_at_equal_service(tmp_path: Path, per: s
     ]
 
 
+def test_the_first_screen_has_the_cost_of_a_million_tokens(tmp_path: Path) -> None:
+    """An accelerator of an old host costs 2 USD an hour and one of a new host 4.5 USD for three times the work."""
+    labels = {"old": PRICE, "new": {**PRICE, "price": "9"}}
+    for gen, factor in (("old", 1.0), ("new", 3.0)):
+        hosts = [f"{gen}{n}" for n in range(3)]
+        record(tmp_path, f"c-{gen}", {h: {"gen": gen, **labels[gen]} for h in hosts}, measured(hosts, factor))
+    seen = compared(tmp_path, "gen=old", ["gen=new"])
+    report = document(seen)
+    (first,) = [s for s in report.sections if s.key == "classes"]
+    (text,) = [str(e.text) for e in first.exhibits if isinstance(e, Note) and "million tokens" in e.text]
+    work = float(rows_of(seen.frontiers[0].section, "equal_service")[1]["baseline_work"])
+    old = 2 / (work * 3600) * 1e6
+    assert text.startswith("Cost of a million tokens at 50 tokens/s per user, in USD: old ")
+    shown = [float(word.rstrip(",")) for word in text.split() if word[0].isdigit()][1:]
+    assert shown == [pytest.approx(old, rel=5e-3), pytest.approx(old * 4.5 / 2 / 3, rel=5e-3)]
+    states = {c["state"] for c in report.data["coverage"] if c["class"] == "gpu-server"}
+    assert states == {"measured"}
+
+
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
     (block,) = two(tmp_path).frontiers
     section = block.section

@@ -15,12 +15,24 @@ import pytest
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.reports.comparison.document import document as comparison_document
 from fleetmark.reports.formats import pdf
-from fleetmark.reports.kit.document import Document, Section
+from fleetmark.reports.formats.html import contents
+from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from tests.reports import plan_sample
 from tests.reports.papers import compared
+
+NARROW = Tabular("t", "t", tuple(Column(f"c{n}", "n", "number") for n in range(12)), ((Cell("1", 1.0),) * 12,))
+BROAD = Tabular("t", "t", tuple(Column(f"c{n}", "n") for n in range(12)), ((Cell("a" * 20),) * 12,))
+
+
+@pytest.mark.parametrize(("table", "wide"), [(NARROW, False), (BROAD, True)])
+def test_a_table_that_fits_stays_upright_and_provenance_needs_no_page_of_its_own(table: Tabular, wide: bool) -> None:
+    sections = [Section("a", "a", (table,)), Section("provenance", "p", (Note("x"),))]
+    assert [content.wide for content in contents(sections, "pdf")] == [wide, wide]
+    assert not any(content.wide for content in contents(sections, "html"))
+
 
 pytestmark = pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs poppler-utils")
 

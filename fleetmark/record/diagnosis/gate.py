@@ -115,6 +115,12 @@ def read_rules(path: Path) -> Rules:
     Raise FleetmarkError with the file, the rule and the problem if a rule is invalid.
     """
     rules = read_model(SHIPPED / f"{path}.yml" if str(path) in shipped() else path, Rules)
+    check_rules(rules, path)
+    return rules
+
+
+def check_rules(rules: Rules, path: Path) -> None:
+    """Raise FleetmarkError with the file, the rule and the problem if a rule is invalid."""
     if not rules.rules and not rules.machine:
         raise FleetmarkError(f"{path}: rules: is empty; add at least one, or machine:")
     try:
@@ -129,7 +135,6 @@ def read_rules(path: Path) -> Rules:
             _check(rule)
         except FleetmarkError as error:
             raise FleetmarkError(f"{path}: rule {rule.name!r}: {error}") from error
-    return rules
 
 
 def _check(rule: RuleText) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fleetmark.record import imports
 from fleetmark.record.select import Machine, Term
 from fleetmark.record.sides.amounts import amount_of
+from fleetmark.record.sides.mixtures import MOST_FACTS
 from fleetmark.record.sides.strata import Strata
 
 _FACTS: Mapping[str, Sequence[str]] = {"sockets": ("cpu.sockets",), "cores": ("cpu.cores",)}
@@ -43,16 +44,18 @@ def _terms(trait: str, example: Machine) -> Iterator[Term]:
             yield Term(key, "=", value)
 
 
-def divisor(sides: Sequence[Sequence[Machine]], *, has_cores: bool) -> str:
-    """Return the divisor that makes published results of unequal size comparable, or nothing.
+def divisor(sides: Sequence[Sequence[Machine]], *, has_gpus: bool, has_cores: bool) -> str:
+    """Return the divisor that makes machines of unequal size comparable, or nothing.
 
-    It is the first of ``gpu``, ``socket`` and, if ``has_cores``, ``core`` of which no machine of one side has as many
-    as one of another, if every machine tells its number.
+    It is the first of ``gpu``, ``socket`` and ``core`` of which no machine of one side has as many as one of another,
+    if every machine tells its number. ``has_gpus``: benchmarks of accelerators are compared. ``has_cores``: no other
+    size is compared. Servers of campaigns are compared whole, whatever their number of cores.
     """
-    if not all(imports.publisher(side) for side in sides):
-        return ""
-    for per in _PER if has_cores else _PER[:2]:
-        sizes = [{amount_of(machine, per) for machine in side} for side in sides]
+    is_published = all(imports.publisher(side) for side in sides)
+    left_out = {"gpu" if not has_gpus and not is_published else "", "core" if not (has_cores and is_published) else ""}
+    for per in (per for per in _PER if per not in left_out):
+        steps = [max(1, -(-len(side) // MOST_FACTS)) for side in sides]
+        sizes = [{amount_of(m, per) for m in side[::step]} for side, step in zip(sides, steps, strict=True)]
         if None not in set().union(*sizes) and not set.intersection(*sizes):
             return per
     return ""

@@ -24,8 +24,10 @@ from fleetmark.verbs.documents import EXTENSIONS, Documents
 from fleetmark.verbs.manifest import (
     Comparing,
     Diagnosing,
+    Gating,
     Manifest,
     Origin,
+    Planning,
     Reporting,
     commit,
     digests,
@@ -144,6 +146,14 @@ def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
         case Reporting() as options:
             archive = Archive.open(root / options.campaign)
             return reporting.campaign_document(archive, files)[1]
+        case Planning() as options:
+            from fleetmark.verbs.verify import planned
+
+            return planned.again(options, root, files)
+        case Gating() as options:
+            from fleetmark.verbs import gate as gating
+
+            return gating.again(Archive.open(root / options.campaign), options)
         case Diagnosing() as options:
             from fleetmark.record.diagnosis import baselines
             from fleetmark.verbs import diagnose as diagnosing

@@ -39,14 +39,19 @@ def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
 
     For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
     """
-    prices = _shared(comparison, hosts, "money")
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+    prices = price_list(titles, hosts)
     if comparison.per in ("server", "money"):
         return prices
-    return joined([_shared(comparison, hosts, comparison.per), prices], "; ")
+    return joined([_shared(titles, hosts, comparison.per), prices], "; ")
 
 
-def _shared(comparison: Comparison, hosts: Sequence[HostInfo], per: str) -> str:
-    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+def price_list(titles: Sequence[str], hosts: Sequence[HostInfo]) -> str:
+    """Return the price of a server of each side or generation, with its date; nothing without prices."""
+    return _shared(titles, hosts, "money")
+
+
+def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str) -> str:
     amounts = [(t, _range([h for h in hosts if h.generation == t], per)) for t in titles]
     units = {
         t: sorted({unit_of_price(h) for h in hosts if h.generation == t} - {""}) if per == "money" else []

@@ -21,7 +21,7 @@ from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price
 from fleetmark.reports.comparison.service import Service
 from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.frontier.amounts import hours, positive
-from fleetmark.reports.frontier.section import unit_of
+from fleetmark.reports.frontier.section import cost_per_million, unit_of
 from fleetmark.reports.kit import format as fmt
 
 Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum
@@ -133,7 +133,8 @@ def costs(
     bills = tuple(_bills(whole_servers, prices, all_offers, lead, served, counted))
     works = [_by_side(bills, work) for work in dict.fromkeys(bill.work if bill.piece else "" for bill in bills)]
     totals = [sentence for by_side in works for sentence in _totals(whole_servers, by_side, counted)]
-    more = [sentence for by_side in works for sentence in _more(whole_servers, by_side, counted)]
+    more: list[str] = [*_per_million(whole_servers.baseline, served)]
+    more += [sentence for by_side in works for sentence in _more(whole_servers, by_side, counted)]
     return Costs(
         terms=counted,
         offers=all_offers,
@@ -350,6 +351,29 @@ def _more(whole_servers: Comparison, by_side: Mapping[str, Sequence[Bill]], term
     rest = {side: group for side, group in by_side.items() if side != whole_servers.baseline}
     if even := _even(rest):
         yield even
+
+
+def _per_million(baseline: str, served: Sequence[Service]) -> Iterator[Message]:
+    """Yield what a million tokens cost on each side, at the speed per user of each service."""
+    for service in served:
+        results = list(service.results.items())
+        work = {baseline: results[0][1].baseline} | {side: e.candidate for side, e in results} if results else {}
+        known = [(side, price, work[side]) for side, price in service.family.prices.items() if work.get(side)]
+        currencies = {currency for _, (_, currency), _ in known}
+        if len(currencies) != 1 or len(known) < len(work):
+            continue
+        amounts = [
+            spaced(fmt.clean(side), priced(cost_per_million(price, rate)))
+            for side, (price, _), rate in sorted(known, key=lambda item: item[0] != baseline)
+            if rate is not None
+        ]
+        yield message(
+            "Cost of a million {piece}s at {speed} {piece}s/s per user, in {currency}: {costs}",
+            piece=service.family.frontier.piece,
+            speed=f"{service.speed:g}",
+            currency=fmt.clean(currencies.pop()),
+            costs=joined(amounts[:MOST]),
+        )
 
 
 def _total(whole_servers: Comparison, group: Sequence[Bill], base: Bill | None, terms: Terms) -> Message:

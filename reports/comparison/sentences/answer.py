@@ -20,7 +20,7 @@ from fleetmark.reports.frontier.section import unit_of
 from fleetmark.workloads.declared import frontier
 
 MOST_FIGURES = 2  # maximum number of candidates with a figure in the title
-MOST_NAMED = 3  # maximum number of other candidates named in it
+MOST_NAMED = 3  # maximum number of other candidates named in it; of more, the next best one
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _amount(lead: Sequence[Line], k: int) -> tuple[str, bool, float]:
 
 def _rest(lead: Sequence[Line], ranked: Sequence[_Ranked], names: Sequence[str]) -> Message:
     """Return the candidates that follow, in their order, and whether all classes agree on it."""
-    values = {"candidates": some(names, MOST_NAMED)}
+    values = {"candidates": some(names, MOST_NAMED if len(names) <= MOST_NAMED else 1)}
     if len(lead) == 1:
         return message("then {candidates}", **values)
     orders = [[line.cells[r.number].estimate for r in ranked] for line in lead]
