@@ -13,6 +13,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import bundle as cli_bundle
+from fleetmark.cli import clean as cli_clean
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
@@ -449,4 +450,5 @@ app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
 app.command(rich_help_panel=MEASURE)(cli_bundle.bundle)
+app.command(rich_help_panel=MEASURE)(cli_clean.clean)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)
