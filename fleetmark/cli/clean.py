@@ -29,8 +29,8 @@ def clean(
 
     Examples: fleetmark clean -i hosts.yml --dry-run; fleetmark clean -i hosts.yml --become
     """
+    from fleetmark.hosts import clean as cleaning
     from fleetmark.hosts.preflight import WORK_DIR
-    from fleetmark.verbs import clean as cleaning
 
     with interruptible("run it again for the other hosts"):
         cleaned = cleaning.clean(

@@ -16,12 +16,14 @@ from private import NotPrivate, open_private
 RECORD = "packages"  # in the work directory: a line for each package, FAMILY ACTION NAME
 COMMAND_S = 600.0
 APT = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "APT::Get::AutomaticRemove=0"]
-# By family: a command that fails if another package needs one of these, and the command that removes them.
+# By family: the command that succeeds if a package is installed,
+INSTALLED = {"rhel": ["rpm", "-q"], "suse": ["rpm", "-q"], "alpine": ["apk", "info", "-e"], "arch": ["pacman", "-Q"]}
+# and a command that fails if another package needs one of these, with the command that removes them.
 REMOVALS = {
-    "rhel": (["rpm", "-e", "--test"], ["dnf", "-y", "remove"]),
-    "suse": (["rpm", "-e", "--test"], ["zypper", "--non-interactive", "remove", "--clean-deps"]),
+    "rhel": (["rpm", "-e", "--test"], ["rpm", "-e"]),
+    "suse": (["rpm", "-e", "--test"], ["rpm", "-e"]),
     "alpine": (["true"], ["apk", "del", "--no-progress"]),
-    "arch": (["true"], ["pacman", "-Rs", "--noconfirm"]),  # it refuses by itself
+    "arch": (["true"], ["pacman", "-R", "--noconfirm"]),  # it refuses by itself
 }
 
 
@@ -38,7 +40,7 @@ def clean(request):
     answer = {}
     try:
         os.close(open_private(work, create=False))
-        answer = found(work)
+        answer = contents(work)
         refuse(work, answer, request)
         if not request["dry_run"]:
             remove(work, answer, request["source"])
@@ -47,7 +49,7 @@ def clean(request):
     return answer
 
 
-def found(work):
+def contents(work):
     """Return what ``clean`` would remove."""
     size = 0
     for folder, _, names in os.walk(work):
@@ -117,10 +119,12 @@ def recorded(work):
     except FileNotFoundError:
         return []
     rows = [tuple(words) for words in lines if len(words) == 3 and not words[2].startswith("-")]
-    return [row for row in dict.fromkeys(rows) if row[0] != "debian" or is_installed(row[2])]
+    return [row for row in dict.fromkeys(rows) if is_installed(row[0], row[2])]
 
 
-def is_installed(name):
+def is_installed(family, name):
+    if family != "debian":
+        return family not in INSTALLED or run([*INSTALLED[family], name]).returncode == 0
     done = run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name])
     return done.returncode == 0 and done.stdout.strip() == "installed"
 

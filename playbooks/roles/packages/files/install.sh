@@ -67,8 +67,16 @@ if [ -z "$missing" ]; then
 fi
 [ "$(id -u)" -eq 0 ] || fail "installing $missing needs root: run with --become, or install it on this host by hand"
 
+listed() {
+    case $family in
+        rhel | suse) rpm -qa --qf '%{NAME}\n' ;;
+        alpine) apk info -q ;;
+        arch) pacman -Qq ;;
+    esac | sort -u
+}
+
 # Records the packages that this installation added, also if it failed half-way: of apt those that dpkg selected for it, and of
-# others those that were asked for, whose removal takes the rest with it.
+# others those that are new and that the package manager named, since another installation may have ended meanwhile.
 record() {
     [ -d "${FLEETMARK_WORK:-}" ] || return 0
     if [ "$family" = debian ]; then
@@ -78,10 +86,19 @@ record() {
             echo "debian $action $p"
         done
     else
-        for p in $missing; do is_installed "$p" && echo "$family remove $p"; done || :
+        listed | while read -r p; do
+            case "
+$before
+" in *"
+$p
+"*) continue ;; esac
+            case $said in *"$p"*) echo "$family remove $p" ;; esac
+        done
     fi >>"$FLEETMARK_WORK/packages"
 }
 
+before=
+[ "$family" = debian ] || before=$(listed)
 configured=  # removed packages whose configuration the host keeps
 [ "$family" != debian ] || configured=$(dpkg-query -W -f '${binary:Package} ${db:Status-Status}\n' | sed -n 's/ config-files$//p' | tr '\n' ' ')
 failed=
