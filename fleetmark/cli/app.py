@@ -168,6 +168,9 @@ def run(
         Path | None,
         typer.Option(metavar="KEY", help="Sign the record with this SSH key; `fleetmark verify` checks it."),
     ] = None,
+    include_busy: Annotated[
+        bool, typer.Option("--include-busy", help="Also run on hosts that are in production or busy.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
@@ -246,6 +249,7 @@ def run(
         at_once=tuple(at_once or ()),
         bundle=bundle,
         sign=sign,
+        guard=not include_busy,
     )
     _refuse_plan(dry_run, resume, as_)
     documents = files(output, lang)

@@ -78,7 +78,7 @@ def sources() -> Mapping[str, str]:
     return {
         name: text
         for name, text in _texts_in(PLAYBOOKS / "agent").items()
-        if name not in ("clean.py", "collector.py", "node.py", "session.py")
+        if name not in ("clean.py", "collector.py", "node.py", "session.py", "usage.py")
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.command import FLEETMARK, Command
+from tests.fleet.command import FLEETMARK, Command, as_ops
 from tests.fleet.hosts import Fleet, missing
 
 pytestmark = pytest.mark.fleet
@@ -71,14 +71,14 @@ def state(path: Path) -> tuple[object, ...] | None:
 
 def files(fleet: Fleet) -> dict[str, tuple[object, ...] | None]:
     """Return the state of each path of h1 that differs from this machine's, or is not this machine's."""
-    found = {}
+    states = {}
     for place in ("upper", "kept"):
         top = fleet.folder / "h1" / place
         for path in top.rglob("*"):
             name = f"/{path.relative_to(top)}"
             if not name.startswith(OF_DPKG):
-                found[name] = state(path)
-    return found
+                states[name] = state(path)
+    return states
 
 
 def packages(fleet: Fleet) -> set[str]:
@@ -162,3 +162,17 @@ def test_a_mounted_file_system_and_another_users_folder_stay(site: Fleet, tmp_pa
     done = clean(command)
     assert done.returncode == 1 and "belongs to uid 12345" in done.stdout
     site.exec("h1", ["rm", "-r", folder])
+
+
+def test_a_host_in_production_is_refused_before_anything_is_written(site: Fleet, tmp_path: Path) -> None:
+    command = Command(site, tmp_path)
+    before = files(site)
+    inventory = tmp_path / "hosts.ini"
+    marked = "\n[all:vars]\nfleetmark_labels={'production': 'yes'}\n"
+    inventory.write_text(site.inventory.read_text() + marked)
+    done = as_ops(inventory, command, "--suite", "selftest")
+    assert done.returncode == 2 and "h1: in production by the label production=yes" in done.stdout
+    assert "add --include-busy to measure anyway" in done.stderr
+    assert files(site) == before and not command.events()
+    assert as_ops(inventory, command, "--suite", "selftest", "--include-busy").returncode == 0
+    assert clean(command).returncode == 0
