@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,8 @@ def server() -> Iterator[Server]:
 class Watch:
     """Watches all command lines on this machine, those of the fleet's hosts included, for credentials."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: Sequence[bytes] = LEAKS, every_s: float = 0.02) -> None:
+        self.words, self.every_s = words, every_s
         self.exposed: set[str] = set()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -89,13 +90,13 @@ class Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.02):
+        while not self._over.wait(self.every_s):
             for file in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     words = file.read_bytes()
                 except OSError:
                     continue  # gone meanwhile
-                if any(leak in words for leak in LEAKS):
+                if any(leak in words for leak in self.words):
                     self.exposed.add(words.replace(b"\0", b" ").decode(errors="replace")[:300])
 
 
