@@ -92,13 +92,13 @@ def _clean(host: Host, python: str, work: str, timeout_s: float | None, dry_run:
     with connect(host, timeout_s) as reach:
         words = [python, "-I", "-S", "-c", CLEAN_BOOT]
         ran = reach.run(words, json.dumps(request).encode(), CLEAN_S, sudo=host.become)
-        answer = _answer(ran.out, ran.err)
+        answer = answer_in(ran.out, ran.err)
         if not dry_run and not answer.error:
             reach.run(["sh", "-c", _ANSIBLE])
     return answer
 
 
-def _answer(out: bytes, err: bytes) -> Answer:
+def answer_in(out: bytes, err: bytes) -> Answer:
     """Return the answer of a host. Raise FleetmarkError if there is none; a host may print anything."""
     lines = [line for line in out.decode(errors="replace").splitlines() if line.startswith(_MARK)]
     try:
