@@ -34,7 +34,7 @@ def host(name: str = "db1", **more: Any) -> Host:
 
 
 @pytest.mark.parametrize(
-    ("labels", "why"),
+    ("labels", "mark"),
     [
         ({"production": "true"}, "production=true"),
         ({"Production": "eu"}, "Production=eu"),
@@ -44,8 +44,8 @@ def host(name: str = "db1", **more: Any) -> Host:
         ({"stage": "staging"}, ""),
     ],
 )
-def test_a_label_marks_production(labels: dict[str, str], why: str) -> None:
-    expected = why and f"in production by the label {why}"
+def test_a_label_marks_production(labels: dict[str, str], mark: str) -> None:
+    expected = mark and f"in production by the label {mark}"
     assert why_busy(host(labels=labels), facts()) == expected
 
 
@@ -67,9 +67,9 @@ def test_a_group_marks_production() -> None:
     ],
 )
 def test_load_counts_if_it_lasts(load: float | None, running: int | None, is_busy: bool) -> None:
-    why = why_busy(host(), facts(load1=load, running=running))
-    assert bool(why) == is_busy
-    assert not why or why == f"busy (load {load:g}, runnable threads {running}, CPUs 64)"
+    reason = why_busy(host(), facts(load1=load, running=running))
+    assert bool(reason) == is_busy
+    assert not reason or reason == f"busy (load {load:g}, runnable threads {running}, CPUs 64)"
 
 
 def test_other_users_are_named() -> None:

@@ -92,7 +92,7 @@ def load(name: str, atheris: ModuleType | None) -> Any:
 
 def mutated(data: bytes, pick: random.Random) -> bytes:
     """Return an input changed like damaged output; its first byte, which chooses a reader, stays."""
-    mutations = importlib.import_module("tests.parsers.test_fuzz").MUTATIONS
+    mutations = importlib.import_module("tests.parsers.damage").MUTATIONS
     body = data[1:]
     for _ in range(pick.randint(1, 4)):
         body = pick.choice(mutations)(body, pick)
@@ -106,9 +106,9 @@ def by_coverage(atheris: ModuleType, findings: Findings, seeds: Sequence[bytes],
     for number, seed in enumerate(seeds):
         (corpus / f"seed-{number:04}").write_bytes(seed)
 
-    def mutate(data: bytes, most: int, seed: int) -> bytes:
+    def mutate(data: bytes, limit: int, seed: int) -> bytes:
         pick = random.Random(seed)
-        return mutated(data, pick)[:most] if pick.random() < 0.5 else bytes(atheris.Mutate(data, len(data)))
+        return mutated(data, pick)[:limit] if pick.random() < 0.5 else bytes(atheris.Mutate(data, len(data)))
 
     options = [f"-runs={runs}", f"-max_total_time={seconds}", f"-max_len={MOST_INPUT}", "-rss_limit_mb=0"]
     words = [sys.argv[0], *options, "-timeout=120", f"-artifact_prefix={findings.folder}/", "-print_final_stats=1"]

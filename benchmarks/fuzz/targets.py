@@ -27,8 +27,8 @@ from fleetmark.verbs.watch import probe
 from fleetmark.workloads import load_suite
 from fleetmark.workloads.manifest import Manifest, read_model
 from tests.demands import SMALL
+from tests.parsers.damage import TOOLS, check
 from tests.parsers.outputs import seeds
-from tests.parsers.test_fuzz import TOOLS, check
 from tests.reports import plan_sample
 
 HOUSE = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from tests.fleet.command import FLEETMARK
+from tests.fleet.credentials import NAME, PASSWORD, TOKEN, Server, Watch
 from tests.fleet.hosts import Fleet, missing
-from tests.fleet.test_credentials import NAME, PASSWORD, TOKEN, Server, Watch
 
 pytestmark = [pytest.mark.fleet, pytest.mark.job]
 SERVER = Path(__file__).parents[1] / "llm" / "server.py"
@@ -130,12 +130,12 @@ def inventory(fleet: Fleet, folder: Path) -> Path:
 
 
 class Here:
-    """The user's side. What they wrote themselves is in ``own``; everything else below ``root`` is searched."""
+    """The user's side. What they wrote themselves is in ``user_files``; everything else below ``root`` is searched."""
 
     def __init__(self, fleet: Fleet, root: Path) -> None:
         self.fleet, self.root = fleet, root / "searched"
-        self.own = root / "own"
-        self.inventory = inventory(fleet, self.own / "inventory")
+        self.user_files = root / "own"
+        self.inventory = inventory(fleet, self.user_files / "inventory")
         for name in ("home", "tmp", "cache", "state", "results", "documents"):
             (self.root / name).mkdir(parents=True)
         self.env = {
@@ -146,7 +146,7 @@ class Here:
             "XDG_CACHE_HOME": str(self.root / "cache"),
             "XDG_STATE_HOME": str(self.root / "state"),
             "FLEETMARK_RESULTS": str(self.root / "results"),
-            "ANSIBLE_VAULT_PASSWORD_FILE": str(self.own / "vault-password"),
+            "ANSIBLE_VAULT_PASSWORD_FILE": str(self.user_files / "vault-password"),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(fleet.state),  # the path of a socket must be short
             "AWS_SECRET_ACCESS_KEY": CANARIES["the environment"],
             "COMPANY_TOKEN": CANARIES["the environment"],
@@ -174,10 +174,10 @@ def test_no_canary_is_found_anywhere(site: Fleet, tmp_path: Path) -> None:
     client |= {"prompt": "20", "output": "4", "patience": 20, "ready": 20, "late": 10, "quality": False}
     digest = hashlib.sha256(server.source).hexdigest()
     stream = {"source": server.url(), "source_sha256": digest, "array_elements": 1_000_000, "ntimes": 3, "threads": 1}
-    suite = here.own / "suite.yml"
+    suite = here.user_files / "suite.yml"
     chosen = {"stream": {"set": stream}, "llm_serve": {"set": client}, "selftest": {"set": {"commands": 1}}}
     suite.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
-    refused = here.own / "refused.yml"  # credentials that the client's command would show to all users of a host
+    refused = here.user_files / "refused.yml"  # credentials that the client's command would show to all users of a host
     chosen = {
         "llm_serve": {"set": client | {"url": f"http://jane:{CANARIES['a URL of an endpoint']}@127.0.0.1:{PORT}"}}
     }
@@ -194,13 +194,13 @@ def test_no_canary_is_found_anywhere(site: Fleet, tmp_path: Path) -> None:
     server.http.shutdown()
     server.http.server_close()
     assert "selftest" in shown and "401" in here.output.decode(), "the run and the refusal took place"
-    assert {"suite.yml", "inventory/group_vars/all/plain.yml"} <= leaks(here.own).keys(), (
+    assert {"suite.yml", "inventory/group_vars/all/plain.yml"} <= leaks(here.user_files).keys(), (
         "the search finds what is there"
     )
     assert held(here.output) == set()
     assert leaks(here.root) == {}
-    own = CANARIES["a refused setting"]  # it was typed on a command line
-    assert [line for line in watch.exposed if own not in line] == []
+    typed = CANARIES["a refused setting"]  # it was typed on a command line
+    assert [line for line in watch.exposed if typed not in line] == []
     for host in site.names:
         for part in ("upper", "kept"):
             assert leaks(site.folder / host / part, KEYS) == {}, host

@@ -165,6 +165,6 @@ def test_what_has_no_figures_is_refused_with_what_the_tool_says(raw: bytes, word
 
 
 def test_no_part_of_a_long_number_counts() -> None:
-    whole = parsers.parse(TOOL, TEXT.encode())
+    sound = parsers.parse(TOOL, TEXT.encode())
     long = parsers.parse(TOOL, TEXT.replace("ce 27.60", f"ce {'9' * 30}").encode())
-    assert {m.metric for m in whole.measurements} - {m.metric for m in long.measurements} == {"sum_bandwidth"}
+    assert {m.metric for m in sound.measurements} - {m.metric for m in long.measurements} == {"sum_bandwidth"}
