@@ -20,6 +20,7 @@ from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.preflight import PARALLEL, check_hosts
 
 CLEAN_S = 1800.0  # package managers wait for each other
+MOST_NAMED, MOST_NAME = 50, 100
 _MARK = "FLEETMARK"
 # Ansible's folder of the user who logs in, if a run made it and nothing else is in it.
 _ANSIBLE = "[ -f ~/.ansible/.fleetmark ] || exit 0; rm -f ~/.ansible/.fleetmark; rmdir ~/.ansible/tmp ~/.ansible 2>&1"
@@ -80,7 +81,7 @@ def clean(
                 answer = _clean(c.host, c.facts.python, c.facts.work_dir, timeout_s, dry_run, discard)
             except FleetmarkError as error:
                 return Cleaned(c.host.name, str(error).removeprefix(f"{c.host.name}: "), False)
-            return _cleaned(c.host.name, c.facts.work_dir, answer, dry_run)
+            return outcome_of(c.host.name, c.facts.work_dir, answer, dry_run)
 
         with ThreadPoolExecutor(min(PARALLEL, len(checked) or 1)) as pool:
             return list(pool.map(one, range(len(checked))))
@@ -108,7 +109,8 @@ def answer_in(out: bytes, err: bytes) -> Answer:
         raise FleetmarkError(f"could not be cleaned: {words[-1][:300]}") from None
 
 
-def _cleaned(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
+def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
+    """Return the outcome of a host whose agent answered. ``work``: its work directory."""
     if answer.absent:
         return Cleaned(host, f"has nothing in {work}", True)
     if answer.error:
@@ -117,10 +119,16 @@ def _cleaned(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
     if answer.kept:
         return Cleaned(host, f"removed {things}, but not {answer.kept}", False)
     if answer.packages:
-        things += f" and the {'package' if len(answer.packages) == 1 else 'packages'} {', '.join(answer.packages)}"
+        things += f" and the {'package' if len(answer.packages) == 1 else 'packages'} {_names(answer.packages)}"
     if answer.results:
-        things += f", with results of {', '.join(answer.results)} that were not collected"
+        things += f", with results of {_names(answer.results)} that were not collected"
     return Cleaned(host, f"{'would remove' if dry_run else 'removed'} {things}", True)
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return at most MOST_NAMED names, each cut to MOST_NAME characters, since a host may send any."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + more
 
 
 def show(cleaned: Sequence[Cleaned], console: Console) -> None:

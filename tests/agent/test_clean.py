@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.hosts.clean import answer_in, outcome_of
 
 HOUSE = Path(__file__).parents[2]
 AGENT = HOUSE / "playbooks" / "agent"
@@ -77,6 +81,18 @@ def test_a_package_that_another_one_needs_stays(host: Path, clean: Any) -> None:
         "fio, libaio: rpm: fio is needed by (installed) tool"
     )
     assert "fio\n" in (host / "db").read_text()
+
+
+def test_what_a_host_answers_is_checked_and_bounded() -> None:
+    def answered(**more: Any) -> bytes:
+        return b"FLEETMARK" + json.dumps(more).encode()
+
+    for out in (b"", b"FLEETMARK[]", b"FLEETMARK" + b"[" * 100_000, answered(bytes=-1), answered(packages="fio")):
+        with pytest.raises(FleetmarkError, match="could not be cleaned: no answer"):
+            answer_in(out, b"")
+    many = answer_in(answered(bytes=4096, packages=["x" * 2000] * 9000), b"")
+    text = outcome_of("h1", "/var/tmp/fleetmark-0", many, dry_run=False).text
+    assert len(text) < 6000 and text.endswith(" and 8950 more")
 
 
 def test_a_damaged_record_removes_nothing(host: Path, clean: Any) -> None:
