@@ -38,6 +38,12 @@ def fuzz(name: str, folder: Path, runs: int, seconds: int, seed: int) -> tuple[d
     except subprocess.TimeoutExpired as error:
         log, status = (error.stderr or b"").decode(errors="replace"), -1
     (folder / "log.txt").write_text(log)
+    return read(name, folder, status)
+
+
+def read(name: str, folder: Path, status: int = 0) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return the row and the crashes of a target that was fuzzed in ``folder``. ``status``: of its process."""
+    log = (folder / "log.txt").read_text()
     findings = folder / "findings.jsonl"
     crashes = [json.loads(line) for line in findings.read_text().splitlines()] if findings.exists() else []
     counts = json.loads((folder / "done.json").read_text()) if (folder / "done.json").exists() else {}
@@ -65,6 +71,14 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         print(f"{row['target']:24} {counts} {row['longest_s']:6.2f} s {row['peak_mb']:5} MB")
 
 
+def store(file: Path, rows: Sequence[dict[str, Any]], seconds: int) -> None:
+    """Write the table as JSON, after each target, so that an interrupted run keeps what it has."""
+    engine = "atheris" if importlib.util.find_spec("atheris") else "mutations"
+    file.write_text(
+        json.dumps({**circumstances(), "engine": engine, "seconds": seconds, "rows": rows}, indent=1) + "\n"
+    )
+
+
 def main() -> None:
     from benchmarks.fuzz.targets import TARGETS
 
@@ -83,11 +97,9 @@ def main() -> None:
             row, more = fuzz(name, folder, options.runs, options.seconds, options.seed)
             rows.append(row)
             crashes += more
+            if options.store:
+                store(options.store, rows, options.seconds)
     show(rows)
     for crash in crashes:
         print(f"\n{crash['place']} by input {crash['input']}\n{crash['traceback']}")
-    if options.store:
-        engine = "atheris" if importlib.util.find_spec("atheris") else "mutations"
-        document = {**circumstances(), "engine": engine, "seconds": options.seconds, "rows": rows}
-        options.store.write_text(json.dumps(document, indent=1) + "\n")
     sys.exit(1 if crashes else 0)
