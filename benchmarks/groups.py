@@ -146,10 +146,11 @@ def crosses(sides: np.ndarray, across: tuple[int, ...]) -> np.ndarray:
     return np.asarray((sides[0] != sides[1]) & (inside.all(axis=0) if len(across) > 1 else inside.any(axis=0)))
 
 
-def border(fault: str, across: tuple[int, ...], loss: float, isolated: bool = False) -> Outcome:
+def border(fault: str, across: tuple[int, ...], loss: float, isolated: bool = False, labelled: bool = True) -> Outcome:
     """Return the outcome for a border or uplink between racks; every host is measured with 5 others.
 
-    ``isolated``: the faults are those that ``--isolate`` names with further runs of pairs.
+    ``isolated``: the faults are those that ``--isolate`` names with further runs of pairs. ``labelled``: it knows the
+    racks; if not, the hosts of the rack must be named as a set that shares something.
     """
     a = np.repeat(np.arange(HOSTS), 5)
     b = (a + np.tile((1, 3, 7, 9, 12), HOSTS)) % HOSTS
@@ -163,7 +164,7 @@ def border(fault: str, across: tuple[int, ...], loss: float, isolated: bool = Fa
 
         values = rates(a, b, loss)
         if isolated:
-            named, borders = isolated_pairs(a, b, values, lambda one, other: rates(one, other, loss))
+            named, borders = isolated_pairs(a, b, values, lambda one, other: rates(one, other, loss), labelled)
         else:
             named, borders = set(), [f.places for f in places.slow_borders(a, b, values, RACKS)]
         ours.add(named, set(), HOSTS)
@@ -190,7 +191,11 @@ def without_sick_hosts(fault: str, ours: Count, peer: Count, cause: float | None
 
 
 def isolated_pairs(
-    a: np.ndarray, b: np.ndarray, values: np.ndarray, rates: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    a: np.ndarray,
+    b: np.ndarray,
+    values: np.ndarray,
+    rates: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    labelled: bool,
 ) -> tuple[set[int], list[tuple[int, ...]]]:
     """Return the hosts that ``--isolate`` names (alone or as a link), and the racks of borders and uplinks."""
 
@@ -207,17 +212,27 @@ def isolated_pairs(
             together,
             deficit=partners.SLOW,
             noise=RUN,
-            labels={"rack": racks},
+            labels={"rack": racks} if labelled else {},
         )
     )
 
 
 def _named(suspicion: partners.Suspicion) -> tuple[set[int], list[tuple[int, ...]]]:
+    """Return the hosts that are named, and the racks: by their labels, or as the set of all their hosts."""
     borders = [tuple(int(m) for m in f.members) for f in suspicion.faults if f.kind == "border"]
-    return {int(m) for f in suspicion.faults if f.kind != "border" for m in f.members}, borders
+    hosts = {int(m) for f in suspicion.faults if f.kind in ("node", "link") for m in f.members}
+    for members in ({int(m) for m in f.members} for f in suspicion.faults if f.kind == "shared"):
+        racks = {int(RACKS[m]) for m in members}
+        if members == set(np.flatnonzero(np.isin(RACKS, list(racks))).tolist()):
+            borders.append(tuple(sorted(racks)))
+        else:
+            hosts |= members
+    return hosts, borders
 
 
-def grouped(fault: str, across: tuple[int, ...], loss: float, least: float) -> Outcome:
+def grouped(
+    fault: str, across: tuple[int, ...], loss: float, least: float, size: int = 8, labelled: bool = True
+) -> Outcome:
     """Return the outcome of ``--isolate`` for a case that groups run: slow if its hosts cross the border or uplink."""
     hosts = [str(n) for n in range(HOSTS)]
     racks = {host: str(RACKS[int(host)]) for host in hosts}
@@ -230,9 +245,10 @@ def grouped(fault: str, across: tuple[int, ...], loss: float, least: float) -> O
             slow = len(sides) > 1 and (sides >= set(across) if len(across) > 1 else across[0] in sides)
             return [float(rate) + (math.log1p(-loss) if slow else 0.0) for rate in rng.normal(0, RUN, 2)]
 
-        parts = np.split(rng.permutation(hosts), HOSTS // 8)
+        parts = np.split(rng.permutation(hosts), HOSTS // size)
         measured = {frozenset(part.tolist()): together(tuple(part.tolist())) for part in parts}
-        suspicion = groups.isolate(measured, hosts, lambda _: {}, together, deficit=least, labels={"rack": racks})
+        labels = {"rack": racks} if labelled else {}
+        suspicion = groups.isolate(measured, hosts, lambda _: {}, together, deficit=least, labels=labels)
         named, borders = _named(suspicion)
         ours.add(named, set(), HOSTS)
         means = np.array([np.mean(next(r for g, r in measured.items() if host in g)) for host in hosts])
@@ -292,6 +308,10 @@ def main() -> None:
         border("rack uplink -20%", (2,), 0.2),
         border("rack uplink -20%, --isolate of pairs", (2,), 0.2, isolated=True),
         grouped("rack uplink -20%, --isolate of groups", (2,), 0.2, partners.SLOW),
+        border("rack uplink -20% without labels, --isolate of pairs", (2,), 0.2, isolated=True, labelled=False),
+        grouped(
+            "rack uplink -20% without labels, --isolate of groups of 4", (2,), 0.2, partners.SLOW, 4, labelled=False
+        ),
         grouped("rack border -5%, --isolate --least 4% of groups", (1, 2), 0.05, partners.LEAST),
         drift("sound hosts, 11 campaigns", 0.0, 11),
         drift("drift of -0.5% a campaign, 10 steps", 0.005, 11),

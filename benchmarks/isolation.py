@@ -4,17 +4,19 @@
 sound group is, and rates fall with the size of the group. A group is as slow as its slowest part: faults lose 10%, a run
 varies by 2%. Group runs are counted until the last fault is named, the runs of two hosts that confirm each fault beside
 them, and all runs until everybody else is known to be sound too. Beside it stand all pairs, and plain bisection of one
-fault without noise (2 log2 N).
+fault without noise (2 log2 N). The result is written to benchmarks/results/isolation.json.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.measuring import RESULTS, circumstances
 from fleetmark.planner.diagnosis.isolation import groups
 
 SEED, NOISE, SLOW = 18, 0.02, 0.10
@@ -62,22 +64,39 @@ def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Tria
     return Trial(right, bool(named - bad), result.named_after, result.confirming, result.runs)
 
 
+COLUMNS = """
+N; nodes; links; borders; trials; all named; a sound node named; group runs, median; 95%; limit; all named within
+pairs, median; in all, median; all pairs
+"""
+
+
 def main() -> None:
     trials, *sizes = [int(a) for a in sys.argv[1:]] or [100]
-    print(f"seed {SEED}, {trials} trials a row; noise {NOISE:.0%}, faults {SLOW:.0%}")
-    print(
-        "   N nodes links borders |  all named  sound node named  group runs median  95%  limit  all named within",
-        end="",
-    )
-    print("  pairs, median  in all, median | all pairs  bisection of one")
+    columns = COLUMNS.strip().replace("\n", "; ").split("; ")
+    print(" | ".join(columns))
+    rows = []
     for n in sizes or (64, 512):
         for nodes, links, borders in MIXES:
             if nodes + links + borders <= n // 8:
                 results = [trial(n, nodes, links, number, borders) for number in range(trials)]
-                print(line(n, nodes, links, borders, results), flush=True)
+                rows.append(row(n, nodes, links, borders, results))
+                print(" | ".join(rows[-1]), flush=True)
+    document = {
+        "section": "How accurate it is",
+        "title": "Isolating hosts and links",
+        "description": f"Simulated search of `--isolate`: faults lose {SLOW:.0%}, runs vary by {NOISE:.0%}. "
+        "The limit is 2 log2 N x faults + 4 group runs.",
+        "command": f"python -m benchmarks.isolation {' '.join(sys.argv[1:]) or trials}",
+        **circumstances(),
+        "machine": f"simulation, seed {SEED}",
+        "load": None,
+        "columns": columns,
+        "rows": rows,
+    }
+    (RESULTS / "isolation.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
-def line(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> str:
+def row(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> list[str]:
     """Return the results of trials as a row of the table."""
     trials = len(results)
     runs = sorted(r.groups for r in results)
@@ -85,8 +104,10 @@ def line(n: int, nodes: int, links: int, borders: int, results: list[Trial]) -> 
     within = sum(r.right and r.groups <= limit for r in results) / trials
     pairs, every = (sorted(getattr(r, name) for r in results)[trials // 2] for name in ("pairs", "all"))
     right, blamed = (sum(getattr(r, name) for r in results) / trials for name in ("right", "blamed"))
-    ends = f"{runs[trials // 2]:18} {runs[int(0.95 * trials)]:4} {limit:6.0f} {within:17.1%} {pairs:14} {every:15}"
-    return f"{n:4} {nodes:5} {links:5} {borders:7} | {right:10.1%} {blamed:17.1%} {ends} | {n * (n - 1) // 2:9} {2 * math.log2(n):17.0f}"
+    counts = (n, nodes, links, borders, trials)
+    shares = (f"{right:.1%}", f"{blamed:.1%}")
+    spread = (f"{runs[trials // 2]}", f"{runs[int(0.95 * trials)]}", f"{limit:.0f}", f"{within:.1%}")
+    return [*map(str, counts), *shares, *spread, f"{pairs}", f"{every}", f"{n * (n - 1) // 2}"]
 
 
 if __name__ == "__main__":

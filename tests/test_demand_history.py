@@ -14,7 +14,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.demand.periods import sequence
-from fleetmark.planner.capacity.forecast import forecast
+from fleetmark.planner.capacity.demand.forecast import forecast
 from tests.demands import changed
 
 QUARTERS, _ = sequence("2021-Q1", 24)

@@ -143,6 +143,10 @@ def test_the_least_loss_is_a_setting(tmp_path: Path) -> None:
     assert run(tmp_path)[0] == 1
     assert run(tmp_path, "--least", "8%")[0] == 0 and run(tmp_path, "--least", "mem-bw=8%")[0] == 0
     assert run(tmp_path, "--least", "os=8%")[0] == 1
+    (rack := tmp_path / "racks").mkdir()
+    pairs, labels = ring("n03", ("", "")), {host: {"rack": f"r{n % 2}"} for n, host in enumerate(HOSTS)}
+    campaign(rack, pairs, labels=labels)  # n03 loses 20% with all
+    assert run(rack)[0] == 1 and run(rack, "--least", "30%")[0] == run(rack, "--least", "net=30%")[0] == 0
     assert "no class 'mem' (did you mean mem-bw?)" in refused(tmp_path, "diagnose", "--least", "mem=8%")
     assert "write a share between 0.5% and 90%" in refused(tmp_path, "diagnose", "--least", "8")
 
@@ -295,6 +299,19 @@ def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confir
         and "--isolate iperf3/tcp --border rack" in text
         and "--least" not in text
     )
+
+
+@pytest.mark.parametrize("racks", [2, 3])
+def test_a_rack_whose_pairs_are_slow_is_one_finding_and_no_border(tmp_path: Path, racks: int) -> None:
+    values = ring("", ("", ""))
+    labels = {host: {"rack": f"r{n * racks // len(HOSTS)}"} for n, host in enumerate(HOSTS)}
+    for host, bench in values:
+        if "r1" in {labels[end]["rack"] for end in bench.subject.split(">")}:
+            scaled(values, host, bench, 0.85)
+    (finding,) = diagnosed(tmp_path, values, labels=labels).findings
+    assert (finding.kind, finding.place) == (Kind.GROUPS, "rack r1")
+    assert finding.deficit == pytest.approx(0.15, abs=0.02)
+    assert set(finding.members) == {host for host in HOSTS if labels[host]["rack"] == "r1"}
 
 
 def test_the_command_that_confirms_a_small_border_looks_for_small_losses(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_what_needs_an_extra_names_it(campaign: Path) -> None:
     assert done.returncode == 2
     assert "an object store needs s3fs: pip install 'fleetmark[stores]'" in " ".join(done.stderr.split())
     done = base(
-        "from fleetmark.base.errors import FleetmarkError\nfrom fleetmark.planner.capacity.forecast import forecast\n"
+        "from fleetmark.base.errors import FleetmarkError\nfrom fleetmark.planner.capacity.demand.forecast import forecast\n"
         "try:\n    forecast([1.0] * 12, 3)\nexcept FleetmarkError as error:\n    print(error)",
         campaign,
     )

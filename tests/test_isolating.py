@@ -96,10 +96,13 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
         Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
         Fault("border", ("r1", "r2"), Reason.ALL_ACROSS, 0.3),
         Fault("border", ("r7",), Reason.UPLINK, 0.2, "rack"),
+        Fault("shared", ("n10", "n11", "n12"), Reason.UNLABELLED, 0.15),
     )
     result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
-    assert text.startswith("# iperf3 tcp is slow and fails because of n1, n2, n3 - n4, r1 - r2, rack r7.")
+    named = "n1, n2, n3 - n4, r1 - r2, rack r7, something that n\\[10-12\\] share."
+    assert text.startswith(f"# iperf3 tcp is slow and fails because of {named}")
+    assert "n\\[10-12\\] are 15% slower with all other hosts but not with each other" in text
     assert "n1 is 50% slower than others by itself" in text and "n3 - n4 fails; both work with others" in text
     assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
     reasons = [f["reason"] for f in isolation.as_json(result)["faults"]]

@@ -29,7 +29,7 @@ from fleetmark.verbs import plan as planning
 from tests.demands import SMALL, changed
 from tests.reports.rendered import shown as printed
 
-EFFORT = planning.Effort(gap=0.0, seconds=20, draws=200)
+EFFORT = planning.Effort(gap=0.0, seconds=600, draws=200)
 
 
 def run(*words: str) -> Result:
@@ -43,7 +43,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     file = folder / "demand.yml"
     assert run("init", str(file)).exit_code == OK
     documents = ["--xlsx", str(folder / "plan.xlsx"), "--html", str(folder / "plan.html"), "--date", "2026-12-24"]
-    return folder, run(str(file), "--format", "json", "--draws", "500", "--seconds", "12", *documents)
+    return folder, run(str(file), "--format", "json", "--draws", "500", "--seconds", "600", *documents)
 
 
 @pytest.fixture(scope="module")

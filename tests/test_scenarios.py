@@ -90,7 +90,7 @@ def test_plans_are_solved_side_by_side(folder: Path) -> None:
     (folder / "dear.yml").write_text("skus: {genoa: {price: 24000}}")
     (folder / "full.yml").write_text("sites: {ams: {rack_units: 1}, fra: {rack_units: 1}}")
     options = ["--scenario", str(folder / "dear.yml"), "--scenario", str(folder / "full.yml")]
-    result = run(str(folder / "demand.yml"), *options, "--format", "json", "--seconds", "60", "--draws", "200")
+    result = run(str(folder / "demand.yml"), *options, "--format", "json", "--seconds", "600", "--draws", "200")
     assert result.exit_code == OK, result.output
     doc = json.loads(result.stdout)
     dear, full = doc["scenarios"]

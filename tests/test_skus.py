@@ -15,6 +15,7 @@ RENAMED = {
     "power": {"idle_w", "peak_w", "provisioned_w"},
     "cooling": {"liquid"},
     "price_breaks": {"breaks"},
+    "price": {"price", "prices"},
 }
 DERIVED = {"name", "out", "allowance"}
 
@@ -27,7 +28,7 @@ def test_a_file_gives_every_field_of_the_planner() -> None:
 
 def test_a_workbook_has_every_field_of_a_file() -> None:
     columns = {column.field for column in skus()}
-    written = set(WrittenSku.model_fields) - {"power", "worth"}  # the worth has a table of its own
+    written = set(WrittenSku.model_fields) - {"power", "worth", "has"}  # worth and resources have tables of their own
     assert columns == written | RENAMED["power"] | {"name"}
 
 

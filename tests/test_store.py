@@ -454,7 +454,7 @@ def test_keys_lead_nowhere_else(store: stores.Store, folder: Path, tmp_path: Pat
         f"{name}/raw/{'x' * 256}",
         f"{name}//out",
     ):
-        response = requests.put(f"{store.endpoint}/{store.bucket}/lab/results/{key}", data=b"x", timeout=10)
+        response = requests.put(f"{store.endpoint}/{store.bucket}/lab/results/{key}", data=b"x", timeout=120)
         assert response.ok
     run(Path(store.url), *COMPARE)
     run(Path(store.url), "report", "last")

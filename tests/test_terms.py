@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
@@ -17,6 +19,7 @@ from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.futures import Fleet, allowance, sample
 from fleetmark.planner.capacity.question import Conflict, Plan, Question, Site, Supply
 from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.cost.cash import by_year
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
@@ -233,3 +236,30 @@ def test_late_orders_make_the_plan_short_until_they_come() -> None:
     assert (allowance((0.5, 0.5), 0.95, 1), allowance((0.84, 0.15, 0.01), 0.95, 2)) == (1, 1)
     early = replace(q, skus={"s": replace(s, allowance=1)}, workloads={"web": work("web", 0.0, 0.0, 5.0)})
     assert not Fleet(early, solved(early)).short(sample(early, 500, 1))[0].any()
+
+
+def test_purchases_are_depreciated_from_their_arrival_on(tmp_path: Path) -> None:
+    """Two servers of 30 ordered in 2027 arrive in 2028 and are depreciated over three years, of which one is left."""
+    s = sku("s", {"web": 1.0}, 30.0, lead=1, support=1.0)
+    q = replace(ask([work("web", 0.0, 2.0, 2.0)], [s], [Site("ams")]), depreciation=3)
+    cash = by_year(Answer(q, solved(q)).ledger, [0, 1, 2])
+    assert cash.capex.tolist() == [60, 0, 0] and cash.opex.tolist() == [0, 2, 2]
+    assert cash.depreciation.tolist() == [0, 20, 20] and cash.book.tolist() == [60, 40, 20]
+    full = asked(tmp_path, changed("pue: 1.3", "pue: 1.3\ndepreciation: 3 quarters", text()))
+    assert full.depreciation == 3
+    plan = solved(full)
+    written = plan_sample.workbook(Answer(full, plan), created="")
+    edited = sheets.edited(written, {next(iter(places(written, "question_depreciation"))): 2})
+    (tmp_path / "edited.xlsx").write_bytes(edited)
+    after = workbook.read(tmp_path / "edited.xlsx")
+    assert after.depreciation == 2
+    computed, changed_cells = sheets.recalculated([written, edited])
+    assert list(sheets.disagreements(written, computed)) == []
+    expected = plan_sample.workbook(Answer(after, plan), created="")
+    assert [d for d in sheets.disagreements(expected, changed_cells) if "'edited'" not in d] == []
+
+
+def places(book: bytes, name: str) -> list[tuple[str, str]]:
+    """Tab and cell of a named range."""
+    target = openpyxl.load_workbook(io.BytesIO(book), read_only=True).defined_names[name]
+    return [(sheet, cell.replace("$", "")) for sheet, cell in target.destinations]

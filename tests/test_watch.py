@@ -180,6 +180,8 @@ def test_a_finding_stays_until_its_hosts_are_measured_again() -> None:
 
 def test_a_campaign_is_judged_and_its_state_is_stored(sick: Path) -> None:
     judgement = judging.judge(find(sick, "last"), sick, None, None)
+    large = judging.judge(find(sick, "last"), sick, None, None, {"": 0.9})
+    assert not [f for f in large.findings if f.source == "diagnose"]
     assert [f.labels["host"] for f in judgement.findings] == ["n03"] and "diagnose" in judgement.judged
     state = WatchState(rounds=3, findings=list(judgement.findings))
     state.hosts["n03"] = HostState(status="idle", counters={"memory:mc0": {"corrected": 7.0}})

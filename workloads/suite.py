@@ -1,6 +1,6 @@
 """Define suites: which workloads run, with which settings and how often.
 
-A suite has a name or a path; the name of a workload is a suite too.
+A suite has a name or a path; the name of a workload is a suite too. Names with commas between them are one suite.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fleetmark.workloads.misfit import misfit
 from fleetmark.workloads.variant import is_entry, workload_of
 
 SUITES = HERE / "suites"
+_MOST_NAMED = 3  # suites in the name of a suite of several
 
 
 class Choice(_Part):
@@ -79,11 +80,22 @@ def suite_paths() -> dict[str, Path]:
 def load_suite(name: str) -> Suite:
     """Return the suite ``name``: a known suite, a single workload with its defaults, or a suite in a YAML file.
 
-    Included suites are merged, and all workloads, parameters, values and conditions are checked.
+    Several of these, with commas between them, are merged as a suite that includes them. Included suites are merged,
+    and all workloads, parameters, values and conditions are checked.
 
     Raise FleetmarkError naming the file and the problem.
     """
-    return _load(name, Path(), ())
+    if "," not in name:
+        return _load(name, Path(), ())
+    parts = list(dict.fromkeys(part.strip() for part in name.split(",")))
+    if "" in parts:
+        raise FleetmarkError(f"suite {name!r}: a name is missing next to a comma")
+    suites = [_load(part, Path(), ()) for part in parts]
+    words = [suite.name for suite in suites[:_MOST_NAMED]]
+    if len(suites) > _MOST_NAMED:
+        words.append(f"{len(suites) - _MOST_NAMED}-more")
+    together = Suite(name="-".join(words), description=", ".join(suite.name for suite in suites))
+    return together.model_copy(update={"workloads": _merged(together, suites)})
 
 
 def suite_from(document: Mapping[str, Any], name: str) -> Suite:

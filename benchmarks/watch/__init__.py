@@ -1,15 +1,14 @@
-"""Watch real hosts for an hour while a fault is injected and healed, and read the alerts of a real Prometheus.
+"""Watch real hosts while a fault is injected and healed, and read the alerts of a real Prometheus.
 
-``python -m benchmarks.watch [--minutes 60]`` needs root (network namespaces) and Debian's package prometheus.
+``python -m benchmarks.watch [--minutes 60]`` needs root (network namespaces) and Debian's package prometheus. It takes
+this machine's lock unless it runs under ``unshare -m sh -c 'mount -t tmpfs tmpfs /var/tmp; exec ...'``.
 ``python -m benchmarks.watch collector`` measures the CPU time of the collector between campaigns.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -41,14 +40,18 @@ workloads:
 
 
 class Monitoring:
-    """Serve the record in ``root``, and let Prometheus scrape it with the rules that ``watch --install`` writes."""
+    """Let Prometheus scrape the record in ``root`` with the rules that ``watch --install`` writes.
 
-    def __init__(self, root: Path, interval_s: int) -> None:
-        self.root, self.interval_s = root, interval_s
+    ``port``: where a watch serves the record already; none: it is served here.
+    """
+
+    def __init__(self, root: Path, interval_s: int, port: int | None = None) -> None:
+        self.root, self.interval_s, self.served = root, interval_s, port
 
     def __enter__(self) -> Self:
-        self.server = serve.serve(self.root, "127.0.0.1", 0, None, Language())
-        threading.Thread(target=self.server.run, daemon=True).start()
+        if self.served is None:
+            self.server = serve.serve(self.root, "127.0.0.1", 0, None, Language())
+            threading.Thread(target=self.server.run, daemon=True).start()
         folder = self.root / "prometheus"
         install.write(
             folder,
@@ -57,9 +60,9 @@ class Monitoring:
             ),
         )
         config = (folder / "prometheus.yml").read_text()
-        config = config.replace("127.0.0.1:8300", f"127.0.0.1:{self.server.effective_port}")
+        config = config.replace("127.0.0.1:8300", f"127.0.0.1:{self.served or self.server.effective_port}")
         (folder / "prometheus.yml").write_text(config.replace("30s", f"{self.interval_s}s"))
-        self.port = _free_port()
+        self.port = free_port()
         with (folder / "log").open("w") as log:
             self.process = subprocess.Popen(
                 [
@@ -78,7 +81,8 @@ class Monitoring:
     ) -> None:
         self.process.terminate()
         self.process.wait(30)
-        self.server.close()
+        if self.served is None:
+            self.server.close()
 
     def ask(self, path: str) -> dict[str, object]:
         """Return the data of an answer of Prometheus's API; nothing while it starts."""
@@ -132,34 +136,11 @@ def watched(fleet: Fleet, root: Path) -> int:
     return done.returncode
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a TCP port of this machine that is free now."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
-
-
-def hour(minutes: float) -> dict[str, object]:
-    """Watch four hosts; h2 has less than half of its CPU time in the middle third. Return when the alert fired and ended."""
-    began, events = time.monotonic(), []
-    with tempfile.TemporaryDirectory() as name, Fleet(4) as fleet, Monitoring(Path(name), 5) as prometheus:
-        for host in fleet.names:
-            fleet.cpu(host, WELL)
-        is_sick, fires, rounds = False, False, 0
-        while (passed := time.monotonic() - began) < minutes * 60:
-            if (1 / 3 <= passed / (minutes * 60) < 2 / 3) != is_sick:
-                is_sick = not is_sick
-                fleet.cpu("h2", SICK if is_sick else WELL)
-                events.append({"s": round(passed), "event": "injected" if is_sick else "healed"})
-            watched(fleet, Path(name))
-            rounds += 1
-            prometheus.wait_for(lambda _: True, rounds)
-            time.sleep(12)  # two scrapes and evaluations
-            hosts = prometheus.alerts().get("FleetmarkSlow", set())
-            if bool(hosts) != fires:
-                fires = bool(hosts)
-                event = f"alert: {', '.join(sorted(hosts))}" if fires else "recovered"
-                events.append({"s": round(time.monotonic() - began), "event": event})
-    return {"minutes": minutes, "rounds": rounds, "events": events}
 
 
 def collector(readings: int = 50) -> dict[str, object]:
@@ -174,13 +155,3 @@ def collector(readings: int = 50) -> dict[str, object]:
         )
     seconds = float(done.stdout)
     return {"cpu_s": seconds, "share_of_core": seconds / 60, "limit": LIMIT, "kept": seconds / 60 <= LIMIT}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", choices=["hour", "collector"], default="hour")
-    parser.add_argument("--minutes", type=float, default=60.0)
-    options = parser.parse_args()
-    if options.part == "hour" and shutil.which("prometheus") is None:
-        sys.exit("prometheus is not installed: apt-get install prometheus")
-    print(json.dumps(collector() if options.part == "collector" else hour(options.minutes), indent=1))

@@ -126,9 +126,9 @@ Covered = TypedDict(
 
 
 class Gap(TypedDict):
-    """Hold a workload that sides lack, and the command that runs it there; empty for imported tables."""
+    """Hold the workloads that sides lack, and the command that runs them there; empty for imported tables."""
 
-    workload: str
+    workloads: list[str]
     classes: list[str]
     sides: list[str]
     command: str

@@ -77,6 +77,8 @@ _WORDS: dict[str, Message] = {
     "net": message("net"),
     "net-flow": message("net-flow"),
     "os": message("os"),
+    # what slows several hosts (planner.diagnosis.isolation.partners.Fault)
+    "shared": message("shared cause"),
     # the class that belongs to no benchmark (planner.comparison.WORK_MIX)
     "work mix": message("work mix"),
 }

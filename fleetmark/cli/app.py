@@ -71,7 +71,7 @@ SuiteName = Annotated[
     typer.Option(
         "--suite",
         "-s",
-        help="quick, standard, server, gpu, full, ...; a workload; or your own file.",
+        help="quick, standard, server, gpu, full, ...; a workload; your own file; several with commas.",
     ),
 ]
 Set = Annotated[
@@ -115,7 +115,7 @@ def run(
         typer.Option(
             "--suite",
             "-s",
-            help="quick (if unset), standard, server, gpu, full, ...; a workload; or your own file.",
+            help="quick (if unset), standard, server, gpu, full, ...; a workload; your own file; several with commas.",
         ),
     ] = None,
     limit: Limit = None,

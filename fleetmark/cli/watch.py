@@ -35,6 +35,10 @@ def watch(
     sessions: Annotated[bool, typer.Option("--sessions", help="Also measure hosts where users are logged in.")] = False,
     rules: Annotated[Path | None, typer.Option(help="The acceptance rules for `gate`.")] = None,
     reference: Annotated[str | None, typer.Option(help="Also report slowdowns since this saved reference.")] = None,
+    least: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[CLASS=]SHARE", help="Ignore smaller losses: 3%, or mem-bw=2%; repeatable."),
+    ] = None,
     webhook_file: Annotated[
         Path | None, typer.Option(help="The file with the address of a Slack-compatible webhook.")
     ] = None,
@@ -57,6 +61,7 @@ def watch(
     from fleetmark.campaign.options import Options
     from fleetmark.reports.kit.language import Language
     from fleetmark.verbs import watch as watching
+    from fleetmark.verbs.diagnose import least_losses
     from fleetmark.verbs.watch import webhook, windows
 
     every_s = windows.duration(every)
@@ -85,6 +90,7 @@ def watch(
         allows_sessions=sessions,
         rules=rules,
         reference=reference,
+        least=least_losses(least or ()),
         webhook=webhook.address_in(webhook_file) if webhook_file else None,
     )
     if install:

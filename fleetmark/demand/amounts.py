@@ -7,11 +7,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
-from fleetmark.base.units import parse_seconds
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import parse_quantity, parse_seconds
 from fleetmark.demand import periods
 
 NOT_SOLD = "not sold"
@@ -112,6 +113,17 @@ def _seconds(value: object) -> float:
     if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("is not a time: write 50ms, 0.2s or 30")
     return _within(parse_seconds(value.replace(" ", "") if isinstance(value, str) else value), 0, _LARGEST, True)
+
+
+def _resource(value: object) -> Quantity:
+    """Return an amount of a resource in its base unit; cores and IOPS have none."""
+    if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("is not an amount: write 8 GB, 0.5 Gbit/s, or a number")
+    try:
+        number, unit = parse_quantity(value)
+    except FleetmarkError:
+        raise ValueError(f"{_shown(value)} is not an amount: write 8 GB, 0.5 Gbit/s, or a number") from None
+    return Quantity(_within(number, 0, _LARGEST * 1e6), "" if unit in ("1", "1/s") else unit)
 
 
 def _span(value: object) -> tuple[float, str]:
@@ -243,6 +255,7 @@ Number = Annotated[float, plain()]
 Integer = Annotated[int, integer()]
 Yearly = Annotated[float, BeforeValidator(growth, json_schema_input_type=Written)]
 Price = Annotated[Quantity | None, BeforeValidator(price, json_schema_input_type=Written)]
+Resource = Annotated[Quantity, BeforeValidator(_resource, json_schema_input_type=Written)]
 Money = Annotated[Quantity, BeforeValidator(_money, json_schema_input_type=Written)]
 Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=Written)]
 Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=Written)]
@@ -257,20 +270,18 @@ def _shape(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "map" if isinstance(value, Mapping) else "one"
 
 
-# A figure for every period: one for all periods, a list in their order, or a mapping by name.
-Series = Annotated[
-    Annotated[Amount, Tag("one")] | Annotated[list[Amount], Tag("list")] | Annotated[dict[str, Amount], Tag("map")],
-    Discriminator(_shape),
-]
-Limits = Annotated[
-    Annotated[Limit, Tag("one")] | Annotated[list[Limit], Tag("list")] | Annotated[dict[str, Limit], Tag("map")],
-    Discriminator(_shape),
-]
+def _from_cell(value: object) -> object:
+    """Return entries such as ``2027-Q1: 200 kW, 2027-Q3: 400 kW`` of one cell as a mapping."""
+    return entries(value) if isinstance(value, Mapping) or (isinstance(value, str) and ":" in value) else value
 
-Deviation = Annotated[float, plain(0, 10)]
-Deviations = Annotated[
-    Annotated[Deviation, Tag("one")]
-    | Annotated[list[Deviation], Tag("list")]
-    | Annotated[dict[str, Deviation], Tag("map")],
+
+T = TypeVar("T")
+# A figure for every period: one for all periods, a list in their order, or a mapping by name.
+ByPeriod = Annotated[
+    Annotated[T, Tag("one")] | Annotated[list[T], Tag("list")] | Annotated[dict[str, T], Tag("map")],
     Discriminator(_shape),
+    BeforeValidator(_from_cell),
 ]
+Series = ByPeriod[Amount]
+Limits = ByPeriod[Limit]
+Deviations = ByPeriod[Annotated[float, plain(0, 10)]]

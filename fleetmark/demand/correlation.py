@@ -11,8 +11,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.amounts import HISTORY
 from fleetmark.demand.history import Expected
 from fleetmark.demand.places import Input, Path
-from fleetmark.planner.capacity.correlation import JOIN, matrix, members
-from fleetmark.planner.capacity.forecast import LEAST
+from fleetmark.planner.capacity.demand.correlation import JOIN, matrix, members
+from fleetmark.planner.capacity.demand.forecast import LEAST
 
 
 def resolved(

@@ -36,6 +36,10 @@ MOST_CELLS = 3_000_000  # non-empty cells per sheet
 _LONGEST_LINE = 1 << 20  # in characters
 
 
+# Mappings that are one cell.
+_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation", "needs", "has")
+
+
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
     """Return the keys of a part of the document as column heads."""
     heads = []
@@ -44,7 +48,8 @@ def _columns(model: type[BaseModel], *without: str) -> list[str]:
             continue
         inner = next((t for t in (field.annotation, *get_args(field.annotation)) if _is_part(t)), None)
         head = field.alias or name
-        heads += [f"{head}.{c}" for c in _columns(inner, "quantiles", "names")] if inner else [head]
+        parts = _columns(inner, "quantiles", "names") if inner and head not in _ENTRIES else []
+        heads += [f"{head}.{part}" for part in parts] or [head]
     return heads
 
 
@@ -62,7 +67,7 @@ _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
 _RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
-_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation")  # mappings that are one cell
+_BY_PERIOD = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")  # also one cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,8 +308,12 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         tops.pop("periods")  # the heads of demand.csv are the names of the periods
     if isinstance(tops.get("budget"), list):
         tops["budget"] = dict(zip(names, tops["budget"], strict=True))
-    settings = [{"key": key, "value": value} for key, value in _flat(tops)]
-    skus = [{"sku": k, **dict(_flat({n: v for n, v in s.items() if n != "worth"}))} for k, s in doc["skus"].items()]
+    settings = [{"key": key, "value": value} for key, value in _flat(_series(tops, names))]
+    skus = [
+        {"sku": k, **dict(_flat(_series({n: v for n, v in s.items() if n != "worth"}, names)))}
+        for k, s in doc["skus"].items()
+    ]
+    sites = [{"site": k, **dict(_flat(_series(s or {}, names)))} for k, s in doc["sites"].items()]
     worths = [
         {"sku": sku, "workload": workload, **(dict(_flat(w)) if isinstance(w, Mapping) else {"value": w})}
         for sku, s in doc["skus"].items()
@@ -314,7 +323,7 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         "settings.csv": _written(("key", "value"), settings),
         "demand.csv": _written((*_DEMAND, *names), list(_demand(doc["workloads"], names))),
         "skus.csv": _written(_SKUS, skus),
-        "sites.csv": _written(_SITES, [{"site": k, **dict(_flat(s or {}))} for k, s in doc["sites"].items()]),
+        "sites.csv": _written(_SITES, sites),
         "worth.csv": _written(_WORTH, worths),
     }
     lists = {"fleet": _FLEET, "supply": _SUPPLY}
@@ -343,6 +352,17 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
                 rows.setdefault(part, {}).update(zip(names, values, strict=True))
         for n, (rank, cells) in enumerate(rows.items()):
             yield {"workload": name, "quantile": rank, **cells, **(details if n == 0 else {})}
+
+
+def _series(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the keys of a part with each series as the text of one cell, such as ``2027-Q1: 100, 2027-Q3: 200``."""
+
+    def cell(value: Any) -> Any:
+        given = dict(zip(names, value, strict=True)) if isinstance(value, list) else value
+        is_series = isinstance(given, Mapping) and set(given) <= set(names)
+        return ", ".join(f"{name}: {one}" for name, one in given.items()) if is_series else value
+
+    return {key: cell(value) if key in _BY_PERIOD else value for key, value in values.items()}
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

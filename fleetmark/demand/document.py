@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
+    ByPeriod,
     Correlations,
     Integer,
     Limits,
@@ -42,16 +43,16 @@ class Site(Part):
 
     BARE: ClassVar = type(None)
 
-    power: Watts | None = None
-    rack_units: Number | None = None
-    ports: Number | None = None
+    power: ByPeriod[Watts] | None = None
+    rack_units: ByPeriod[Number] | None = None
+    ports: ByPeriod[Number] | None = None
     budget: Number | None = None
     domain: Annotated[Text | None, BeforeValidator(_joined, json_schema_input_type=list[str] | str | None)] = None
     spares: Integer = 0
-    energy_price: Number | None = None
+    energy_price: ByPeriod[Number] | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
-    racks: Number | None = None
-    liquid_racks: Number = 0.0
+    racks: ByPeriod[Number] | None = None
+    liquid_racks: ByPeriod[Number] = 0.0
     rack_power: Annotated[Watts, AfterValidator(above)] | None = None
     windows: Annotated[tuple[Text, ...], written_texts] | None = None
 
@@ -138,7 +139,7 @@ class Document(Part):
     date: Annotated[str, BeforeValidator(date)]
     periods: Periods
     discount: Annotated[float, share(0, 1)]
-    energy_price: Number
+    energy_price: ByPeriod[Number]
     energy_price_change: Yearly = 0.0
     pue: Annotated[float, plain(1, 10)]
     carbon: Carbon | None = None
@@ -155,3 +156,11 @@ class Document(Part):
     domain_power: Annotated[Mapping[str, Watts], written_entries] = {}
     correlation: Correlations = Field(default_factory=dict)
     shock: Shock | None = None
+    depreciation: Span | None = None
+
+    @model_validator(mode="after")
+    def _change(self) -> Document:
+        prices = (self.energy_price, *(site.energy_price for site in self.sites.values()))
+        if self.energy_price_change and any(isinstance(price, list | dict) for price in prices):
+            raise ValueError("energy_price_change: an energy price is given by period: leave one of them out")
+        return self

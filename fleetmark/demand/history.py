@@ -12,7 +12,7 @@ from fleetmark.demand import periods
 from fleetmark.demand.csv import Folder
 from fleetmark.demand.keys.workload import History
 from fleetmark.demand.places import Input, Path, Where
-from fleetmark.planner.capacity.forecast import HIGH, LEAST, forecast
+from fleetmark.planner.capacity.demand.forecast import HIGH, LEAST, forecast
 
 PERIOD = "period"
 _A_YEAR = {"month": 12, "quarter": 4, "half": 2, "year": 1}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path as File
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -18,13 +19,15 @@ from fleetmark.demand import yaml as demand_yaml
 from fleetmark.demand.correlation import resolved
 from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
+from fleetmark.demand.document import Site as WrittenSite
 from fleetmark.demand.history import Expected, expected
 from fleetmark.demand.keys.sku import Sku as WrittenSku
 from fleetmark.demand.keys.workload import Workload as Written
 from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input, Path
+from fleetmark.demand.resources import stocked
 from fleetmark.demand.scenario import overlaid
-from fleetmark.demand.series import demand, per_period
+from fleetmark.demand.series import demand, per_period, steps
 from fleetmark.demand.terms import Terms
 from fleetmark.demand.worth import Record
 from fleetmark.planner.capacity.question import (
@@ -66,9 +69,11 @@ def question(source: Input, root: File) -> Question:
     _check_names(doc, source)
     record = Record(root)
     terms = Terms(doc, source)
-    skus = {name: _sku(name, doc, years, source, record, terms) for name in doc.skus}
+    skus = {name: _sku(name, doc, names, years, source, record, terms) for name in doc.skus}
     _somebody_runs_it(doc, skus, source)
     budget = per_period(doc.budget, names, source, ("budget",), False) if doc.budget is not None else []
+    sites = {n: _site(n, s, names, source) for n, s in doc.sites.items()}
+    energy_price = steps(doc.energy_price, names, source, ("energy_price",))
     histories: dict[str, Expected] = {}
     workloads = {n: _workload(n, w, names, years, source, skus, histories) for n, w in doc.workloads.items()}
     correlation = resolved(doc.correlation, list(workloads), histories, source)
@@ -87,27 +92,10 @@ def question(source: Input, root: File) -> Question:
         years=years,
         workloads=workloads,
         skus=skus,
-        sites={
-            n: Site(
-                n,
-                s.power,
-                s.rack_units,
-                s.ports,
-                s.budget,
-                s.domain or "",
-                s.spares,
-                s.energy_price,
-                s.pue,
-                s.racks,
-                s.liquid_racks,
-                s.rack_power,
-                None if s.windows is None else frozenset(names.index(name) for name in s.windows if name in names),
-            )
-            for n, s in doc.sites.items()
-        },
+        sites=sites,
         fleet=tuple(_cohort(c, names, years) for c in doc.fleet),
         discount=doc.discount,
-        energy_price=doc.energy_price,
+        energy_price=energy_price,
         pue=doc.pue,
         carbon_price=carbon.price if carbon else 0.0,
         grid=carbon.grid if carbon else 0.0,
@@ -123,6 +111,7 @@ def question(source: Input, root: File) -> Question:
         rates=dict(doc.currencies),
         correlation=correlation,
         energy_price_change=doc.energy_price_change,
+        depreciation=periods.in_periods(doc.depreciation, years, up=True) if doc.depreciation else 0,
         shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
 
@@ -150,7 +139,7 @@ def _check_names(doc: Document, source: Input) -> None:
     _check_times(doc, check)
     _check_plausible(doc, source)
     for i, cohort in enumerate(doc.fleet):
-        if cohort.arrives is not None and cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
+        if cohort.arrives is not None and cohort.sku in doc.skus and not doc.skus[cohort.sku].is_sold:
             source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
     domains = _domains(doc, doc.sites)
     for name in doc.domain_power:
@@ -169,9 +158,10 @@ def _check_plausible(doc: Document, source: Input) -> None:
             source.fault(("skus", name, "power", "peak"), sentence)
     least = min((sku.power.peak for sku in doc.skus.values() if sku.power.peak), default=0.0)
     for name, site in doc.sites.items():
-        if site.power is not None and 0 < site.power < least:
-            sentence = f"is {site.power:g} W, less than one server draws: write {site.power:g} kW if that is meant"
-            source.fault(("sites", name, "power"), sentence)
+        for watts in _written(site.power):
+            if 0 < watts < least:
+                sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if that is meant"
+                source.fault(("sites", name, "power"), sentence)
     for i, cohort in enumerate(doc.fleet):
         kind = doc.skus.get(cohort.sku)
         if kind is None or kind.age_limit is None or not cohort.count:
@@ -181,6 +171,12 @@ def _check_plausible(doc: Document, source: Input) -> None:
         if age > limit:
             sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): which of the two is meant?"
             source.fault(("fleet", i, "age"), sentence)
+
+
+def _written(value: Any) -> list[float]:
+    """Return the figures of a constant, a list or a mapping by period."""
+    figures = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
+    return [figure for figure in figures if figure is not None]
 
 
 def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str, Path], None]) -> None:
@@ -199,6 +195,27 @@ def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str,
         check(supply.item, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "item"))
         if supply.period is not None:
             check(supply.period, dict.fromkeys(names), "period", ("supply", i, "period"))
+
+
+def _site(name: str, s: WrittenSite, names: list[str], source: Input) -> Site:
+    def series(key: str) -> Any:
+        return steps(getattr(s, key), names, source, ("sites", name, key))
+
+    return Site(
+        name,
+        series("power"),
+        series("rack_units"),
+        series("ports"),
+        s.budget,
+        s.domain or "",
+        s.spares,
+        series("energy_price"),
+        s.pue,
+        series("racks"),
+        series("liquid_racks"),
+        s.rack_power,
+        None if s.windows is None else frozenset(names.index(period) for period in s.windows if period in names),
+    )
 
 
 def _cohort(cohort: WrittenCohort, names: list[str], years: float) -> Cohort:
@@ -268,8 +285,9 @@ def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
     ]
 
 
-def _sku(name: str, doc: Document, years: float, source: Input, record: Record, terms: Terms) -> Sku:
+def _sku(name: str, doc: Document, names: list[str], years: float, source: Input, record: Record, terms: Terms) -> Sku:
     s = doc.skus[name]
+    price, prices = terms.price(name, names)
     worth: dict[str, Worth] = {}
     out: dict[str, str] = {}
     slips, allowance = terms.slips(name)
@@ -303,7 +321,9 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record, 
     return Sku(
         name=name,
         worth=worth,
-        price=terms.money(s.price, ("skus", name, "price")) if s.price else None,
+        price=price,
+        prices=prices,
+        has=stocked(name, doc, source, record),
         idle_w=s.power.idle,
         peak_w=s.power.peak,
         rack_units=s.rack_units,
@@ -378,4 +398,5 @@ def _workload(
         w.gpu_memory,
         words,
         w.pool or "",
+        {resource: need.value for resource, need in w.needs.items() if need.value},
     )

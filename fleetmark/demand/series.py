@@ -40,6 +40,22 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
     return [value] * len(names)
 
 
+def steps(value: Any, names: Sequence[str], source: Input, path: Path) -> Any:
+    """Return one figure per period as a tuple, or a constant. A figure of a mapping holds until the next one.
+
+    Note a fault if a list does not fit the periods, or if a mapping lacks the first.
+    """
+    if not isinstance(value, list | Mapping):
+        return value
+    if isinstance(value, Mapping) and names[0] not in value:
+        source.fault(path, f"has no figure for {names[0]}, the first period: a figure holds from its period on")
+    given = per_period(value, names, source, path, needed=False)
+    if isinstance(value, Mapping):
+        for n, name in enumerate(names):
+            given[n] = value[name] if name in value else given[n - 1] if n else None
+    return given[0] if all(one == given[0] for one in given) else tuple(given)
+
+
 def spread(values: Mapping[float, float]) -> tuple[float, float]:
     """Median and sigma of the log-normal distribution with these quantiles (rank to value).
 

@@ -37,6 +37,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             message("a year"),
             "0.0%",
         ),
+        Column(
+            "question_depreciation",
+            message("purchases are depreciated over"),
+            Rule(message("a duration"), maximum=1000, integer=True, optional=True, empty=message("no depreciation")),
+            message("periods"),
+            INTEGER,
+        ),
         Column("question_pue", message("PUE"), Rule(message("a PUE"), minimum=1, maximum=10), "", "0.00"),
         Column(
             "question_carbon_price", message("carbon price"), Rule(message("a carbon price")), f"{money}/t CO2e", "0.00"
@@ -182,6 +189,46 @@ def fleet() -> tuple[Column, ...]:
             message("on order: arrives in"),
             Rule(message("the name of a period"), text=True, optional=True, empty=message("in place")),
             message("period"),
+        ),
+    )
+
+
+NEEDS, HAS = "needs", "has"
+
+
+def resources() -> tuple[Column, ...]:
+    """Return the columns of the table with what a unit of demand needs of a server, and what servers have."""
+    return (
+        Column(
+            "resource_kind",
+            message("what it says"),
+            Rule(message("what it says"), text=True, words=(NEEDS, HAS)),
+            message("needs (one unit of demand) or has (one server)"),
+        ),
+        Column("resource_owner", message("workload or SKU"), Rule(message("a name"), text=True)),
+        Column("resource_name", message("resource"), Rule(message("a name"), text=True)),
+        Column(
+            "resource_amount",
+            message("amount"),
+            Rule(message("an amount")),
+            message("B, B/s or a plain number"),
+            AMOUNT,
+        ),
+    )
+
+
+SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")
+SERIES_VALUE = "series_value"  # the range of its figures
+
+
+def series() -> tuple[Column, ...]:
+    """Return the names of the table with one row per figure that changes from period to period."""
+    return (
+        Column("series_key", message("figure"), Rule(message("a figure"), text=True, words=SERIES)),
+        Column(
+            "series_name",
+            message("of the SKU or site"),
+            Rule(message("a name"), text=True, optional=True, empty=message("all sites")),
         ),
     )
 

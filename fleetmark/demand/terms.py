@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Document
 from fleetmark.demand.places import Input, Path
+from fleetmark.demand.series import steps
 from fleetmark.planner.capacity.futures import allowance
 
 
@@ -23,6 +26,15 @@ class Terms:
             self.source.fault(path, f"{sentence} (currencies: {{{amount.unit}: 0.92}})")
             return amount.value
         return amount.value * self.doc.currencies[amount.unit]
+
+    def price(self, sku: str, names: Sequence[str]) -> tuple[float | None, tuple[float | None, ...]]:
+        """Return the first price of one server, and its price by period; None while it is not sold."""
+        path: Path = ("skus", sku, "price")
+        written = steps(self.doc.skus[sku].price, names, self.source, path)
+        if not isinstance(written, tuple):
+            return (self.money(written, path) if written else None), ()
+        prices = tuple(self.money(each, path) if each else None for each in written)
+        return next((price for price in prices if price is not None), None), prices
 
     def breaks(self, sku: str) -> tuple[tuple[int, float], ...]:
         """(count, price of one), upwards."""

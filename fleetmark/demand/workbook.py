@@ -76,6 +76,8 @@ class _Reader:
         for sku in self.doc["skus"].values():
             sku.setdefault("worth", {})
         self._worths()
+        self._resources()
+        self._series(names)
         self._entries("fleet", tables.fleet())
         self._entries("supply", tables.supply())
         for name in {s for s, w in self.planned.worths if w not in self.doc["workloads"]}:  # rows of removed workloads
@@ -214,6 +216,48 @@ class _Reader:
                     continue
                 entries[n][column.field] = text(value) or None if column.rule.text else value
                 self.places[top, n, column.field] = self.cells.place_of(area, row, area.col)
+
+    def _resources(self) -> None:
+        """Read the amounts of resources that workloads need and SKUs have."""
+        for row, areas, values in self.cells.table(tables.resources()):
+            key, name, resource = (text(values[field]) for field in ("kind", "owner", "name"))
+            noun, top = ("workload", "workloads") if key == tables.NEEDS else ("SKU", "skus")
+            path: Path = (top, name, key, resource)
+            if key not in (tables.NEEDS, tables.HAS):
+                sentence = f"{key!r} is neither {tables.NEEDS} (a unit of demand) nor {tables.HAS} (a server)"
+                self.cells.fault(areas["kind"], row, areas["kind"].col, sentence)
+            elif not self._of(areas["owner"], row, name, noun, top):
+                continue
+            elif path in self.places:
+                sentence = f"{name} {key} {resource} already, in row {self.places[path].line}"
+                self.cells.fault(areas["name"], row, areas["name"].col, sentence)
+            elif not resource:
+                self.cells.fault(areas["name"], row, areas["name"].col, "is empty: name the resource")
+            else:
+                self._put(path, areas["amount"], row, areas["amount"].col, values["amount"])
+
+    def _series(self, names: Sequence[str]) -> None:
+        """Read the figures that change from period to period; they replace the constants of other tables."""
+        area = self.cells.area(tables.SERIES_VALUE, "the figures by period")
+        for row, areas, values in self.cells.table(tables.series()):
+            key, name = text(values["key"]), text(values["name"])
+            if area is None:
+                return
+            if key not in tables.SERIES:
+                sentence = f"{key!r} is no figure that can change{suggest(key, list(tables.SERIES))}; there are "
+                self.cells.fault(areas["key"], row, areas["key"].col, sentence + ", ".join(tables.SERIES))
+                continue
+            noun, top = ("SKU", "skus") if key == "price" else ("site", "sites")
+            general = key == "energy_price" and not name
+            if not general and not self._of(areas["name"], row, name, noun, top):
+                continue
+            path: Path = (key,) if general else (top, name, key)
+            figures = [self.cells.value(area, row, area.col + n) for n in range(len(names))]
+            node = self.doc if general else self.doc[top][name]
+            node[key] = figures
+            self.places[path] = self.cells.place_of(areas["key"], row)
+            for n in range(len(names)):
+                self.places[(*path, n)] = self.cells.place_of(area, row, area.col + n)
 
     def _runs(self) -> None:
         """Read the sites of each workload; all sites if the cells of its column are empty, or the column is missing."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.kinds import successors
 from fleetmark.base.measurement import Better, Kind
@@ -146,7 +148,17 @@ class Record:
             raise _apart(version, workload)
         return version
 
-    def _measured(self, measured: Measured, unit: str, error: float | None) -> capacity.Worth:
+    def rate(self, measured: Measured | None) -> Quantity:
+        """Return a rate on record in its base unit: its mean over hosts, less its standard error. Raise the errors of
+        ``worth``.
+        """
+        assert measured is not None
+        _, unit, logs = self._logs(measured)
+        error = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+        return Quantity(math.exp(float(logs.mean()) - error), "" if unit in ("1", "1/s") else unit)
+
+    def _logs(self, measured: Measured) -> tuple[str, str, pd.Series[float]]:
+        """Return the title and unit of a measured rate of whole servers, and its logarithms by host."""
         chosen = selection.choose(self._all(), measured.select)
         side = side_of(self.root, measured.select, chosen, only=[measured.benchmark])
         if len(side.benchmarks) != 1:
@@ -160,15 +172,18 @@ class Record:
             raise FleetmarkError(f"{title} is not a rate ({benchmark['unit']}, {benchmark['better']} is better)")
         if benchmark["kind"] != Kind.CAPACITY:
             raise FleetmarkError(f"{title} is {benchmark['kind']}, not capacity: name a rate of whole servers")
+        self.campaigns |= {m.campaign for m in chosen}
+        return str(title), str(benchmark["unit"]), side.means[title].dropna()
+
+    def _measured(self, measured: Measured, unit: str, error: float | None) -> capacity.Worth:
+        title, given, logs = self._logs(measured)
         demanded = base(unit)
-        if demanded is None or demanded[0] != benchmark["unit"]:
-            raise FleetmarkError(f"{title} is in {benchmark['unit']}, the demand is in {unit}: they do not match")
-        logs = side.means[title].dropna()
+        if demanded is None or demanded[0] != given:
+            raise FleetmarkError(f"{title} is in {given}, the demand is in {unit}: they do not match")
         value = math.exp(float(logs.mean())) / demanded[1]
         se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error
         if se is None:
             raise FleetmarkError(f"{title} comes from one host; give its standard error (error: 5%) or measure another")
-        self.campaigns |= {m.campaign for m in chosen}
         source = message(
             "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
         )

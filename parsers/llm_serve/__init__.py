@@ -112,10 +112,10 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
         return Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
 
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
-    if requests > 0:
+    if number(run.get("requests")) is not None and requests >= 0:
         yield measurement("requests", requests, "1", Better.NONE)
-        if (unanswered := number(max(0.0, requests - answered) / requests)) is not None:
-            yield measurement("failures", unanswered, "1", Better.LOWER)
+    if requests > 0 and (unanswered := number(max(0.0, requests - answered) / requests)) is not None:
+        yield measurement("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
     yield from _rates(run, measurement)
@@ -180,7 +180,7 @@ def _failed(run: Mapping[str, Any]) -> str:
     requests, answered = (number(run.get(k)) for k in ("requests", "answered"))
     case = _case(run)
     if not requests or answered is None:
-        return f"{case}: no request was sent in the measured time"
+        return f"{case}: no request was sent in the measured time; raise seconds"
     if answered >= (1 - _TOLERATED) * requests:
         return ""
     failures = run.get("failures")

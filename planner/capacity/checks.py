@@ -11,6 +11,7 @@ import pandas as pd
 
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
+from fleetmark.planner.capacity.series import Series
 
 TOLERANCE = 1e-6  # tolerance as a share of a limit, as in solvers
 Floats = npt.NDArray[np.float64]
@@ -75,7 +76,8 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             yield message(
                 "{sku} at {site} in {period}: counts must be whole and not negative", **names, period=q.periods[t]
             )
-        if sku.price is None and buy.any():
+        sold = np.array([price is not None for price in sku.prices or [sku.price] * len(buy)])
+        if (buy[~sold] > 0).any():
             yield message("{sku} is bought at {site}, but it is not for sale", **names)
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
@@ -210,7 +212,7 @@ def _able(q: Question, plan: Plan) -> Iterator[str]:
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
     """Yield unmet demands, with all servers up and, if a workload must survive a failure, without any one domain."""
     each = {
-        (s, w): worth.value * (q.workloads[w].utilisation if worth.utilisation is None else worth.utilisation)
+        (s, w): worth.value * _used(q, s, w)
         for s, sku in q.skus.items()
         for w, worth in sku.worth.items()
         if w in q.workloads
@@ -253,6 +255,19 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
                     )
 
 
+def _used(q: Question, s: str, w: str) -> float:
+    """Return how far servers are used: to their limit, or until a resource that a unit of demand needs runs out."""
+    work, sku = q.workloads[w], q.skus[s]
+    if w not in sku.worth:
+        return work.utilisation
+    worth = sku.worth[w]
+    used = work.utilisation if worth.utilisation is None else worth.utilisation
+    for resource, need in work.needs.items():
+        if need * worth.value * used > sku.has.get(resource, 0.0):
+            used = sku.has.get(resource, 0.0) / (need * worth.value)
+    return used
+
+
 def _limits(q: Question, counts: Counts) -> Iterator[str]:
     """Yield violations of the limits on power, rack units, ports, racks, supply and money."""
     paid = np.zeros(len(q.periods))
@@ -278,14 +293,15 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
             if limit is None:
                 continue
             load = sum((table["installed"] * _takes(sku, site, resource) for sku, table in here), np.zeros_like(paid))
-            for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
+            limits = np.broadcast_to(np.asarray(limit, dtype=float), len(q.periods))
+            for t in [t for t, value in enumerate(load) if _over(value, float(limits[t]))][:1]:
                 yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
                     site=k,
                     period=q.periods[t],
                     what=resource,
                     n=load[t],
-                    m=limit,
+                    m=float(limits[t]),
                 )
     for t, limit in enumerate(q.budget):
         if limit is not None and _over(float(paid[t]), limit):
@@ -307,10 +323,17 @@ def _prices(q: Question, sku: Sku, ordered: Floats) -> Floats:
     prices = np.full(len(ordered), sku.price or 0.0)
     for least, price in sorted(sku.breaks):
         prices[ordered >= least] = price
-    return np.asarray(prices * (1 + sku.price_change) ** (q.years * np.arange(len(prices))))
+    return np.asarray(prices * [_level(q, sku, t) for t in range(len(prices))])
 
 
-def _room(site: Site) -> list[tuple[str, float | None]]:
+def _level(q: Question, sku: Sku, period: int) -> float:
+    """Return the price at an order in that period over the first price."""
+    if sku.prices:
+        return (sku.prices[period] or 0.0) / sku.price if sku.price else 1.0
+    return float((1 + sku.price_change) ** (q.years * period))
+
+
+def _room(site: Site) -> list[tuple[str, Series | None]]:
     return [
         ("budgeted_w", site.power_w),
         ("rack_units", site.rack_units),
@@ -396,7 +419,7 @@ def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -
 
     def paid(age: int) -> float:
         ordered = len(q.periods) - age - owned.lead - owned.allowance
-        return float(price * (1 + owned.price_change) ** (q.years * ordered))
+        return price * _level(q, owned, ordered)
 
     return float(sum(paid(age) * owned.residual ** (q.years * age) for age in some))
 
@@ -420,13 +443,13 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
         watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
     for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
-        sku, specific = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
-        used = q.workloads[w].utilisation if specific is None else specific
-        watts[t, k] = watts.get((t, k), 0.0) + working * used * (sku.peak_w - sku.idle_w)
+        sku = q.skus[s]
+        watts[t, k] = watts.get((t, k), 0.0) + working * _used(q, s, w) * (sku.peak_w - sku.idle_w)
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
-        price = q.energy_price if site.energy_price is None else site.energy_price
+        written = q.energy_price if site.energy_price is None else site.energy_price
+        price = written[t] if isinstance(written, tuple) else written
         money[t, "energy"] += kwh * price * (1 + q.energy_price_change) ** (q.years * t)
         money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
     return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

@@ -206,7 +206,8 @@ def _least_amount(
         high = model.high.copy()
         for row, label in enumerate(model.labels):
             if limits.stands_for(label) == limit:
-                high[row] = limits.amount(question, limit) / model.units[row]
+                period = int(label[2]) if len(label) > 2 else 0
+                high[row] = limits.amount(question, limit, period) / model.units[row]
         model = replace(model, high=high)
     answer = highs(model, gap=1e-6, clock=Clock(seconds))
     if answer.values is None:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.planner.capacity.correlation import correlated, matrix
+from fleetmark.planner.capacity.demand.correlation import correlated, matrix
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.question import Plan, Question, Shock
+from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.sharing import Servers, enough, kept, possible, served
 
 Floats = npt.NDArray[np.float64]
@@ -59,7 +60,8 @@ def sample(question: Question, n: int, seed: int) -> Draws:
             if (e := s.worth.get(w.name)) is not None:
                 error = ("worth of hosts", s.name, e.hosts) if e.hosts else ("worth", s.name, w.name)
                 off = e.se * _normal(_uniform(n, seed, *error), e.df) if e.se else np.zeros(n)
-                worth[:, j, i] = e.value * np.exp(np.clip(off, -_WILDEST, _WILDEST))
+                drawn = e.value * np.exp(np.clip(off, -_WILDEST, _WILDEST))
+                worth[:, j, i] = np.minimum(drawn, useful_worth(question, s.name, w.name))
     if question.shock is not None:
         demand *= _jumps(question.shock, n, seed, demand.shape[2])[:, None, :]
     late = np.zeros((n, len(skus)), dtype=np.int64)
@@ -68,6 +70,12 @@ def sample(question: Question, n: int, seed: int) -> Draws:
             slip = np.searchsorted(np.cumsum(s.slips), _uniform(n, seed, "slip", s.name), side="right")
             late[:, j] = np.maximum(np.minimum(slip, len(s.slips) - 1) - s.allowance, 0)
     return Draws(demand, worth, late)
+
+
+def useful_worth(question: Question, sku: str, workload: str) -> float:
+    """Return the worth above which the resources of a server bound its work: a faster one serves no more."""
+    units, _ = bound(question.skus[sku].has, question.workloads[workload].needs)
+    return units / question.speed_limit(sku, workload)
 
 
 def _jumps(shock: Shock, n: int, seed: int, periods: int) -> Floats:
@@ -151,7 +159,7 @@ class Fleet:
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
         self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
         self.utilisation = np.array(
-            [[question.utilisation(n, x) if x in sku.worth else 0.0 for x in w] for n, sku in question.skus.items()]
+            [[question.speed_limit(n, x) if x in sku.worth else 0.0 for x in w] for n, sku in question.skus.items()]
         )
         members_of_pool = {name: [w[x] for x in members] for name, members in question.pools.items() if name}
         self.pools: list[Pool] = [self._pool(name, members) for name, members in members_of_pool.items()]

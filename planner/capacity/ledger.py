@@ -271,6 +271,17 @@ class Ledger:
         mine = self._combos_of[workload]
         return over(self.servers[mine].sum(axis=0), self.of_pool[mine].sum(axis=0))
 
+    def bound_by(self, workload: int) -> dict[str, Floats]:
+        """Return (period,) by resource: the share of the workload's servers whose work it bounds.
+
+        The empty name stands for the speed of the servers. Shares are 0 without servers.
+        """
+        mine, work = self._combos_of[workload], self.workloads[workload]
+        servers = self.servers[mine]
+        binding = np.array([self.question.binding(self.pairs[self.combos[c][1]][0], work) for c in mine.tolist()])
+        names = ("", *sorted(self.question.workloads[work].needs))
+        return {name: over(servers[binding == name].sum(axis=0), servers.sum(axis=0)) for name in names}
+
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
         """Return (period,): the mean utilisation of a workload's servers when they do the ``planned`` work.
 

@@ -7,7 +7,7 @@ A limit is a tuple of its kind and its object:
 - domain power: a failure domain
 - supply: its number
 - budget: a period
-- lead time, age limit, minimum order and lots: a SKU
+- lead time, age limit, minimum order, lots and sale: a SKU
 - sites: a workload
 - survival: nothing
 """
@@ -27,6 +27,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.model import Model
 from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 from fleetmark.planner.capacity.rows import Label
+from fleetmark.planner.capacity.series import each, in_period
 from fleetmark.planner.capacity.shape import Floats
 
 AMOUNTS = (  # limits that are rows of the programme
@@ -51,7 +52,7 @@ SITE = {
     "site budget": "budget",
 }
 _ENOUGH = 10**9  # a number of servers that never runs short
-ALL = ("survival", "lots", "windows")  # rules that are left out together
+ALL = ("survival", "lots", "windows", "sale")  # rules that are left out together
 
 
 def limits(question: Question) -> list[Label]:
@@ -62,6 +63,7 @@ def limits(question: Question) -> list[Label]:
     for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
         labels += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
     labels += [("lots", s) for s, sku in q.skus.items() if sku.lot > 1 and sku.price is not None]
+    labels += [("sale", s) for s, sku in q.skus.items() if None in sku.prices]
     labels += [("windows", k) for k, site in q.sites.items() if site.windows is not None]
     labels += [("spares", k) for k, site in q.sites.items() if site.spares]
     labels += [("supply", j) for j in range(len(q.supply))]
@@ -94,6 +96,7 @@ def name(question: Question, limit: Label) -> str:
         "domain power": lambda: message("power of {domain}", domain=subject),
         "supply": lambda: message("supply of {what}", what=subject),
         "lots": lambda: message("lots in which {sku} is sold", sku=subject),
+        "sale": lambda: message("periods in which {sku} is sold", sku=subject),
         "windows": lambda: message("windows for retiring at {site}", site=subject),
         "site budget": lambda: message("budget of {site}", site=subject),
         "budget": lambda: message("budget of {period}", period=period),
@@ -119,6 +122,7 @@ def unit(question: Question, limit: Label) -> str:
         "domain power": "W",
         "supply": message("servers"),
         "lots": message("rules"),
+        "sale": message("rules"),
         "windows": message("rules"),
         "site budget": question.currency,
         "budget": question.currency,
@@ -147,6 +151,10 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
             question = _unsafe(question)
         elif kind == "lots":
             question = _sku(question, replace(question.skus[subject], lot=1))
+        elif kind == "sale":
+            sku = question.skus[subject]
+            prices = tuple(sku.price if price is None else price for price in sku.prices)
+            question = _sku(question, replace(sku, prices=prices))
         elif kind == "windows":
             question = _site(question, replace(question.sites[subject], windows=None))
         elif kind == "supply":
@@ -158,8 +166,8 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
     return question
 
 
-def amount(question: Question, limit: Label) -> float:
-    """Return the size of a limit that is an amount or a count."""
+def amount(question: Question, limit: Label, period: int = 0) -> float:
+    """Return the size of a limit that is an amount or a count; of a site's limit, in that period."""
     kind, subject = str(limit[0]), str(limit[1])
     if kind == "demand":
         return question.workloads[subject].point[int(limit[2])]
@@ -170,7 +178,7 @@ def amount(question: Question, limit: Label) -> float:
     if kind == "domain power":
         return question.domains_w[subject]
     if kind in SITE or kind == "spares":
-        return float(getattr(question.sites[subject], SITE.get(kind, "spares")) or 0.0)
+        return float(in_period(getattr(question.sites[subject], SITE.get(kind, "spares")), period) or 0.0)
     return float(getattr(question.skus[subject], SKU[kind]) or 0.0)
 
 
@@ -189,7 +197,8 @@ def loosened(question: Question, limit: Label, excess: float) -> Question:
     elif kind == "domain power":
         changed = replace(question, domains_w={**question.domains_w, subject: now + excess})
     elif kind in SITE:
-        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: now + excess}))  # type: ignore[arg-type]
+        more = each(getattr(question.sites[subject], SITE[kind]) or 0.0, lambda size: size + excess)
+        changed = _site(question, replace(question.sites[subject], **{SITE[kind]: more}))  # type: ignore[arg-type]
     elif kind == "spares":
         changed = _site(question, replace(question.sites[subject], spares=int(now - excess)))
     else:

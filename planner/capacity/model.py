@@ -16,6 +16,7 @@ from scipy import sparse
 from fleetmark.planner.capacity.purchases import discounts, purchases
 from fleetmark.planner.capacity.question import Margin, Question
 from fleetmark.planner.capacity.rows import Label, Rows
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.capacity.shape import Caps, Floats, Ints, Shape
 
 
@@ -252,7 +253,8 @@ def _limits(rows: Rows, shape: Shape) -> None:
         for kind, limit in zip(("power", "rack units", "ports", "racks", "liquid racks"), amounts, strict=True):
             if limit is not None and (kind != "liquid racks" or load[kind][here].any()):
                 labels = [(kind, k, t) for t in range(shape.periods)]
-                r = rows.add(labels, -np.inf, limit / unit[kind], unit[kind])
+                limits = np.array([in_period(limit, t) for t in range(shape.periods)])
+                r = rows.add(labels, -np.inf, limits / unit[kind], unit[kind])
                 rows.put(r, i[here], load[kind][here][:, None])
         if site.budget is not None:
             r = rows.add([("site budget", k)], -np.inf, site.budget / unit["money"], unit["money"])

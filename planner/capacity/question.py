@@ -12,6 +12,8 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
+from fleetmark.planner.capacity.resources import bound
+from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
 
 HOURS = 8766.0  # hours in a year
@@ -73,6 +75,7 @@ class Workload:
     - ``availability``: one of ``AVAILABILITY``; empty for the question's
     - ``gpus``: the number that one unit of its demand needs in one server, each with at least ``gpu_memory`` bytes
     - ``forecast``: the quality of the forecast, if the demand is derived from past use
+    - ``needs``: by resource, what one unit of demand takes of the server that serves it, in base units
     """
 
     name: str
@@ -88,6 +91,7 @@ class Workload:
     gpu_memory: float = 0.0
     forecast: str = ""
     pool: str = ""
+    needs: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ class Sku:
     """Describe a server model that can be bought or is in place.
 
     - ``worth``: the Worth by workload; other workloads cannot run on it
-    - ``price``: None if it is no longer sold
+    - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
+    - ``prices``: its price in each period, None where it is not sold; empty if ``price`` is that of all
     - ``support``, ``space``: money per server and year
     - ``lead``: periods from order to use
     - ``age_limit``: maximum periods of service, or None. A server has age 0 in the period of its arrival, and is gone
@@ -115,6 +120,7 @@ class Sku:
     - ``price_change``: the relative change of its price a year, with its breaks; -0.1 for 10% less each year
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
+    - ``has``: by resource, what one server has for the ``needs`` of workloads, in base units
     """
 
     name: str
@@ -145,6 +151,12 @@ class Sku:
     slips: tuple[float, ...] = ()
     allowance: int = 0
     price_change: float = 0.0
+    prices: tuple[float | None, ...] = ()
+    has: Mapping[str, float] = field(default_factory=dict)
+
+    def sold_in(self, period: int) -> bool:
+        """Return whether it can be ordered in that period."""
+        return self.price is not None and not (self.prices and self.prices[period] is None)
 
     @property
     def delay(self) -> int:
@@ -169,7 +181,7 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Describe a site, or a room, row or rack of one; None means no limit.
+    """Describe a site, or a room, row or rack of one; None means no limit. A limit of 0 is a site not yet open.
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
@@ -180,16 +192,16 @@ class Site:
     """
 
     name: str
-    power_w: float | None = None
-    rack_units: float | None = None
-    ports: float | None = None
+    power_w: Series | None = None
+    rack_units: Series | None = None
+    ports: Series | None = None
     budget: float | None = None
     domain: str = ""
     spares: int = 0
-    energy_price: float | None = None  # per kWh, if it differs from the question's
+    energy_price: Series | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
-    racks: float | None = None
-    liquid_racks: float | None = 0.0
+    racks: Series | None = None
+    liquid_racks: Series | None = 0.0
     rack_w: float | None = None
     windows: frozenset[int] | None = None
 
@@ -252,6 +264,7 @@ class Question:
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
     - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
     - ``shock``: a jump that all demands share, or None
+    - ``depreciation``: the periods over which purchases are depreciated; 0 for no such accounts
     - ``energy_price_change``: the relative change of energy prices a year, at all sites
     """
 
@@ -264,7 +277,7 @@ class Question:
     sites: Mapping[str, Site]
     fleet: Sequence[Cohort] = ()
     discount: float = 0.0
-    energy_price: float = 0.0
+    energy_price: Series = 0.0
     pue: float = 1.0
     carbon_price: float = 0.0
     grid: float = 0.0
@@ -279,14 +292,18 @@ class Question:
     correlation: Mapping[str, float] = field(default_factory=dict)
     shock: Shock | None = None
     energy_price_change: float = 0.0
+    depreciation: int = 0
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
 
     def price_level(self, sku: str, period: int) -> float:
-        """Return the price of a SKU ordered in that period over its price in the first."""
-        return float((1 + self.skus[sku].price_change) ** (self.years * period))
+        """Return the price of a SKU ordered in that period over ``Sku.price``, or 0 if it is not sold then."""
+        s = self.skus[sku]
+        written = s.prices[period] if s.prices else s.price
+        part = 1.0 if not s.price else (written or 0.0) / s.price
+        return float(part * (1 + s.price_change) ** (self.years * period))
 
     def level_at_arrival(self, sku: str, period: int) -> float:
         """Return the price level at the order of what arrives in that period, or 1 for what came before the plan."""
@@ -346,10 +363,20 @@ class Question:
             pools.setdefault(self.pool(w), []).append(w)
         return pools
 
-    def utilisation(self, sku: str, workload: str) -> float:
-        """Return the maximum utilisation of servers of the SKU for the workload."""
+    def speed_limit(self, sku: str, workload: str) -> float:
+        """Return the maximum utilisation of servers of the SKU for the workload, if only their speed counts."""
         used = self.skus[sku].worth[workload].utilisation
         return self.workloads[workload].utilisation if used is None else used
+
+    def utilisation(self, sku: str, workload: str) -> float:
+        """Return the maximum utilisation of servers of the SKU for the workload; scarce resources lower it."""
+        units, _ = bound(self.skus[sku].has, self.workloads[workload].needs)
+        return min(self.speed_limit(sku, workload), units / self.skus[sku].worth[workload].value)
+
+    def binding(self, sku: str, workload: str) -> str:
+        """Return the resource that bounds the work of a server, or an empty name if it is the server's speed."""
+        units, name = bound(self.skus[sku].has, self.workloads[workload].needs)
+        return name if units < self.skus[sku].worth[workload].value * self.speed_limit(sku, workload) else ""
 
     def rate(self, sku: str, workload: str) -> float:
         """Return the work of one server of the SKU at its utilisation, E u, or 0 if it cannot run the workload."""
@@ -364,10 +391,10 @@ class Question:
     def price_of_energy(self, site: str, period: int) -> float:
         """Return the price of energy in that period, in money per kWh."""
         price = self.sites[site].energy_price
-        return (self.energy_price if price is None else price) * self.energy_level(period)
+        return in_period(self.energy_price if price is None else price, period) * self.energy_level(period)
 
     def energy_level(self, period: int) -> float:
-        """Return the price of energy in that period over its price in the first."""
+        """Return the factor by which ``energy_price_change`` has changed energy prices until that period."""
         return float((1 + self.energy_price_change) ** (self.years * period))
 
     def watt(self, site: str, period: int) -> float:

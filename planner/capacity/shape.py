@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetmark.planner.capacity.question import Margin, Question
+from fleetmark.planner.capacity.series import in_period
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -102,7 +103,7 @@ class Shape:
         """Return whether the SKU can be bought there and arrives within the horizon."""
         s = self.question.skus[sku]
         left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
-        in_time = s.price is not None and s.delay < self.periods
+        in_time = any(s.sold_in(t) for t in range(self.periods - s.delay))
         return in_time and not left_out and self.question.fits(sku, site)
 
     def columns(self, block: str, indices: npt.ArrayLike | None = None) -> Ints:
@@ -202,7 +203,8 @@ class Shape:
                 (site.ports, sku.ports),
             ):
                 if limit is not None and each > 0:
-                    bound[p] = np.minimum(bound[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
+                    room = np.array([in_period(limit, t) for t in range(self.periods)])
+                    bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - site.spares, 0))
             early = sku.delay if self.sold(*self.pairs[p]) else self.periods
             old = np.maximum(self.remaining[p, :early] - site.spares, 0)
             bound[p, :early] = np.minimum(bound[p, :early], old)
@@ -215,5 +217,6 @@ class Shape:
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             if self.sold(*self.pairs[p]) and self.bounds[p].any():
                 useful = max(self.bounds[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
-                order[p, : self.periods - sku.delay] = np.ceil(useful / sku.lot) * sku.lot
+                sold = [t for t in range(self.periods - sku.delay) if sku.sold_in(t)]
+                order[p, sold] = np.ceil(useful / sku.lot) * sku.lot
         return order

@@ -10,6 +10,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.best import GAP, best
 from fleetmark.planner.capacity.conflict import conflict
 from fleetmark.planner.capacity.question import Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.series import Series, figures
 
 SECONDS = 60.0
 
@@ -39,13 +40,17 @@ def refuse(question: Question, margin: Margin) -> None:
         numbers += [(f"{name} of {s}", getattr(sku, name)) for name in names.split()]
         if sku.peak_w < sku.idle_w:
             raise FleetmarkError(message("{sku} draws less at its peak than idle: correct idle_w or peak_w", sku=s))
+        numbers += [(f"{name} of {s}", amount) for name, amount in sku.has.items()]
         for w, worth in sku.worth.items():
             if not (math.isfinite(worth.value) and worth.value > 0):
                 raise FleetmarkError(message("the worth of {sku} for {workload} must be positive", sku=s, workload=w))
     for k, site in q.sites.items():
-        names = "power_w rack_units ports budget spares energy_price pue"
-        numbers += [(f"{name} of {k}", getattr(site, name)) for name in names.split()]
-    numbers += [("energy_price", q.energy_price), ("pue", q.pue), ("carbon_price", q.carbon_price), ("grid", q.grid)]
+        for name in ("power_w", "rack_units", "ports", "racks", "liquid_racks", "energy_price"):
+            series = getattr(site, name)
+            numbers += [(f"{name} of {k}", value) for value in (() if series is None else _figures(q, series, name))]
+        numbers += [(f"{name} of {k}", getattr(site, name)) for name in ("budget", "spares", "pue")]
+    numbers += [("energy_price", value) for value in _figures(q, q.energy_price, "energy_price")]
+    numbers += [("pue", q.pue), ("carbon_price", q.carbon_price), ("grid", q.grid)]
     numbers += [(f"budget of {p}", v) for p, v in zip(q.periods, q.budget, strict=False)]
     for name, value in numbers:
         if value is not None and not (math.isfinite(value) and value >= 0):
@@ -53,6 +58,15 @@ def refuse(question: Question, margin: Margin) -> None:
     _refuse_workloads(q)
     if not any(c.count for c in q.fleet) and all(sku.price is None for sku in q.skus.values()):
         raise FleetmarkError(message("no server is in place and none is for sale: give a SKU a price"))
+
+
+def _figures(q: Question, series: Series, name: str) -> tuple[float, ...]:
+    """Return the figures of a series. Raise FleetmarkError if they are not one for each period."""
+    if isinstance(series, tuple) and len(series) != len(q.periods):
+        raise FleetmarkError(
+            message("{what} has {n} figures for {m} periods", what=name, n=len(series), m=len(q.periods))
+        )
+    return figures(series)
 
 
 def _refuse_workloads(q: Question) -> None:

@@ -21,6 +21,7 @@ from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import build
 from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
 from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.series import each, figures
 
 STEP = 0.10  # factors up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it
@@ -109,7 +110,8 @@ def _inputs(q: Question, plan: Plan) -> list[_Input]:
     of_worth = use.groupby(["sku", "workload"])["servers"].sum() / total
     bought = stock.groupby("sku")["buy"].sum() / (float(stock["buy"].sum()) or 1.0)
     energy = float(plan.costs.loc[plan.costs["kind"] == "energy", "present"].sum()) / (plan.objective or 1.0)
-    inputs = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
+    priced = any(any(figures(p)) for p in (q.energy_price, *(s.energy_price or 0.0 for s in q.sites.values())))
+    inputs = [_energy(q, energy)] if priced else []
     for w in q.workloads:
         share = float(of_workload.get(w, 0.0))
         inputs += [_demand(q, w, share), _utilisation(q, w, share)]
@@ -134,7 +136,7 @@ def _demand(q: Question, name: str, share: float) -> _Input:
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
-    used = [q.utilisation(s, name) for s, sku in q.skus.items() if name in sku.worth] or [q.workloads[name].utilisation]
+    used = [q.speed_limit(s, name) for s, sku in q.skus.items() if name in sku.worth] or [q.workloads[name].utilisation]
     high = max(min(1 + STEP, CAP / min(used)), 1.0)
 
     def moved(up: bool) -> Question:
@@ -177,7 +179,9 @@ def _price(q: Question, sku: str, share: float) -> _Input:
     def moved(up: bool) -> Question:
         factor = 1 + STEP if up else 1 - STEP
         breaks = tuple((least, price * factor) for least, price in s.breaks)
-        return replace(q, skus=dict(q.skus) | {sku: replace(s, price=(s.price or 0.0) * factor, breaks=breaks)})
+        prices = tuple(None if price is None else price * factor for price in s.prices)
+        changed = replace(s, price=(s.price or 0.0) * factor, breaks=breaks, prices=prices)
+        return replace(q, skus=dict(q.skus) | {sku: changed})
 
     return _Input(message("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
 
@@ -186,10 +190,10 @@ def _energy(q: Question, share: float) -> _Input:
     def moved(up: bool) -> Question:
         factor = 1 + STEP if up else 1 - STEP
         sites = {
-            k: replace(s, energy_price=s.energy_price * factor) if s.energy_price is not None else s
+            k: s if s.energy_price is None else replace(s, energy_price=each(s.energy_price, lambda p: p * factor))
             for k, s in q.sites.items()
         }
-        return replace(q, energy_price=q.energy_price * factor, sites=sites)
+        return replace(q, energy_price=each(q.energy_price, lambda p: p * factor), sites=sites)
 
     return _Input(message("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
 

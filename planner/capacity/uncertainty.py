@@ -26,8 +26,9 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample
+from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample, useful_worth
 from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.estimate import CONFIDENCE, Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -88,7 +89,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
                 | _quantiles("servers", np.ceil(need * (1 - 1e-9)), SIZES)
             )
             sku = _cheapest(question, name)
-            each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], question.utilisation(sku, name))
+            each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], question.speed_limit(sku, name))
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
         periods.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
@@ -126,7 +127,7 @@ def _cheapest(question: Question, workload: str) -> str:
     def cost(name: str) -> float:
         s = q.skus[name]
         used = q.utilisation(name, workload)
-        energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * q.energy_price
+        energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * in_period(q.energy_price, 0)
         return ((s.price or 0.0) / years + s.support + s.space + energy) / q.rate(name, workload)
 
     return min((s.name for s in able), key=cost)
@@ -260,7 +261,10 @@ def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
     """
     fleet = Fleet(question, plan)
     point = np.array(
-        [[s.worth[w].value if w in s.worth else 0.0 for w in question.workloads] for s in question.skus.values()]
+        [
+            [min(s.worth[w].value, useful_worth(question, n, w)) if w in s.worth else 0.0 for w in question.workloads]
+            for n, s in question.skus.items()
+        ]
     )
     by_sku = fleet.shares.sum(axis=2)  # (periods, skus, workloads)
     thought = np.einsum("sw,tsw->wt", point, by_sku)

@@ -73,7 +73,8 @@ def _candidates(a: Whole, b: Whole, values: Floats, place: Whole, two: bool) -> 
     if len(keys) == 1:
         if not two or len(within) < PAIRS:
             return []
-        inner = float(np.median(values[within]))
+        sides = [values[within[first[within] == side]] for side in keys[0]]
+        inner = min(float(np.median(side)) for side in sides if len(side))  # hosts of one place may be slow everywhere
         return _kept([_border((int(keys[0, 0]), int(keys[0, 1])), across, inner, values, a, b, spread)])
     result = []
     for number, (one, other) in enumerate(keys.tolist()):

@@ -83,12 +83,12 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A workload that ``sides`` lack, for ``classes``. ``command``: runs it; empty if no host of a side can run it.
+    """Workloads that ``sides`` lack, for ``classes``. ``command``: runs them; empty if no host of a side can.
     ``is_partial``: the sides measured other benchmarks of these classes. ``chosen``: the number of hosts that the
     command names, of all ``hosts`` of the sides.
     """
 
-    workload: str
+    workloads: tuple[str, ...]
     classes: tuple[str, ...]
     sides: tuple[str, ...]
     command: str
@@ -170,22 +170,23 @@ def _gaps(
     hosts: Sequence[HostInfo],
     results: str,
 ) -> Iterator[Gap]:
-    """Yield a gap for each workload and the sides that lack it; ``suite``: the workload that measures a class."""
-    lacking: dict[tuple[bool, str, tuple[str, ...], bool], list[str]] = {}
+    """Yield a gap for the workloads that the same sides lack; ``suite``: the workload that measures a class."""
+    lacking: dict[tuple[bool, tuple[str, ...], bool], dict[str, str]] = {}
     for name, by_side in cells.items():
         alone = all(c.state is State.MISSING for c in by_side.values())
         sides = tuple(s for s, c in by_side.items() if c.state is State.MISSING or c.present < c.known)
         if sides and (workload := _workload(comparison, name, by_side, sides, suite)):
             some = all(by_side[s].present for s in sides)
-            lacking.setdefault((alone, workload, sides, some), []).append(name)
-    for (_, workload, sides, some), names in sorted(lacking.items(), key=lambda item: item[0][0]):
+            lacking.setdefault((alone, sides, some), {})[name] = workload
+    for (_, sides, some), of_classes in sorted(lacking.items(), key=lambda item: item[0][0]):
         own_hosts = [h for h in hosts if h.generation in sides and h.facts is not None]
         known = {h.generation for h in own_hosts}
         chosen = _first(own_hosts, sides)
         addresses = [h.name.removesuffix(f" ({h.generation})") for h in chosen]
-        words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", workload)
+        workloads = tuple(dict.fromkeys(of_classes.values()))
+        words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", ",".join(workloads))
         line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
-        yield Gap(workload, tuple(names), sides, line, some, chosen=len(chosen), hosts=len(own_hosts))
+        yield Gap(workloads, tuple(of_classes), sides, line, some, chosen=len(chosen), hosts=len(own_hosts))
 
 
 def _first(hosts: Sequence[HostInfo], sides: Sequence[str]) -> list[HostInfo]:
@@ -306,7 +307,12 @@ def record(known_coverage: Coverage) -> dict[str, Any]:
         for side, covered in by_side.items()
     ]
     gaps = [
-        {"workload": gap.workload, "classes": list(gap.classes), "sides": list(gap.sides), "command": gap.command}
+        {
+            "workloads": list(gap.workloads),
+            "classes": list(gap.classes),
+            "sides": list(gap.sides),
+            "command": gap.command,
+        }
         for gap in known_coverage.gaps
     ]
     return {"coverage": cells, "gaps": gaps}

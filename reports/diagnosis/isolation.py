@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.text import Message, count, message
+from fleetmark.base.text import Message, count, folded, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason
 from fleetmark.record.diagnosis.isolations import Isolated
@@ -19,15 +19,20 @@ PAIR = 2
 
 
 def _who(fault: Fault) -> str:
+    if fault.reason is Reason.UNLABELLED:
+        return fmt.clean(", ".join(name for name, _ in folded(fault.members)))
     return fmt.clean(f"{fault.label} {' - '.join(fault.members)}".strip())
 
 
 def sentence(fault: Fault) -> Message:
     """Return the host or link at fault, its slowdown and the reason, as a sentence."""
-    members, missing = _who(fault), share(fault.deficit)
     if fault.deficit >= 1:
-        return _failure(fault.reason, members)
-    match fault.reason:
+        return _failure(fault.reason, _who(fault))
+    return _slowness(fault.reason, _who(fault), share(fault.deficit))
+
+
+def _slowness(reason: Reason, members: str, missing: str) -> Message:
+    match reason:
         case Reason.INTRA_HOST:
             return message("{host} is {deficit} slower than others by itself.", host=members, deficit=missing)
         case Reason.ALL_PARTNERS:
@@ -54,6 +59,13 @@ def sentence(fault: Fault) -> Message:
                 border=members,
                 deficit=missing,
             )
+        case Reason.UNLABELLED:
+            return message(
+                "{hosts} are {deficit} slower with all other hosts but not with each other: they share something that "
+                "no label names, such as a switch or an uplink.",
+                hosts=members,
+                deficit=missing,
+            )
 
 
 def _failure(reason: Reason, members: str) -> Message:
@@ -71,6 +83,12 @@ def _failure(reason: Reason, members: str) -> Message:
             return message("{place}: every pair over its uplink fails, so the uplink is at fault.", place=members)
         case Reason.ALL_ACROSS:
             return message("{border}: every pair across it fails, so the connection is at fault.", border=members)
+        case Reason.UNLABELLED:
+            return message(
+                "{hosts} fail with all other hosts but not with each other: they share something that no label names, "
+                "such as a switch or an uplink.",
+                hosts=members,
+            )
 
 
 def headline(isolated: Isolated) -> Message:
@@ -88,13 +106,16 @@ def headline(isolated: Isolated) -> Message:
         )
     if not isolated.suspicion.faults:
         return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
-    named = [_who(f) for f in isolated.suspicion.faults]
+    named = [
+        message("something that {hosts} share", hosts=_who(f)) if f.reason is Reason.UNLABELLED else _who(f)
+        for f in isolated.suspicion.faults
+    ]
     failing = [fault.deficit >= 1 for fault in isolated.suspicion.faults]
     if all(failing):
-        return message("{case} fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
+        return message("{case} fails because of {names}.", case=fmt.clean(case), names=joined(named))
     if any(failing):
-        return message("{case} is slow and fails because of {names}.", case=fmt.clean(case), names=", ".join(named))
-    return message("{case} is made slow by {names}.", case=fmt.clean(case), names=", ".join(named))
+        return message("{case} is slow and fails because of {names}.", case=fmt.clean(case), names=joined(named))
+    return message("{case} is made slow by {names}.", case=fmt.clean(case), names=joined(named))
 
 
 def cost(isolated: Isolated) -> Message:
@@ -119,6 +140,13 @@ def cost(isolated: Isolated) -> Message:
 def open_questions(isolated: Isolated) -> list[Message]:
     s = isolated.suspicion
     notes = [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in s.open]
+    if s.alike:
+        notes.append(
+            message(
+                "All groups were equally fast. A fault that slows every group, such as an uplink that all of them use, "
+                "does not show without labels of places."
+            )
+        )
     if s.alone_vary:
         notes.append(
             message(

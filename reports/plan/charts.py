@@ -13,6 +13,7 @@ from typing import Any
 
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.question import KINDS
+from fleetmark.planner.capacity.series import figures
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
@@ -125,9 +126,9 @@ def _bars(
     x: Sequence[str],
     colours: Mapping[str, str],
     unit: str,
-    limit: float | None = None,
+    limit: Sequence[float] = (),
 ) -> Spec:
-    """Return bars stacked by kind, each in its colour. ``limit``: a rule across."""
+    """Return bars stacked by kind, each in its colour. ``limit``: a rule across, or a step for each of ``x``."""
     colour = {
         "field": "s",
         "type": "nominal",
@@ -144,14 +145,14 @@ def _bars(
             "encoding": {"x": _x(x), "y": y, "color": colour, "order": order},
         }
     ]
-    if limit is not None:
-        layers.append(
-            {
-                "data": {"values": [{"y": limit}]},
-                "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.6, "color": "currentColor"},
-                "encoding": {"y": {"field": "y", "type": "quantitative"}},
-            }
-        )
+    dashed = {"strokeDash": [5, 3], "strokeWidth": 1.6, "color": "currentColor"}
+    encoding: Spec = {"y": {"field": "y", "type": "quantitative"}}
+    if len(limit) == 1:
+        layers.append({"data": {"values": [{"y": limit[0]}]}, "mark": {"type": "rule"} | dashed, "encoding": encoding})
+    elif limit:
+        steps = [{"x": name, "y": size} for name, size in zip(x, limit, strict=True)]
+        mark = {"type": "line", "interpolate": "step"} | dashed
+        layers.append({"data": {"values": steps}, "mark": mark, "encoding": encoding | {"x": _x(x)}})
     return {"width": _WIDTH, "height": 200, "layer": layers}
 
 
@@ -184,7 +185,8 @@ def power(v: PlanView, _: Language) -> list[Chart]:
         here = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
         if here.empty:
             continue
-        top = max(float(here.groupby("period")["peak_w"].sum().max()), site.power_w or 0.0)
+        sizes = () if site.power_w is None else figures(site.power_w)
+        top = max([float(here.groupby("period")["peak_w"].sum().max()), *sizes])
         factor, unit = (1e-6, "MW") if top >= 2e6 else (1e-3, "kW")
         skus = [s for s in v.question.skus if s in set(here["sku"])]
         rows = [
@@ -196,12 +198,12 @@ def power(v: PlanView, _: Language) -> list[Chart]:
             | {"n": skus.index(r["sku"])}
             for r in here.to_dict("records")
         ]
-        limit = None if site.power_w is None else site.power_w * factor
+        limit = [size * factor for size in sizes]
         periods = [fmt.clean(p) for p in v.question.periods]
         spec = partial(_bars, rows, periods, {fmt.clean(s): colours[s] for s in skus}, unit, limit)
         note = (
             message("all installed servers at their peak; no limit")
-            if limit is None
+            if not limit
             else message("all installed servers at their peak; dashed: the limit")
         )
         result.append(Chart(message("Power at {site}", site=fmt.clean(name)), note, spec=spec))

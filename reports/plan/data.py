@@ -16,9 +16,10 @@ from fleetmark.planner.capacity.question import Alternative, Conflict, Plan, Que
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.plan import scenarios, terms
 from fleetmark.reports.plan.front import front
-from fleetmark.reports.plan.model import PlanView, served, view
+from fleetmark.reports.plan.model import PlanView, Supply, served, view
 
 SCHEMA = 1
+CASH = ("capex", "opex", "at_end", "total", "depreciation", "book")
 _KEYS = {"by_period": "whole", "reason": "why"}  # fields that have a different key in JSON
 
 
@@ -42,8 +43,12 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
                 for kind, (by_year, present) in v.costs.items()
             ],
             "by_year": {year: v.in_year(n) for n, year in enumerate(v.years)},
+            "cash": [
+                {"year": year} | {name: float(getattr(v.cash, name)[n]) for name in CASH}
+                for n, year in enumerate(v.years)
+            ],
         },
-        "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],
+        "capacity": [{**asdict(s), "period": q.periods[s.period], "bound_by": _bound_by(s)} for s in v.supply],
         "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],
         "worth": [
             {"workload": row.workload, "sku": row.sku, "utilisation": row.utilisation, "source": row.source}
@@ -89,6 +94,12 @@ def _question(q: Question) -> dict[str, Any]:
         for k, site in q.sites.items()
     }
     return doc
+
+
+def _bound_by(supply: Supply) -> str | None:
+    """Return what bounds most of a workload's servers, or None if it needs no resources."""
+    shares = supply.bound_by
+    return (max(shares, key=shares.__getitem__) or "speed") if shares else None
 
 
 def _terms(ledger: Ledger) -> dict[str, Any]:

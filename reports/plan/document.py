@@ -9,6 +9,7 @@ from fleetmark import __version__
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Limit, Question
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import (
     PAGES,
@@ -94,7 +95,7 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
     yield Section("purchases", message("Purchases"), tuple(_purchases(v)), _STATIC)
     costs = tables.costs(v)
-    yield Section("costs", costs.title, (costs, *charts.costs(v, _)), _STATIC)
+    yield Section("costs", costs.title, (costs, *charts.costs(v, _), tables.cash(v)), _STATIC)
     yield Section("capacity", message("Capacity"), tuple(_capacity(v, _)), _READ)
     yield Section("capacity_periods", by_period[0].title, by_period[:1], _BY_PERIOD, is_folded=True)
     yield Section("sites", message("Sites"), (*charts.power(v, _), tables.sites(v)), _READ)
@@ -188,7 +189,7 @@ def _inputs(v: PlanView) -> Iterator[Exhibit]:
 def _provenance(q: Question, command: str) -> Section:
     energy = message(
         "Energy: {price} {currency} per kWh, PUE {pue}, unless a site has its own",
-        price=f"{q.energy_price:g}",
+        price=f"{in_period(q.energy_price, 0):g}",
         currency=q.currency,
         pue=f"{q.pue:g}",
     )

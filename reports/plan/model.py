@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,9 +21,12 @@ from fleetmark.planner.capacity.question import (
     Plan,
     Question,
 )
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.cost.cash import Cash, by_year
 from fleetmark.planner.estimate import Estimate
+from fleetmark.reports.kit import format as fmt
 
 NEAR = 1e-6
 
@@ -48,10 +51,11 @@ class Supply:
     work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
     same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
     workload's unit. ``servers``: whole servers of its pool where it may run, at all sites, of which the ``share`` is
-    there for it; ``pool``: its name, empty for the servers that all others share. ``load``: how busy the servers for it
-    are at the planned demand with everything up, ``load_lost``: those that are left with the worst failure domain lost
-    (None if that is not survived). ``runs``: of work that may be pre-empted, the least share that gets done on average;
-    None of other work.
+    there for it; ``pool``: its name, empty for the servers that all others share. ``bound_by``: the share of its
+    servers whose work each resource bounds, under an empty name their speed; empty if it needs no resources.
+    ``load``: how busy the servers for it are at the planned demand with everything up, ``load_lost``: those that are
+    left with the worst failure domain lost (None if that is not survived). ``runs``: of work that may be pre-empted,
+    the least share that gets done on average; None of other work.
     """
 
     workload: str
@@ -67,6 +71,7 @@ class Supply:
     runs: float | None
     share: float = 1.0
     pool: str = ""
+    bound_by: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def spare(self) -> float:
@@ -160,6 +165,12 @@ class PlanView:
             return None
         return message("No other plan was found that buys less of something: there is none, or the time was too short.")
 
+    @property
+    def cash(self) -> Cash:
+        """Capital and running expenses by year."""
+        named = years(self.question)
+        return by_year(self.answer.ledger, [self.years.index(name) for name in named])
+
     def in_year(self, number: int) -> float:
         """All costs of a year, undiscounted."""
         return sum(by_year[number] for by_year, _ in self.costs.values())
@@ -240,12 +251,14 @@ def _supply(answer: Answer) -> list[Supply]:
         all_up, servers, share = ledger.delivered(i), ledger.pool_of(i), ledger.serving(i)
         left, runs = ledger.counted(i), ledger.expected(i)
         planned_for = np.array([point * plan.factor(w, t) for t, point in enumerate(workload.point)])
+        resources = ledger.bound_by(i) if workload.needs else {}
         up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
         for t, point in enumerate(workload.point):
             planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
             counts = (float(left[t]), round(float(servers[t])), float(all_up[t]))
             loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
-            supply.append(Supply(w, t, point, planned, *counts, without, *loads, float(share[t]), q.pool(w)))
+            bound = {name: float(shares[t]) for name, shares in resources.items() if shares[t]}
+            supply.append(Supply(w, t, point, planned, *counts, without, *loads, float(share[t]), q.pool(w), bound))
     return supply
 
 
@@ -259,17 +272,17 @@ def _loads(n: Ledger) -> list[Load]:
             period=t,
             servers=round(float(installed[k, t])),
             power_w=float(n.budgeted_w[k, t]),
-            power_limit_w=site.power_w,
+            power_limit_w=in_period(site.power_w, t),
             rack_units=float(n.rack_units[k, t]),
-            rack_limit=site.rack_units,
+            rack_limit=in_period(site.rack_units, t),
             ports=float(n.ports[k, t]),
-            port_limit=site.ports,
+            port_limit=in_period(site.ports, t),
             mean_w=float(up[k, t]),
             failover_w=float(failed[k, t]),
             racks=float(racks[k, t]),
-            rack_positions=site.racks,
+            rack_positions=in_period(site.racks, t),
             liquid=float(liquid[k, t]),
-            liquid_positions=site.liquid_racks,
+            liquid_positions=in_period(site.liquid_racks, t),
         )
         for k, (name, site) in enumerate(n.question.sites.items())
         for t in range(n.periods)
@@ -288,10 +301,19 @@ class Served:
     reason: str
 
 
+def reason(q: Question, sku: str, workload: str) -> str:
+    """Return why servers are used that far: the resource that bounds their work, or what limits their utilisation."""
+    resource = q.binding(sku, workload)
+    if not resource:
+        return q.skus[sku].worth[workload].reason or q.workloads[workload].reason
+    has, need = q.skus[sku].has[resource], q.workloads[workload].needs[resource]
+    return message("its {resource} suffices for {units}", resource=resource, units=fmt.figure(has / need))
+
+
 def served(q: Question) -> list[Served]:
     """A row for each SKU that can run a workload."""
     return [
-        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), worth.reason or q.workloads[w].reason)
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason(q, s, w))
         for w in q.workloads
         for s, sku in q.skus.items()
         if (worth := sku.worth.get(w)) is not None

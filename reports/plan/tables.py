@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.base.text import message
+from fleetmark.base.text import joined, message
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Sku
 from fleetmark.planner.capacity.tornado import Effect
@@ -15,6 +15,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 from fleetmark.reports.plan import scenarios
 from fleetmark.reports.plan.front import RANGES, SAVINGS, drawn, kilowatts, servers_of, step
 from fleetmark.reports.plan.model import (
+    NEAR,
     Load,
     Order,
     PlanView,
@@ -81,6 +82,26 @@ def costs(v: PlanView) -> Tabular:
     return Tabular("costs", title, columns, (*rows, (Cell(message("all"), tone="strong"), *total)))
 
 
+def cash(v: PlanView) -> Tabular:
+    """Return capital and running expenses by year, and the accounts of purchases if they are depreciated."""
+    money = v.cash
+    columns = (Column("figure", message("figure"), "name"), *(Column(year, year, "number") for year in v.years))
+    rows = [
+        (message("capital expenses (purchases)"), money.capex),
+        (message("running expenses"), money.opex),
+        (message("worth at the end"), money.at_end),
+        (message("total"), money.total),
+    ]
+    if v.question.depreciation:
+        rows += [
+            (message("depreciation"), money.depreciation),
+            (message("paid, not yet depreciated"), money.book),
+        ]
+    shown = [(Cell(label), *map(number, values.tolist())) for label, values in rows if values.any()]
+    title = message("Capital and running expenses by year, {currency}", currency=v.question.currency)
+    return Tabular("cash", title, columns, shown)
+
+
 def capacity(v: PlanView) -> Tabular:
     """Return capacity and demand of each workload in its first, its tightest and its last period."""
     chosen: list[Supply] = []
@@ -96,8 +117,11 @@ def capacity(v: PlanView) -> Tabular:
         Column("planned", message("planned for"), "number"),
         Column("capacity", message("capacity"), "number"),
         *_USE,
+        *_bound(v),
     )
-    rows = [(*_named(v, s), *map(figure, (s.demand, s.planned, s.capacity)), *_use(s)) for s in chosen]
+    rows = [
+        (*_named(v, s), *map(figure, (s.demand, s.planned, s.capacity)), *_use(s), *_bound_by(v, s)) for s in chosen
+    ]
     return Tabular("capacity", message("Capacity against demand"), columns, rows)
 
 
@@ -114,12 +138,14 @@ def capacity_by_period(v: PlanView) -> Tabular:
         Column("all_up", message("with all sites up"), "number"),
         Column("nothing", message("if nothing is bought"), "number"),
         *_USE,
+        *_bound(v),
     )
     rows = []
     for s in v.supply:
         margin = v.plan.factor(s.workload, s.period)
         amounts = map(figure, (s.planned, s.capacity, s.all_up, s.nothing))
-        rows.append((*_named(v, s), figure(s.demand), Cell(fmt.factor(margin), margin), *amounts, *_use(s)))
+        median, factor = figure(s.demand), Cell(fmt.factor(margin), margin)
+        rows.append((*_named(v, s), median, factor, *amounts, *_use(s), *_bound_by(v, s)))
     return Tabular("capacity_by_period", message("Capacity in all periods"), columns, rows)
 
 
@@ -128,6 +154,20 @@ _USE = (
     Column("load", message("load"), "number"),
     Column("load_lost", message("load, one lost"), "number"),
 )
+
+
+def _bound(v: PlanView) -> tuple[Column, ...]:
+    """Return the column of what bounds the servers, if any workload needs resources."""
+    some = any(work.needs for work in v.question.workloads.values())
+    return (Column("bound_by", message("bound by")),) if some else ()
+
+
+def _bound_by(v: PlanView, s: Supply) -> tuple[Cell, ...]:
+    """Return the resources that bound the work of a workload's servers, those of most servers first."""
+    shares = sorted(s.bound_by.items(), key=lambda item: -item[1])
+    names = [(message("speed") if not name else fmt.clean(name), part) for name, part in shares]
+    listed = [name if part > 1 - NEAR else joined([name, fmt.share(part, 0)], " ") for name, part in names]
+    return (Cell(joined(listed)),) if _bound(v) else ()
 
 
 def _named(v: PlanView, s: Supply) -> tuple[Cell, Cell, Cell]:

@@ -1,6 +1,6 @@
-"""A slow border between two racks of real hosts: the diagnosis names it, isolation confirms it, and no host is blamed.
+"""A throttled rack, and a slow border between two racks of real hosts: each is named, and no host is blamed.
 
-Pairs across it have a tenth of the rate of the others, and every port is limited to what the machine gives at any load.
+The border is confirmed by isolation. Pairs across it have a tenth of the rate of the others, and every port is limited to what the machine gives at any load.
 """
 
 from __future__ import annotations
@@ -65,12 +65,31 @@ def diagnosed(root: Path, *words: str) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout)
 
 
-def test_a_slow_border_between_racks_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> None:
+def measured(fleet: Fleet, root: Path) -> None:
+    """Measure all pairs of hosts, whose inventory names their racks."""
     labels = {h: {"fleetmark_labels": {"rack": rack}} for rack, members in RACKS.items() for h in members}
-    (tmp_path / "racks.yml").write_text(json.dumps({"all": {"hosts": labels}}))
-    (tmp_path / "pairs.yml").write_text(SUITE)
-    command = Command(eight, tmp_path)
-    command.passes("-i", str(tmp_path / "racks.yml"), "--suite", str(tmp_path / "pairs.yml"), "--seed", "1")
+    (root / "racks.yml").write_text(json.dumps({"all": {"hosts": labels}}))
+    (root / "pairs.yml").write_text(SUITE)
+    command = Command(fleet, root)
+    command.passes("-i", str(root / "racks.yml"), "--suite", str(root / "pairs.yml"), "--seed", "1")
+
+
+def test_a_throttled_rack_is_named_and_none_of_its_hosts(tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    with Fleet(8) as fleet:
+        for host in fleet.names:
+            fleet.rate(host, BORDER if host in RACKS["r2"] else PORT, burst=32 << 10)
+        measured(fleet, tmp_path)
+    status, diagnosis = diagnosed(tmp_path)
+    (group,) = (f for f in diagnosis["findings"] if f["kind"] != "link")  # a busy machine slows links
+    assert status == 1 and group["kind"] == "groups" and group["deficit"] > 0.5
+    assert sorted(group["members"]) == sorted(RACKS["r2"])
+    assert [(fact["fact"], fact["slower"]) for fact in group["because"]] == [("rack", "r2")]
+
+
+def test_a_slow_border_between_racks_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> None:
+    measured(eight, tmp_path)
     status, diagnosis = diagnosed(tmp_path)
     (border,) = (f for f in diagnosis["findings"] if f["kind"] == "border")
     others = [f for f in diagnosis["findings"] if f["kind"] not in ("border", "link")]  # a busy machine slows links

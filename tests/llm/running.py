@@ -50,7 +50,9 @@ def server(folder: Path, *options: str) -> Iterator[Served]:
     """The server until the end of the block."""
     log = folder / "server.jsonl"
     words = [sys.executable, str(SERVER), "--log", str(log), *options]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with ahead():
+        started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with started as process:
         assert process.stdout
         try:
             yield Served(f"http://127.0.0.1:{process.stdout.readline().strip()}", log)
@@ -64,7 +66,8 @@ def client(served: Served | str, *options: str, **more: Any) -> subprocess.Compl
     short = ["--prompt=40", "--answer=16", "--seconds=1.5", "--warmup=0.3", "--patience=20", "--ready=30"]
     short += ["--late=10"]  # this machine may be busy; the tests of lateness set their own
     words = [sys.executable, str(FILES / "client.py"), f"--url={url}", *short, *options]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120, **more)
+    with ahead():
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=200, **more)
 
 
 def measured(served: Served, *options: str) -> Parsed:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import milp
 
 from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
+from fleetmark.planner.capacity.series import Series
 
 HOURS = 8766
 LARGEST = 10**5
@@ -28,7 +29,7 @@ def small(seed: int) -> Question:
 
     It has so few possible orders that all can be tried.
     """
-    question = _random(seed)
+    question = _with_resources(_over_time(_random(seed), random.Random(seed + 7)), random.Random(seed + 8))
     return question if _orders(question) <= LARGEST else small(seed + 100_000)
 
 
@@ -55,10 +56,11 @@ def pooled(seed: int) -> Question:
         )
         for s in (["a"] if len(sites) == 2 else ["a", "b"])
     }
-    skus = {s: replace(k, gpus=0, lead=0, allowance=0, minimum_order=0) for s, k in skus.items()}
+    skus = {s: replace(k, gpus=0, lead=0, allowance=0, minimum_order=0, prices=()) for s, k in skus.items()}
     question = replace(
         q,
         periods=["P0"],
+        energy_price=0.1,
         workloads=workloads,
         skus=skus,
         sites={k: Site(k, spares=r.choice([0, 0, 1]), liquid_racks=None) for k in sites},
@@ -179,6 +181,48 @@ def _random(seed: int) -> Question:
     )
 
 
+def _over_time(q: Question, r: random.Random) -> Question:
+    """Return the question in which some limits and prices change from period to period, or none do."""
+    span, none = range(len(q.periods)), r.random() < 0.6
+    if none or len(span) == 1:
+        return q
+
+    def series(low: int, high: int) -> tuple[float, ...]:
+        return tuple(float(r.randint(low, high)) * (r.random() < 0.8) for _ in span)
+
+    changed = [
+        replace(
+            site,
+            power_w=series(10, 40) if r.random() < 0.5 else site.power_w,
+            ports=series(3, 9) if r.random() < 0.2 else site.ports,
+            energy_price=tuple(r.choice([0.05, 0.3]) for _ in span) if r.random() < 0.3 else site.energy_price,
+        )
+        for site in q.sites.values()
+    ]
+    skus = {}
+    for s, sku in q.skus.items():
+        prices = tuple(None if r.random() < 0.3 else float(r.randint(1, 20)) for _ in span)
+        first = next((price for price in prices if price is not None), None)
+        priced = r.random() < 0.5 and sku.price is not None and first is not None
+        skus[s] = replace(sku, price=first, prices=prices, price_change=0.0) if priced else sku
+    energy = tuple(r.choice([0.05, 0.2]) for _ in span) if r.random() < 0.4 else q.energy_price
+    return replace(q, sites={site.name: site for site in changed}, skus=skus, energy_price=energy)
+
+
+def _with_resources(q: Question, r: random.Random) -> Question:
+    """Return the question in which units of demand need memory and disk of servers, or none do."""
+    if r.random() < 0.7:
+        return q
+    skus = {s: replace(sku, has={"memory": r.choice([4.0, 8.0]), "disk": 10.0}) for s, sku in q.skus.items()}
+    needs = {w: {"memory": r.choice([3.0, 6.0, 9.0]), "disk": r.choice([1.0, 12.0])} for w in q.workloads}
+    return replace(q, skus=skus, workloads={w: replace(v, needs=needs[w]) for w, v in q.workloads.items()})
+
+
+def _in(series: Series, t: int) -> float:
+    """Return the figure of a constant or a series in that period."""
+    return series[t] if isinstance(series, tuple) else series
+
+
 def _with_gpus(
     workloads: dict[str, Workload], skus: dict[str, Sku], workload: str, r: random.Random
 ) -> tuple[dict[str, Workload], dict[str, Sku]]:
@@ -246,7 +290,10 @@ def least(q: Question) -> float:
             first = max(sku.minimum_order, 1)
             narrow = rack is not None and not sku.liquid and (sku.provisioned_w or sku.peak_w) > rack
             late = t + sku.lead + sku.allowance >= periods
-            ranges.append([0] if late or narrow else [0, *(m for m in range(first, n + 1) if m % sku.lot == 0)])
+            unsold = bool(sku.prices) and sku.prices[t] is None
+            ranges.append(
+                [0] if late or narrow or unsold else [0, *(m for m in range(first, n + 1) if m % sku.lot == 0)]
+            )
         for x in itertools.product(*ranges):
             if not _to_be_had(q, pairs, t, x):
                 continue
@@ -347,8 +394,17 @@ def _prices(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, ...
         ordered, price = sum(n for n, (name, _) in zip(x, pairs, strict=True) if name == s), q.skus[s].price or 0.0
         for least, other in q.skus[s].breaks:
             price = other if ordered >= least else price
-        prices.append(price * (1 + q.skus[s].price_change) ** (q.years * t))
+        prices.append(price * _price_level(q, s, t))
     return prices
+
+
+def _price_level(q: Question, name: str, t: int) -> float:
+    """Return the price of an order in that period over the first price."""
+    sku = q.skus[name]
+    if sku.prices:
+        assert sku.price is not None
+        return (sku.prices[t] or 0.0) / sku.price
+    return float((1 + sku.price_change) ** (q.years * t))
 
 
 def _left(q: Question, name: str, bought: tuple[int, ...], installed: int) -> float:
@@ -357,13 +413,11 @@ def _left(q: Question, name: str, bought: tuple[int, ...], installed: int) -> fl
     ages = sorted(periods - t for t in bought)
     some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
     least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
-    paid = [
-        least_price * (1 + sku.price_change) ** (years * (periods - age - sku.lead - sku.allowance)) for age in some
-    ]
+    paid = [least_price * _price_level(q, name, periods - age - sku.lead - sku.allowance) for age in some]
     return sum(each * sku.residual ** (years * age) for each, age in zip(paid, some, strict=True))
 
 
-def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
+def _room(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> bool:
     """Return whether sites have power, rack units, ports and positions for these servers, and failure domains the
     power.
     """
@@ -381,7 +435,7 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
             (site.racks, sum(n * _racks(sku, site) for sku, n in here if not sku.liquid)),
             (site.liquid_racks, sum(n * _racks(sku, site) for sku, n in here if sku.liquid)),
         ):
-            if limit is not None and load > limit + 1e-9:
+            if limit is not None and load > _in(limit, t) + 1e-9:
                 return False
     return True
 
@@ -394,7 +448,7 @@ def _racks(sku: Sku, site: Site) -> float:
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
     """Return the cost of a period with these servers: support, space and the cheapest energy that meets the demand."""
-    if not _room(q, pairs, installed):
+    if not _room(q, pairs, t, installed):
         return math.inf
     fixed_cost = sum(
         n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True)
@@ -402,7 +456,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     watt = []
     for _, k in pairs:
         site = q.sites[k]
-        price = q.energy_price if site.energy_price is None else site.energy_price
+        price = _in(q.energy_price if site.energy_price is None else site.energy_price, t)
         price *= (1 + q.energy_price_change) ** (q.years * t)
         pue = q.pue if site.pue is None else site.pue
         watt.append(HOURS * q.years * pue / 1000 * (price + q.carbon_price / 1000 * q.grid))
@@ -412,7 +466,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         for w, work in q.workloads.items()
         if w in q.skus[s].worth and (not work.sites or k in work.sites)
     ]
-    used = [q.skus[pairs[p][0]].worth[w].utilisation or q.workloads[w].utilisation for p, w in combos]
+    used = [_used(q, pairs[p][0], w) for p, w in combos]
     swing = [
         watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * u
         for (p, _), u in zip(combos, used, strict=True)
@@ -478,6 +532,14 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
                 limit = [*high[:caps], *(n for n in (*common, *sizes) for _ in range(2))]
                 cheapest = min(cheapest, fixed_cost + rest + _energy(cost, matrix, limit))
     return cheapest
+
+
+def _used(q: Question, name: str, w: str) -> float:
+    """Return the utilisation of a server at which its speed is used up, or one of its resources."""
+    sku, work = q.skus[name], q.workloads[w]
+    limits = [sku.worth[w].utilisation or work.utilisation]
+    limits += [sku.has[each] / (need * sku.worth[w].value) for each, need in work.needs.items()]
+    return min(limits)
 
 
 def _energy(cost: list[float], matrix: np.ndarray, maxima: list[float]) -> float:

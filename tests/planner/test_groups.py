@@ -125,6 +125,25 @@ def test_an_uplink_that_slows_all_groups_of_the_campaign_is_named() -> None:
         assert [(f.members, f.reason) for f in result.faults] == [(("r2",), Reason.UPLINK)]
 
 
+def test_hosts_behind_an_uplink_without_a_label_are_not_blamed() -> None:
+    _, bad = uplinks(4, "r2", 0.2)
+    for seed in range(4):
+        run = cluster(lambda group: max(bad(group), lost({"n003"})(group)), seed, noise=0.01)
+        parts = [frozenset(names(32)[n : n + 6]) for n in range(0, 30, 6)]
+        result = isolate({group: run(tuple(group)) for group in parts}, names(32), alone_not, run, deficit=0.1)
+        named = {f.members: f.reason for f in result.faults}
+        assert named == {("n003",): Reason.ALL_PARTNERS, tuple(names(32)[16:24]): Reason.UNLABELLED}, seed
+
+
+def test_groups_that_are_equally_slow_say_nothing_without_labels() -> None:
+    _, bad = uplinks(4, "r2", 0.2)
+    run = cluster(bad, 1, noise=0.01)
+    mixed = [frozenset(h for n, h in enumerate(names(32)) if n % 4 == part) for part in range(4)]
+    result = isolate({group: run(tuple(group)) for group in mixed}, names(32), alone_not, run, deficit=0.1)
+    assert result.alike and not result.faults
+    assert not solve(32, lost({"n003"})).alike
+
+
 def test_a_node_beside_a_slow_uplink_is_named_too() -> None:
     labels, bad = uplinks(4, "r2", 0.2)
     result = solve(32, lambda group: max(bad(group), lost({"n003"})(group)), labels=labels, noise=0.01)

@@ -64,7 +64,7 @@ def test_each_kind_of_fault_is_named_with_its_reason(seed: int) -> None:
 def test_two_nodes_that_met_and_a_link() -> None:
     result, fleet = suspicion(nodes=["n0", "n1"], links=[("n4", "n5")])
     assert {f.members for f in result.faults} == {("n0",), ("n1",), ("n4", "n5")}
-    assert not any(p <= {"n0", "n1"} for p in fleet.ran)  # suspects run only with known-good partners
+    assert sum(p <= {"n0", "n1"} for p in fleet.ran) == 1  # they run with known-good partners, then once together
     assert result.runs < result.all_pairs == 28 and result.bisection == 24
 
 
@@ -92,3 +92,45 @@ def test_what_is_within_the_noise_is_not_slow() -> None:
     measured = {p: fleet.rate(p) - (0.3 if i % 3 == 0 else 0.0) for i, p in enumerate(pairs)}
     result = isolate(measured, fleet.alone, fleet.together, deficit=0.1, noise=0.1)
     assert [f.members for f in result.faults] == [("n3",)]
+
+
+def rack_of_four(
+    seed: int, nodes: Sequence[str] = (), links: Sequence[Pair] = (), rounds: int = 3, labels: bool = False
+) -> Suspicion:
+    """Return the answer for 12 hosts of which the last four have a slow uplink that no label names."""
+    hosts = [f"n{i:02}" for i in range(12)]
+    behind = set(hosts[8:])
+    rng = np.random.default_rng(seed)
+
+    def rate(pair: Pair) -> float:
+        slow = len(pair & behind) == 1 or pair & set(nodes) or pair in links
+        return (np.log(0.8) if slow else 0.0) + float(rng.normal(0, 0.01))
+
+    def together(pairs: Sequence[Pair]) -> Mapping[Pair, float]:
+        return {pair: rate(pair) for pair in pairs}
+
+    pairs = [frozenset((hosts[i], hosts[(i + step) % 12])) for step in (5, 3, 1)[:rounds] for i in range(12)]
+    known = {"site": dict.fromkeys(hosts, "a")} if labels else {}
+    alone = lambda hosts: dict.fromkeys(hosts, 0.0)  # noqa: E731
+    return isolate(together(pairs), alone, together, deficit=0.1, noise=0.01, labels=known)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rounds", [2, 3])
+@pytest.mark.parametrize("labels", [False, True])
+def test_hosts_behind_an_uplink_without_a_label_are_not_blamed(seed: int, rounds: int, labels: bool) -> None:
+    answer = rack_of_four(seed, rounds=rounds, labels=labels)
+    named = [(f.kind, f.members, f.reason) for f in answer.faults]
+    assert named == [("shared", ("n08", "n09", "n10", "n11"), Reason.UNLABELLED)]
+    assert answer.faults[0].deficit == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_host_and_a_link_beside_an_uplink_without_a_label_are_named(seed: int) -> None:
+    answer = rack_of_four(seed, nodes=["n02"], links=[frozenset(("n04", "n05"))])
+    named = {f.members: f.reason for f in answer.faults}
+    assert named == {
+        ("n02",): Reason.ALL_PARTNERS,
+        ("n04", "n05"): Reason.ONE_PAIR,
+        ("n08", "n09", "n10", "n11"): Reason.UNLABELLED,
+    }

@@ -67,7 +67,7 @@ def test_500_small_questions_have_the_cost_that_trying_everything_finds(part: in
         except FleetmarkError:
             continue
         count += 1
-        plan = best(question, gap=0, seconds=30, margin={})
+        plan = best(question, gap=0, seconds=3600, margin={})
         expected = least(question)
         if plan is None:
             impossible += 1
@@ -225,7 +225,7 @@ def test_100_small_questions_with_pools_have_the_cost_that_trying_everything_fin
             solving.refuse(question, {})
         except FleetmarkError:
             continue
-        plan, expected = best(question, gap=0, seconds=30, margin={}), least(question)
+        plan, expected = best(question, gap=0, seconds=3600, margin={}), least(question)
         impossible += plan is None
         if plan is None:
             assert expected == math.inf, f"seed {seed}"
@@ -252,7 +252,7 @@ def test_the_same_question_gets_the_same_plan() -> None:
 def test_a_large_question_is_solved_in_parts_to_its_gap() -> None:
     question = planning.question(6, 9, 6, 8, 3000, seed=1)
     assert build(question, {}).integer.sum() > SMALL
-    plan = solve(question, gap=0.01, seconds=120)
+    plan = solve(question, gap=0.01, seconds=3600)
     assert isinstance(plan, Plan)
     assert 0 <= plan.gap <= 0.01
     assert check(question, plan) == []
@@ -266,9 +266,9 @@ def test_rounding_and_the_restricted_programme_make_plans_too(
 ) -> None:
     """The methods for large questions, on one that is also solved exactly."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
-    right = best(question, gap=0.01, seconds=60, margin={})
+    right = best(question, gap=0.01, seconds=3600, margin={})
     monkeypatch.setattr("fleetmark.planner.capacity.search.SMALL", 0)
-    other = best(question, gap=gap, seconds=60, margin={})
+    other = best(question, gap=gap, seconds=3600, margin={})
     assert right is not None and other is not None
     assert check(question, other) == []
     assert other.objective >= right.bound * (1 - 1e-6)
@@ -477,10 +477,10 @@ def test_a_sku_that_would_arrive_too_late_is_no_use() -> None:
     late = sku("late", {"web": 1.0}, 1.0, lead=2)
     soon = sku("soon", {"web": 1.0}, 9.0)
     assert bought(exact(ask([work("web", 1.0, 1.0)], [late, soon], [Site("ams")]))) == {"soon": 1}
-    assert best(ask([work("web", 1.0, 1.0)], [late], [Site("ams")]), gap=0, seconds=5, margin={}) is None
+    assert best(ask([work("web", 1.0, 1.0)], [late], [Site("ams")]), gap=0, seconds=3600, margin={}) is None
 
 
 def test_the_solver_leaves_standard_output_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    best(small(44), gap=1.0, seconds=5, margin={})  # HiGHS 1.12 prints a line of its own here
+    best(small(44), gap=1.0, seconds=3600, margin={})  # HiGHS 1.12 prints a line of its own here
     solve(small(44), gap=0)
     assert capfd.readouterr().out == ""

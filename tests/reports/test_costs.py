@@ -21,6 +21,7 @@ from fleetmark.reports.formats import html, markdown, pdf, xlsx
 from fleetmark.reports.formats import json as json_format
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command
+from fleetmark.workloads import load_suite
 from tests.reports import compared as sample
 from tests.reports import rendered
 from tests.reports.compared import ENGLISH, compared, document, front_of
@@ -131,8 +132,17 @@ def test_the_coverage_is_what_is_on_record(root: Path) -> None:
     partial = covered.cells["mem-latency"]["turin"]
     assert (partial.present, partial.known) == (1, 2)
     first = covered.gaps[0]
-    assert (first.workload, first.sides, first.is_partial) == ("mlc", ("turin",), True)
+    assert (first.workloads, first.sides, first.is_partial) == (("mlc",), ("turin",), True)
     assert first.command == f"fleetmark run --inventory t1,t2,t3, --suite mlc --results {root}"
+
+
+def test_one_command_measures_all_that_the_same_sides_lack(root: Path) -> None:
+    seen = compared(root)
+    gaps = coverage(seen.comparison, seen.sides, seen.around.hosts, seen.root).gaps
+    assert len({(gap.sides, gap.is_partial) for gap in gaps}) == len(gaps)
+    nowhere = gaps[-1]
+    assert len(nowhere.workloads) > 1 and f"--suite {','.join(nowhere.workloads)} " in nowhere.command
+    assert list(load_suite(",".join(nowhere.workloads)).workloads) == list(nowhere.workloads)
 
 
 def test_the_command_for_a_gap_of_many_hosts_names_as_many_of_each_side(root: Path) -> None:

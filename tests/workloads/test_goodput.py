@@ -164,7 +164,7 @@ def test_no_rate_is_tried_twice_and_each_climb_has_half_of_the_error_left() -> N
 def test_goodput_has_an_interval_and_as_many_requests_as_its_percentile_asks(tmp_path: Path) -> None:
     """Eight places of 0.05 s serve 160 requests/s; the target allows a wait of about an answer."""
     with server(tmp_path, "--places=8", "--first=0.02", "--gap=0.002") as running:
-        words = ["--model=tiny", "--ttft=0.1", "--tpot=0.05", "--share=0.9", "--probe=1", "--effort=60", "--warmup=0.2"]
+        words = ["--model=tiny", "--ttft=0.3", "--tpot=0.1", "--share=0.9", "--probe=1", "--effort=90", "--warmup=0.2"]
         ran = client(running, *words)
     assert ran.returncode == 0, ran.stderr
     parsed = parse("llm_serve", ran.stdout.encode())

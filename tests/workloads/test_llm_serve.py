@@ -18,7 +18,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.workloads import Choice, Suite
-from tests.llm.running import FILES, HOSTILE, Served, ahead, client, measured, server
+from tests.llm.running import FILES, HOSTILE, Served, client, measured, server
 from tests.workloads.scheduling import reason, scheduled
 
 NEAR = 0.002  # seconds
@@ -74,7 +74,7 @@ def test_delays_are_those_of_the_servers_own_log(tmp_path: Path, load: str, api:
     record = tmp_path / "requests.jsonl"
     options = [load, f"--api={api}", "--model=tiny", f"--record={record}", f"--seconds={seconds}"]
     tries = []
-    with ahead(), server(tmp_path) as served:
+    with server(tmp_path) as served:
         while len(tries) < TRIES and not (tries and near(tries[-1])):
             parsed = measured(served, *options)
             seen = [json.loads(line) for line in record.read_text().splitlines()]
@@ -243,6 +243,12 @@ def test_several_tokens_a_piece_are_told(served: Served) -> None:
     metrics = {m.metric for m in parsed.measurements}
     assert "piece_gap_p50" in metrics and "itl_p50" not in metrics
     assert value(parsed, "output_tokens") == 16
+
+
+def test_a_run_too_short_for_a_request_says_so(served: Served) -> None:
+    parsed = measured(served, "--concurrency=4", "--model=tiny", "--seconds=0.001")
+    assert parsed.invalid == "c4: no request was sent in the measured time; raise seconds"
+    assert {m.metric: m.value for m in parsed.measurements} == {"requests": 0}
 
 
 def test_answers_may_end_by_themselves(served: Served) -> None:

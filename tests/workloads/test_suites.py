@@ -133,6 +133,22 @@ def test_an_including_suite_overrides_what_it_includes(tmp_path: Path) -> None:
     assert [outer.chosen()[name].repeats or outer.repeats for name in ("stream", "lmbench", "selftest")] == [2, 7, 2]
 
 
+def test_suites_with_commas_between_them_are_one(tmp_path: Path) -> None:
+    mine = write(tmp_path, "mine", "repeats: 4\nworkloads:\n  fio: {set: {runtime: 5}}\n")
+    suite = load_suite(f"stream, {mine},selftest,stream,lmbench")
+    assert list(suite.workloads) == ["stream", "fio", "selftest", "lmbench"]
+    assert suite.name == "stream-mine-selftest-1-more"
+    assert (suite.chosen()["fio"].repeats, suite.chosen()["fio"].set) == (4, {"runtime": 5})
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("stream,", "a name is missing next to a comma"), ("stream,strm", "'strm'")]
+)
+def test_a_wrong_name_among_several_is_told(name: str, words: str) -> None:
+    with pytest.raises(FleetmarkError, match=words):
+        load_suite(name)
+
+
 def test_a_workload_of_two_includes_runs_where_either_wants_it(tmp_path: Path) -> None:
     write(tmp_path, "a", "where: has_gpu\nworkloads:\n  selftest: {set: {commands: 1}}\n")
     write(tmp_path, "b", "workloads:\n  selftest: {where: has_rdma}\n")

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, model_validator
 
 from fleetmark.demand.amounts import (
+    ByPeriod,
     Integer,
     Money,
     Number,
     Price,
     Quantity,
+    Resource,
     Span,
     Text,
     Watts,
+    Written,
     Yearly,
     integer,
     share,
     written_entries,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part
-from fleetmark.demand.keys.worth import Worth
+from fleetmark.demand.keys.worth import Measured, Worth
 
 _DIGITS = 9
 _MOST_SLIP = 24
@@ -41,6 +44,26 @@ class Power(Part):
     def _ordered(self) -> Power:
         if self.peak < self.idle:
             raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
+        return self
+
+
+class Has(Part):
+    """An amount of a resource in one server: its ``value``, or a rate on record."""
+
+    BARE: ClassVar = Written
+
+    value: Resource | None = None
+    measured: Measured | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Has:
+        if (self.value is None) == (self.measured is None):
+            raise ValueError("give one of value and measured")
         return self
 
 
@@ -65,7 +88,7 @@ def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
 class Sku(Part):
     """A server model that can be bought, or is in place."""
 
-    price: Price
+    price: ByPeriod[Price]
     power: Power
     rack_units: Number
     gpus: Integer = 0
@@ -85,11 +108,21 @@ class Sku(Part):
     residual: Annotated[float, share(0, 1)] = 0.0
     price_breaks: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)] = {}
     price_change: Yearly = 0.0
+    has: Annotated[Mapping[str, Has], written_entries] = {}
     slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
 
     @model_validator(mode="after")
     def _terms(self) -> Sku:
-        if self.price_breaks and self.price is None:
+        if self.price_breaks and not self.is_sold:
             raise ValueError("price_breaks: it is not sold")
+        if self.price_change and isinstance(self.price, list | dict):
+            raise ValueError("price_change: the price is given by period: leave one of them out")
         return self
+
+    @property
+    def is_sold(self) -> bool:
+        """Whether it has a price in any period."""
+        if isinstance(self.price, list | dict):
+            return any(self.price.values() if isinstance(self.price, dict) else self.price)
+        return self.price is not None

@@ -12,6 +12,7 @@ from fleetmark.demand.amounts import (
     Deviations,
     Integer,
     Number,
+    Resource,
     Seconds,
     Series,
     Text,
@@ -20,6 +21,7 @@ from fleetmark.demand.amounts import (
     Yes,
     integer,
     share,
+    written_entries,
     written_texts,
 )
 from fleetmark.demand.keys.part import Gigabytes, Part, quantiles_of
@@ -143,6 +145,7 @@ class Workload(Part):
     availability: Literal["survives", "normal", "preemptible"] | None = None
     gpus: Integer = 0
     gpu_memory: Gigabytes = 0.0
+    needs: Annotated[Mapping[str, Resource], written_entries] = {}
     reference: Text | None = None
 
     @model_validator(mode="after")

@@ -149,7 +149,7 @@ def diagnose(
             notes += more
             judged += values
         findings += shared.explained(slow, members, candidates)
-    further, more, values = pairs.judge(measured, hosts, groups, labels)
+    further, more, values = pairs.judge(measured, hosts, groups, known, least)
     findings += further
     notes += more
     judged += values

@@ -9,13 +9,15 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
-from fleetmark.planner.diagnosis import links, outliers, places
+from fleetmark.planner.diagnosis import links, outliers, places, traits
 from fleetmark.planner.diagnosis.cohorts import Cohort
 from fleetmark.planner.diagnosis.finding import Finding, Kind
+from fleetmark.record.diagnosis import shared
 from fleetmark.record.diagnosis.table import BENCHMARK, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
 
+BETTER_PAIRS = 0.75  # quantile of a host's pairs, which a slow partner or two hardly move
 COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 
 
@@ -42,9 +44,13 @@ def judge(
     measured: Figures,
     hosts: Sequence[str],
     groups: Sequence[Cohort],
-    labels: Mapping[str, Mapping[str, str]] | None = None,
+    known: shared.Known | None = None,
+    least: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow borders, nodes and links, notes on what cannot be judged, and the number of judged values."""
+    """Return slow borders, groups, nodes and links, notes on what cannot be judged, and the number of judged values.
+
+    ``least``: the smallest relevant deficit by class of metrics ("": every class).
+    """
     findings, notes, judged = [], [], 0
     kinds = {host: c.kind for c in groups for host in c.hosts}
     for key, pairs in rows_of(measured, hosts).groupby(list(COLUMNS), sort=False):
@@ -59,10 +65,14 @@ def judge(
             )
             continue
         judged += len(pairs)
-        borders, lost = _borders(pairs, hosts, labels or {}, benchmark)
-        findings += borders
+        wanted = (least or {}).get(benchmark["class"], (least or {}).get(""))
+        deficit = outliers.LARGE if wanted is None else wanted
+        borders, lost = _borders(pairs, hosts, known.labels if known else {}, benchmark)
+        slower, more = _groups(pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit)
+        lost += more
+        findings += [*(border for border in borders if border.deficit >= (wanted or 0.0)), *slower]
         corrected = pairs[["a", "b", "value"]].assign(value=pairs["value"] + lost)
-        nodes, slow = links.judge(corrected, len(hosts), outliers.LARGE)
+        nodes, slow = links.judge(corrected, len(hosts), deficit)
         sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
         middle = float(pairs["value"].median())
         for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
@@ -86,6 +96,49 @@ def judge(
                 )
             )
     return findings, notes, judged
+
+
+def _groups(
+    pairs: pd.DataFrame,
+    hosts: Sequence[str],
+    kinds: Mapping[str, str],
+    known: shared.Known | None,
+    benchmark: dict[str, str],
+    deficit: float,
+) -> tuple[list[Finding], np.ndarray]:
+    """Return the groups of hosts of a kind that are slow with their better partners, and what each pair loses there.
+
+    A pair loses once, whether one of its hosts is in the group or both: what the slower end of a pair reaches counts.
+    """
+    a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
+    values = pairs["value"].to_numpy(np.float64)
+    lost, findings = np.zeros(len(values)), []
+    by_host = pd.Series(np.tile(values, 2)).groupby(np.concatenate([a, b]))
+    levels = by_host.quantile(BETTER_PAIRS)[by_host.size() >= links.PARTNERS].reindex(range(len(hosts))).to_numpy()
+    sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
+    for kind in dict.fromkeys(kinds.values()) if known else ():
+        numbers = np.array([n for n, host in enumerate(hosts) if kinds.get(host) == kind])
+        members = [hosts[n] for n in numbers]
+        candidates = known.traits(members) if known else []
+        for group in traits.slower_groups(levels[None, numbers], candidates, np.array([deficit])):
+            inside = np.isin(np.stack([a, b]), numbers[group.members]).sum(axis=0)
+            rest = values + lost
+            for ends in (1, 2):
+                chosen = inside == ends
+                if chosen.any() and (inside == 0).any():
+                    lost[chosen] += max(0.0, float(np.median(rest[inside == 0]) - np.median(rest[chosen])))
+            findings.append(
+                shared.finding(
+                    group,
+                    levels[numbers],
+                    lambda level: float(np.exp(sign * level)),
+                    benchmark,
+                    kind,
+                    members,
+                    candidates,
+                )
+            )
+    return findings, lost
 
 
 def _borders(

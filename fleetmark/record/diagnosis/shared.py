@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -51,42 +52,62 @@ def groups(
     if not slower:
         return [], None
     lost = np.zeros(values.shape)
-    findings = []
     for group in slower:
-        slow, fast = values[group.row, group.members], values[group.row, group.others]
         lost[group.row, group.members] += group.shift
-        others = {trait.name: trait for trait in candidates}
-        because = tuple(
-            (name, value, " or ".join(sorted({others[name].values[c] for c in others[name].codes[group.others]})[:3]))
-            for name, value in group.traits
+    return [
+        finding(
+            group,
+            values[group.row],
+            partial(table.value, group.row),
+            table.benchmark(group.row),
+            kind,
+            hosts,
+            candidates,
         )
-        expected = float(np.median(fast))
-        findings.append(
-            Finding(
-                Kind.GROUPS,
-                "",
-                table.benchmark(group.row),
-                deficit=float(-np.expm1(-group.shift)),
-                value=table.value(group.row, expected - group.shift),
-                expected=table.value(group.row, expected),
-                n=len(group.others),
-                q=group.p,
-                cohort=kind,
-                members=tuple(hosts[int(m)] for m in group.members[np.argsort(slow)]),
-                because=because,
-                interval=(float(-np.expm1(-group.low)), float(-np.expm1(-group.high))),
-                tried=group.tried,
-            )
-        )
-    return findings, lost
+        for group in slower
+    ], lost
+
+
+def finding(
+    group: traits.Group,
+    levels: np.ndarray,
+    value: Callable[[float], float],
+    benchmark: dict[str, str],
+    kind: str,
+    hosts: Sequence[str],
+    candidates: Sequence[traits.Trait],
+) -> Finding:
+    """Return the finding of a slower group; ``levels`` are oriented logarithms, of which ``value`` gives the value."""
+    slow, fast = levels[group.members], levels[group.others]
+    by_name = {trait.name: trait for trait in candidates}
+    because = tuple(
+        (name, text, " or ".join(sorted({by_name[name].values[c] for c in by_name[name].codes[group.others]})[:3]))
+        for name, text in group.traits
+    )
+    expected = float(np.median(fast))
+    return Finding(
+        Kind.GROUPS,
+        "",
+        benchmark,
+        deficit=float(-np.expm1(-group.shift)),
+        value=value(expected - group.shift),
+        expected=value(expected),
+        n=len(group.others),
+        q=group.p,
+        cohort=kind,
+        members=tuple(hosts[int(m)] for m in group.members[np.argsort(slow)]),
+        because=because,
+        interval=(float(-np.expm1(-group.low)), float(-np.expm1(-group.high))),
+        tried=group.tried,
+    )
 
 
 def explained(findings: Sequence[Finding], hosts: Sequence[str], candidates: Sequence[traits.Trait]) -> list[Finding]:
     """Return the findings with the facts and labels that all slow hosts of a benchmark share and no sound host has."""
     place = {host: number for number, host in enumerate(hosts)}
     slow_by_benchmark: dict[tuple[str, ...], set[int]] = {}
-    for finding in findings:
-        slow_by_benchmark.setdefault(tuple(finding.benchmark.values()), set()).add(place[finding.host])
+    for slow_host in findings:
+        slow_by_benchmark.setdefault(tuple(slow_host.benchmark.values()), set()).add(place[slow_host.host])
     because = {
         benchmark: traits.shared(candidates, sorted(slow), [n for n in range(len(hosts)) if n not in slow])
         for benchmark, slow in slow_by_benchmark.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +32,24 @@ class Judgement:
     problems: tuple[str, ...]
 
 
-def judge(archive: Archive, root: Path, rules: Path | None, reference: str | None) -> Judgement:
-    """Return what the three judges say about a campaign. A judge without enough data is a problem, not a failure."""
+def judge(
+    archive: Archive,
+    root: Path,
+    rules: Path | None,
+    reference: str | None,
+    least: Mapping[str, float] | None = None,
+) -> Judgement:
+    """Return what the three judges say about a campaign. A judge without enough data is a problem, not a failure.
+
+    ``least``: the smallest loss that ``diagnose`` reports, by class of metrics ("": every class).
+    """
     findings: list[OpenFinding] = []
     families: list[Family] = []
     judged: set[str] = set()
     problems: list[str] = []
 
     def diagnosis() -> bool:
-        result = diagnose(archive, against=load_baseline(root, reference) if reference else None)
+        result = diagnose(archive, against=load_baseline(root, reference) if reference else None, least=least)
         findings.extend(_slow(f) for f in result.findings if not f.cleared)
         families.extend(f for f in openmetrics.diagnosis(result) if f.name != openmetrics.FINDING)
         return result.judged > 0 or bool(result.findings)

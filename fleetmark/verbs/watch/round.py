@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -33,7 +33,8 @@ class WatchQuestion:
     """What to watch, and how.
 
     ``options``: of the campaigns; its root is the record. ``most_load``: per CPU, above which a host is busy.
-    ``share``: of the idle hosts, per round. ``webhook``: the address, a secret.
+    ``share``: of the idle hosts, per round. ``least``: the smallest loss that is reported, by class of metrics.
+    ``webhook``: the address, a secret.
     """
 
     options: Options
@@ -43,6 +44,7 @@ class WatchQuestion:
     allows_sessions: bool = False
     rules: Path | None = None
     reference: str | None = None
+    least: Mapping[str, float] | None = None
     webhook: str | None = None
 
 
@@ -74,7 +76,7 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
     if not judged and state.last:  # a timer starts a process for each round
         with contextlib.suppress(FleetmarkError):
             last = Archive.open(root / state.last)
-            judged = judging.judge(last, root, question.rules, question.reference).families
+            judged = judging.judge(last, root, question.rules, question.reference, question.least).families
     state.rounds += 1
     lines += judging.news(before, state.findings)
     for line in lines:
@@ -170,7 +172,7 @@ def _measure(question: WatchQuestion, state: WatchState, names: Sequence[str], c
     measured = _measured(archive, names)
     for name in measured:
         state.hosts[name].measured = utc()
-    judgement = judging.judge(archive, options.root, question.rules, question.reference)
+    judgement = judging.judge(archive, options.root, question.rules, question.reference, question.least)
     for problem in judgement.problems:
         _say(console, problem)
     state.findings = judging.merged(state.findings, judgement, measured)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fleetmark.planner.diagnosis.isolation.posterior import Posterior
 from fleetmark.planner.diagnosis.isolation.search import MOST_REPEATS, apart
 from fleetmark.planner.diagnosis.isolation.settling import PARTNERS, Settling
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Labels, Suspects, Topology
+from fleetmark.planner.diagnosis.isolation.unlabelled import components, gathered
 from fleetmark.planner.diagnosis.robust import missing_share
 
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
@@ -63,7 +64,8 @@ def isolate(
 
     Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its
     own place. A link is two hosts that are slow together. A border is a link with other slow links between the same
-    places, an uplink one with slow links to several places. The worst faults come first.
+    places, an uplink one with slow links to several places. Nodes that are fast with each other are not at fault: what
+    they share is. The worst faults come first.
 
     If all measured runs failed, the search is for the hosts that cause the failure; every run that passes then counts
     as sound.
@@ -84,6 +86,7 @@ def isolate(
     hunt.compare(measured)
     hunt.by_themselves(by_host)
     hunt.search()
+    hunt.gather()
     faults = sorted(hunt.faults, key=lambda f: -f.deficit)
     return Suspicion(
         tuple(faults),
@@ -96,6 +99,7 @@ def isolate(
         hunt.blind,
         missing_share(hunt.loss),
         hunt.alone_vary,
+        alike=not faults and len(measured) > 1 and not any(topology.labels.values()),
     )
 
 
@@ -186,6 +190,27 @@ class _Hunt(Settling):
                     self.open.append(left[0])
                 else:  # noise may have made it slow
                     self.run(left[0])
+
+    def gather(self) -> None:
+        """Join the faults of nodes that are fast with each other into one of what they share."""
+        nodes = {f.members[0]: f.deficit for f in self.faults if f.reason is Reason.ALL_PARTNERS}
+        if len(nodes) < PAIR:
+            return
+        least = min(nodes.values())
+        drop = max(self.loss, MOST_OF * -math.log1p(-least)) if least < 1 else FAILS
+
+        def fast_with(host: str, others: Sequence[str]) -> list[str]:
+            return [other for other in others if self._pair(host, other, drop) <= drop / 2]
+
+        sets = gathered(list(nodes), fast_with)
+        fast = [frozenset(ends) for group in self._sound() for ends in pairwise(sorted(group))] if sets else []
+        ran = [part for part in components(self.order, fast) if len(part) > 1][:OTHERS]  # fast among themselves
+        for members in sets:
+            deficit = float(np.median([nodes[m] for m in members]))
+            near = fast_with(members[0], [part[0] for part in ran])
+            hosts = {*members, *(host for part in ran if part[0] in near for host in part)}
+            self.faults = [f for f in self.faults if not (f.kind == "node" and f.members[0] in members)]
+            self.faults.append(Fault("shared", tuple(sorted(hosts)), Reason.UNLABELLED, deficit))
 
     def _cover(self) -> bool:
         """Run hosts together that have not been in a sound group yet, and return whether there were any."""

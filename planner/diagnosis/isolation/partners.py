@@ -1,4 +1,4 @@
-"""Find what slows pairs of hosts: a host alone, a host with every partner, a link, or a border between labels."""
+"""Find what slows pairs of hosts: a host alone, a host with every partner, a link, a border, or what hosts share."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fleetmark.planner.diagnosis import places
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Labels, Topology
+from fleetmark.planner.diagnosis.isolation.unlabelled import components, gathered
 from fleetmark.planner.diagnosis.outliers import LARGE
 from fleetmark.planner.diagnosis.robust import missing_share
 
@@ -39,14 +40,16 @@ class Reason(StrEnum):
     ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
     ALL_ACROSS = "every-pair-across-the-border-is-slow"
     UPLINK = "every-pair-that-leaves-the-place-is-slow"
+    UNLABELLED = "slow-with-others-but-not-with-each-other"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A faulty node, link or border (``kind``).
+    """A faulty node, link, border, or something that several hosts share (``kind``).
 
-    ``members``: the host of a node, the two hosts of a link, the two places of a border, or the place whose
-    uplink is slow. ``deficit``: the missing share of performance, 1 if runs failed. ``label``: what kind of places.
+    ``members``: the host of a node, the two hosts of a link, the two places of a border, the place whose uplink is
+    slow, or the hosts that share what no label names. ``deficit``: the missing share of performance, 1 if runs failed.
+    ``label``: what kind of places.
     """
 
     kind: str
@@ -74,6 +77,7 @@ class Suspicion:
     blind: bool = False  # every run failed, so there was nothing to compare with
     visible: float = 0.0  # smallest detectable loss, given the variation between runs of the same hosts
     alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hid who is slow
+    alike: bool = False  # all groups ran alike, and no label tells where a fault that all of them contain would be
 
     @property
     def unclear(self) -> bool:
@@ -117,6 +121,8 @@ def isolate(
 
     A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
     expected rate of a pair is near the best quarter.
+
+    Hosts that are slow with all others are not at fault if they are fast with each other: what they share is.
     """
     loss = max(-float(np.log1p(-deficit)), SURE * noise)
     hosts = sorted(frozenset().union(*measured))
@@ -167,6 +173,9 @@ def isolate(
     runs += len(again)
     links = [p for p in unexplained if again.get(p, rates[p]) < limit]
     faults += _links(links, {p: again.get(p, rates[p]) for p in links}, fast, expected, topology)
+    unlabelled = _Unlabelled(hosts=hosts, faults=faults, rates={**rates, **again}, together=together, limit=limit)
+    faults = unlabelled.gather(expected)
+    runs += unlabelled.runs
     faults.sort(key=lambda f: -f.deficit)
     unclear = tuple(p for p in unexplained if p not in links)
     return Suspicion(tuple(faults), len(hosts), runs, unclear, visible=missing_share(loss))
@@ -230,8 +239,73 @@ class _Borders:
         return lost if lost >= max(self.least, SURE * error) else None
 
 
+@dataclass(kw_only=True)
+class _Unlabelled:
+    """Find hosts that share something slow among the faults of nodes and links; ``limit`` is ln of a fast rate."""
+
+    hosts: Sequence[str]
+    faults: list[Fault]
+    rates: dict[Pair, float]
+    together: Together
+    limit: float
+    runs: int = 0
+
+    def gather(self, expected: float) -> list[Fault]:
+        """Return the faults, with those of hosts that share something as one.
+
+        ``expected`` is the rate of a sound pair.
+        """
+        nodes = {f.members[0] for f in self.faults if f.reason is Reason.ALL_PARTNERS}
+        if sum(f.reason in (Reason.ALL_PARTNERS, Reason.ONE_PAIR) for f in self.faults) < BORDER:
+            return self.faults
+        alone = {f.members[0] for f in self.faults if f.reason is Reason.INTRA_HOST}
+        hosts = [h for h in self.hosts if h not in alone]
+        fast = [p for p, rate in self.rates.items() if rate >= self.limit and len(p) == PARTNERS and not p & alone]
+        _, *small = components(hosts, fast)
+        by_first = {c[0]: c for c in small if len(c) > 1 or c[0] in nodes}
+        joined = gathered(list(by_first), self._fast_with)
+        single = by_first.keys() - {first for firsts in joined for first in firsts}
+        sets = [
+            {h for first in firsts for h in by_first[first]} for firsts in (*joined, *([s] for s in sorted(single)))
+        ]
+        for members in sets:
+            others = [h for h in hosts if h not in members | nodes]
+            if len(members) > 1 and (lost := self._lost(members, others, expected)) is not None:
+                self.faults = [f for f in self.faults if not _explained(f, members)]
+                share = missing_share(lost)
+                self.faults.append(Fault("shared", tuple(sorted(members)), Reason.UNLABELLED, share))
+        return self.faults
+
+    def _fast_with(self, host: str, others: Sequence[str]) -> list[str]:
+        again = self._run([frozenset((host, other)) for other in others])
+        return [other for other in others if again.get(frozenset((host, other)), -np.inf) >= self.limit]
+
+    def _lost(self, members: set[str], others: Sequence[str], expected: float) -> float | None:
+        """Return ln of the loss of pairs between two sets of hosts, or None if not nearly all such pairs are slow."""
+        across = [frozenset((one, other)) for one in sorted(members) for other in others]
+        known = {p: self.rates[p] for p in across if p in self.rates}
+        known |= self._run(_spread([p for p in across if p not in known]))
+        slow = [rate for rate in known.values() if rate < self.limit]
+        if len(slow) < max(BORDER, places.SLOW * len(known)):
+            return None
+        return expected - float(np.median(slow))
+
+    def _run(self, pairs: Sequence[Pair]) -> Mapping[Pair, float]:
+        again = self.together(pairs) if pairs else {}
+        self.runs += len(again)
+        return again
+
+
+def _explained(fault: Fault, members: set[str]) -> bool:
+    """Return whether what hosts share explains a fault: of one of them, or of a link to another host."""
+    inside = len(members.intersection(fault.members))
+    return inside == 1 and fault.reason in (Reason.ALL_PARTNERS, Reason.ONE_PAIR)
+
+
 def _spread(pairs: Sequence[Pair]) -> list[Pair]:
     """Return up to AGAIN of the pairs, evenly spread over the list."""
+    if not pairs:
+        return []
     return [pairs[n] for n in np.unique(np.linspace(0, len(pairs) - 1, min(AGAIN, len(pairs))).round().astype(int))]
 
 

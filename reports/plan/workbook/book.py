@@ -18,7 +18,7 @@ from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.model import PlanView
-from fleetmark.reports.plan.workbook import checks, inputs, limits, money, sensitivity, stock
+from fleetmark.reports.plan.workbook import checks, inputs, limits, money, resources, sensitivity, series, stock
 from fleetmark.reports.plan.workbook.cells import across, down, live, names, numbers
 from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Numbers
@@ -124,12 +124,30 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         (inputs.equivalence(n, say),),
     )
     yield _tab(
+        "resources",
+        message("Resources"),
+        message(
+            "Memory, disk, IOPS and others: what one unit of demand needs of its server and what servers have. The "
+            "scarcest bounds the work of a server."
+        ),
+        (resources.table(n),),
+    )
+    yield _tab(
         "demand",
         message("Demand"),
         message(
             "Demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."
         ),
-        inputs.demands(n),
+        (*inputs.demands(n), *((resources.bound_by(n),) if n.resources else ())),
+    )
+    yield _tab(
+        "series",
+        message("Over time"),
+        message(
+            "Prices, energy prices and limits of sites that change from period to period; power is in W. Each replaces "
+            "the constant; a SKU that cannot be ordered in a period is not sold."
+        ),
+        (series.table(n),),
     )
     yield _tab(
         "skus",

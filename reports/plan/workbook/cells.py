@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from fleetmark.base.text import Message, message
+from fleetmark.demand.columns import Column as InputColumn
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 COUNT, SHARE, MONEY = "#,##0;-#,##0;–", "0.0%;-0.0%;–", "#,##0;-#,##0;0"
+
+SPARE = 5  # empty rows below a table of inputs, for new entries
 
 Key = str | int  # of a column; a number is a period
 
@@ -114,3 +118,14 @@ def total(values: Floats, form: str = MONEY, **more: Any) -> tuple[Column, Calla
         return live(f"SUM({{p0}}:{{p{len(values[i]) - 1}}})", values[i].sum(), **more)
 
     return numbers("total", message("total"), form, width=14), cell
+
+
+def entry(column: InputColumn, value: object, choices: str = "") -> Cell:
+    """Return an input cell. ``choices``: the named range whose values are suggested."""
+    rule = column.rule
+    given = value is not None and value != ""
+    if rule.text:
+        return Cell(str(value) if given else "", is_input=True, choices=choices or rule.words)
+    least = math.nextafter(rule.minimum, math.inf) if rule.above else rule.minimum
+    number = float(str(value)) if given else None
+    return Cell("", number, is_input=True, limits=(least, rule.maximum), hint=rule.hint, form=column.form)

@@ -11,10 +11,11 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.demand.columns import YES
 from fleetmark.planner.capacity.question import SURVIVES
 from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.series import Series, figures, in_period
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.workbook.cells import across, down, grid, live, numbers, periods, ref
-from fleetmark.reports.plan.workbook.limits import losses
+from fleetmark.reports.plan.workbook.limits import limit_cell, losses
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 TOLERANCE = 1e-6  # rounding of the solver, as a share of the limit, or of 1 if the limit is less
@@ -229,16 +230,21 @@ def _of_sites(n: Numbers) -> Iterator[Check]:
 
 
 def _limit(
-    n: Numbers, block: str, k: int, kind: Message, unit: Message | str, limit: float | None, used: Floats
+    n: Numbers, block: str, k: int, kind: Message, unit: Message | str, limit: Series | None, used: Floats
 ) -> Check:
     head = ref(block, "limit", k)
+
+    def slack(t: int) -> float | None:
+        size = in_period(limit, t)
+        return None if size is None else size - float(used[k, t])
+
     cells = _row(
         n,
-        lambda t: f"{head}-{ref(block, t, k)}",
-        lambda t: None if limit is None else limit - float(used[k, t]),
-        lambda _: f'{head}=""',
+        lambda t: f"{limit_cell(n, block, k, t)}-{ref(block, t, k)}",
+        slack,
+        lambda t: f'{limit_cell(n, block, k, t)}=""',
     )
-    return Check(kind, n.sites[k], unit, cells, (head, limit))
+    return Check(kind, n.sites[k], unit, cells, (head, None if limit is None else max(figures(limit))))
 
 
 def _of_domains(n: Numbers) -> Iterator[Check]:
@@ -335,8 +341,8 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
         (
             message("ordered only while sold"),
             lambda t: f"-{ref('buy', t, p)}",
-            lambda t: -float(buy[t]) if sku.price is None else None,
-            lambda t: f'{price}<>""',
+            lambda t: None if sku.sold_in(t) else -float(buy[t]),
+            lambda t: f"ISNUMBER({n.series_cell('price', s, t) or price})",
         ),
         (
             message("orders are of whole lots"),

@@ -16,22 +16,24 @@ from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.reports.kit.format import FIGURE_FORM
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal, t_quantile
-from fleetmark.reports.plan.workbook.cells import by_period, decided, down, grid, live, names, numbers, plain, ref
+from fleetmark.reports.plan.workbook import resources
+from fleetmark.reports.plan.workbook.cells import (
+    SPARE,
+    by_period,
+    decided,
+    down,
+    entry,
+    grid,
+    live,
+    names,
+    numbers,
+    plain,
+    ref,
+)
 from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quantile
+from fleetmark.reports.plan.workbook.series import follows
 
-SPARE = 5  # empty rows below a table of inputs, for new entries
 Say = Callable[[str], str]
-
-
-def entry(column: demand.Column, value: object, choices: str = "") -> Cell:
-    """Return an input cell. ``choices``: the named range whose values are suggested."""
-    rule = column.rule
-    given = value is not None and value != ""
-    if rule.text:
-        return Cell(str(value) if given else "", is_input=True, choices=choices or rule.words)
-    least = math.nextafter(rule.minimum, math.inf) if rule.above else rule.minimum
-    number = float(str(value)) if given else None
-    return Cell("", number, is_input=True, limits=(least, rule.maximum), hint=rule.hint, form=column.form)
 
 
 def _inputs(
@@ -44,6 +46,7 @@ def _inputs(
     more: Sequence[Column] = (),
     results: Callable[[int], Iterable[Cell]] | None = None,
     choices: Mapping[str, str] | None = None,
+    follow: Callable[[int, str, Cell], Cell] = lambda i, field, cell: cell,
     notes: tuple[str, ...] = (),
 ) -> Tabular:
     """Return a table of inputs with empty rows below. ``results`` of a row stand in the columns ``more``."""
@@ -55,7 +58,10 @@ def _inputs(
 
     def row(i: int) -> Sequence[Cell]:
         values = rows[i] if i < len(rows) else [None] * len(columns)
-        cells = [entry(c, x, (choices or {}).get(c.field, "")) for c, x in zip(columns, values, strict=True)]
+        cells = [
+            follow(i, c.field, entry(c, x, (choices or {}).get(c.field, "")))
+            for c, x in zip(columns, values, strict=True)
+        ]
         calculated = list(results(i)) if results else []
         return (*cells, *calculated, *[Cell()] * (len(more) - len(calculated)))
 
@@ -75,17 +81,22 @@ def _setting(q: Question, field: str) -> object:
         return _listed(q.correlation.items()) or None
     if field.startswith("shock_"):
         return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
-    if field == "energy_price_change":
-        return q.energy_price_change or None
+    if field in ("energy_price_change", "depreciation"):
+        return getattr(q, field) or None
     value = _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
     return (YES if value else NO) if isinstance(value, bool) else value
+
+
+def _first(value: object) -> object:
+    """Return the first figure of a series, or a constant."""
+    return value[0] if isinstance(value, tuple) else value
 
 
 def _of_site(q: Question, site: Site, field: str) -> object:
     """Return a field of a site in the form of its cell."""
     if field == "windows":
         return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
-    return getattr(site, field)
+    return _first(getattr(site, field))
 
 
 def _of_sku(sku: Sku, field: str) -> object:
@@ -113,7 +124,7 @@ def settings(n: Numbers) -> Tabular:
         (Cell(message("length of a period")), Cell("", q.years, name="question_years"), Cell(message("years"))),
     ]
     for column in tables.settings(q.currency):
-        cell = entry(column, _setting(q, column.field))
+        cell = follows(n, entry(column, _first(_setting(q, column.field))), column.field, "")
         rows.append((Cell(column.title), replace(cell, name=column.name), Cell(column.unit)))
     value = numbers("value", message("value"), width=20)
     return Tabular(
@@ -188,7 +199,12 @@ def sites(n: Numbers) -> Tabular:
         "May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."
     )
     rows = [[_of_site(q, site, c.field) for c in columns] for site in q.sites.values()]
-    return _inputs("sites", message("Sites"), columns, rows, more=more, results=results, notes=(note,))
+
+    def follow(i: int, field: str, cell: Cell) -> Cell:
+        key = "power" if field == "power_w" else field
+        return follows(n, cell, key, n.sites[i]) if i < len(n.sites) else cell
+
+    return _inputs("sites", message("Sites"), columns, rows, more=more, results=results, follow=follow, notes=(note,))
 
 
 def fleet(n: Numbers, say: Say) -> Tabular:
@@ -268,6 +284,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         numbers("lo", message("lo"), "#,##0.0000", unit="95%", width=12),
         numbers("hi", message("hi"), "#,##0.0000", unit="95%", width=12),
         numbers("used", message("utilisation that counts"), "0.0%", unit=message("share of a server"), width=14),
+        *resources.columns(n),
         Column("unit", message("unit"), width=16),
         Column("state", message("as planned"), rules=((f"{{state}}={literal(edited)}", "unsure"),), width=12),
         Column("source", message("source"), width=50),
@@ -283,9 +300,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         work, estimate = n.workloads.index(w), worths[i].estimate
         yield live(f"{{value}}*EXP(-{reach})", estimate.lo)
         yield live(f"{{value}}*EXP({reach})", estimate.hi)
-        yield live(
-            f'IF({{utilisation}}="",{ref("workloads", "utilisation", work)},{{utilisation}})', q.utilisation(s, w)
-        )
+        yield from resources.used(n, s, w, ref("workloads", "utilisation", work))
         yield live(ref("workloads", "unit", work), q.workloads[w].unit)
         fields = ("value", "se", "df", "utilisation")
         alike = ",".join(f'{{{field}}}&""={ref("benchmarks", field, i)}&""' for field in fields)
@@ -366,7 +381,12 @@ def skus(n: Numbers) -> Tabular:
         "embodied carbon over all periods, as present value. TCO of one unit: at the utilisation of the workload."
     )
     rows = [[_of_sku(sku, c.field) for c in columns] for sku in q.skus.values()]
-    return _inputs("skus", message("SKU & TCO"), columns, rows, more=more, results=results, notes=(note,))
+
+    def follow(i: int, field: str, cell: Cell) -> Cell:
+        return follows(n, cell, field, n.skus[i]) if field == "price" and i < len(n.skus) else cell
+
+    title = message("SKU & TCO")
+    return _inputs("skus", title, columns, rows, more=more, results=results, follow=follow, notes=(note,))
 
 
 # --- demand ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ import numpy as np
 
 from fleetmark.base.text import message
 from fleetmark.demand.columns import AMOUNT
+from fleetmark.planner.capacity.ledger import over
+from fleetmark.planner.capacity.resources import bound
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import across, by_period, down, grid, live, names, numbers, ref
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers, servers_for
@@ -113,10 +116,18 @@ def rack(n: Numbers) -> Iterator[Tabular]:
         message("Power limits for charts"),
         names(site=message("site")),
         [[Cell(site)] for site in n.sites],
-        lambda k, _: live(ref("power", "limit", k), q.sites[n.sites[k]].power_w),
+        lambda k, t: live(limit_cell(n, "power", k, t), in_period(q.sites[n.sites[k]].power_w, t)),
         _WHOLE,
         is_working=True,
     )
+
+
+_KEYS = {"power": "power", "units": "rack_units", "ports": "ports", "racks": "racks", "liquid": "liquid_racks"}
+
+
+def limit_cell(n: Numbers, block: str, k: int, t: int) -> str:
+    """Return the reference of a site's limit in a period."""
+    return n.series_cell(_KEYS.get(block, ""), n.sites[k], t) or ref(block, "limit", k)
 
 
 def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: str, used: Floats) -> Tabular:
@@ -130,7 +141,11 @@ def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: st
     for k, site in enumerate(n.sites):
         source = ref("sites", limit, k)
         value = getattr(n.question.sites[site], limit)
-        rows.append((Cell(site), Cell(unit), live(f'IF({source}="","",{source})', value)))
+        if isinstance(value, tuple):
+            largest = f"MAX({limit_cell(n, key, k, 0)}:{limit_cell(n, key, k, n.periods - 1)})"
+            rows.append((Cell(site), Cell(unit), live(largest, max(value))))
+        else:
+            rows.append((Cell(site), Cell(unit), live(f'IF({source}="","",{source})', value)))
     site_no = down("figures", "site_no")
 
     def cell(k: int, t: int) -> Cell:
@@ -139,9 +154,14 @@ def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: st
         return live(f"{before}SUMPRODUCT(({site_no}={k + 1})*{each}*{down(servers, t)})", used[k, t])
 
     def highest(k: int) -> Cell:
-        maximum = getattr(n.question.sites[n.sites[k]], limit)
+        maximum, span = getattr(n.question.sites[n.sites[k]], limit), f"{{p0}}:{{p{n.periods - 1}}}"
+        if isinstance(maximum, tuple):
+            sizes = f"{limit_cell(n, key, k, 0)}:{limit_cell(n, key, k, n.periods - 1)}"
+            share = None if not any(maximum) else float(over(used[k], np.array(maximum)).max())
+            highest_use = f"SUMPRODUCT(MAX({span}/({sizes}+({sizes}=0)*1E+99)))"
+            return live(f'IF(N({{limit}})=0,"",{highest_use})', share)
         share = None if not maximum else used[k].max() / maximum
-        return live(f'IF(N({{limit}})=0,"",MAX({{p0}}:{{p{n.periods - 1}}})/{{limit}})', share)
+        return live(f'IF(N({{limit}})=0,"",MAX({span})/{{limit}})', share)
 
     top = numbers("highest", message("highest use of the limit"), _SHARE, width=14), highest
     table = by_period(n, key, title, labels, rows, cell, _WHOLE, last=[top])
@@ -208,15 +228,24 @@ def scenarios(n: Numbers) -> Iterator[Tabular]:
             lo, hi = worth.estimate.interval or (worth.value, worth.value)
             yield Cell(s)
             for (end, _), value in zip(ends, (lo, worth.value, hi), strict=True):
-                one = f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
+                one = work_of(n, end, place)
                 for m in times:
                     factor = "scenario_multiplier" if m is None else f"{m:g}"
                     demand = (_OTHER if m is None else m) * n.point[i, -1]
-                    needed = servers_for(demand, value * n.question.utilisation(s, w))
+                    units, _ = bound(n.question.skus[s].has, n.question.workloads[w].needs)
+                    needed = servers_for(demand, min(value * n.question.speed_limit(s, w), units))
                     yield live(rounded_up(f"{factor}*{ref('scenario_demand', 'demand', i)}", one), needed)
 
         title = message("Servers needed for {workload}", workload=w)
         yield grid(f"scenario_{i}", title, columns, len(able(n, w)), row)
+
+
+def work_of(n: Numbers, end: str, place: int) -> str:
+    """Return the formula of the work of one server at an ``end`` of the interval of its worth."""
+    if not n.resources:
+        return f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
+    units = f"[worth!units_0!{place}:units_{len(n.resources) - 1}!{place}]"
+    return f"MIN({ref('worth', end, place)}*{ref('worth', 'speed', place)},{units})"
 
 
 def by_workload(n: Numbers) -> Tabular:

@@ -10,6 +10,7 @@ import numpy as np
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import PRICE
 from fleetmark.planner.capacity.question import KINDS
+from fleetmark.planner.cost.cash import AT_END, CAPITAL, by_year
 from fleetmark.reports.kit.tabular import Cell, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
@@ -67,6 +68,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
         name="total_present_value",
     )
     yield _by_year(n, kinds)
+    yield _cash(n)
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
 
     def spent(i: int, t: int) -> str:
@@ -126,10 +128,15 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
         active = down("active", t)
         return f"({column('idle_w')}*{active}+{column('swing')}*{down('load', t)}*{active})"
 
+    def energy(t: int) -> str:
+        if not any(key == "energy_price" for key, _ in n.series):
+            return f"SUMPRODUCT({column('watt')}*{draw(t)})*{ref('periods', 'energy', t)}"
+        return f"SUMPRODUCT({column('kwh')}*{down('energy_prices', t)}*{draw(t)})*{ref('periods', 'energy', t)}"
+
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
-        "energy": lambda t: f"SUMPRODUCT({column('watt')}*{draw(t)})*{ref('periods', 'energy', t)}",
+        "energy": energy,
         "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
         "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
         "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",
@@ -139,6 +146,46 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
         ),
         "residual": lambda t: f"-SUM({left})" if t == n.periods - 1 and n.pairs else "0",
     }
+
+
+def _cash(n: Numbers) -> Tabular:
+    """Return capital and running expenses by year, and the accounts of purchases if they are depreciated."""
+    cash = by_year(n, [year - 1 for year in n.years])
+    running = [i for i, kind in enumerate(KINDS) if kind not in (CAPITAL, AT_END)]
+    capital, at_end = KINDS.index(CAPITAL), KINDS.index(AT_END)
+    last = len(n.pairs) - 1
+
+    def year(i: int, y: int) -> str:
+        return ref("years", y, i)
+
+    def parts(y: int) -> str:
+        inside = "+".join(f"SUM({down('depreciated', t, 0, last)})" for t in range(n.periods) if n.years[t] == y + 1)
+        return inside if n.pairs else "0"
+
+    def book(y: int) -> str:
+        before = f"{{p{y - 1}}}+" if y else ""
+        return f"{before}{ref('cash', y, 0)}-{ref('cash', y, 4)}"
+
+    rows: list[tuple[Message, Callable[[int], str], Floats]] = [
+        (message("capital expenses (purchases)"), lambda y: year(capital, y), cash.capex),
+        (message("running expenses"), lambda y: "+".join(year(i, y) for i in running), cash.opex),
+        (message("worth at the end"), lambda y: year(at_end, y), cash.at_end),
+        (message("total"), lambda y: f"SUM({down('cash', y, 0, 2)})", cash.total),
+    ]
+    if n.question.depreciation:
+        rows += [
+            (message("depreciation"), parts, cash.depreciation),
+            (message("paid, not yet depreciated"), book, cash.book),
+        ]
+
+    def row(i: int) -> Iterator[Cell]:
+        label, formula, values = rows[i]
+        yield Cell(label)
+        yield from (live(formula(y), values[y]) for y in range(len(values)))
+
+    heads = (numbers(f"p{y}", name, MONEY, width=11) for y, name in enumerate(n.year_names))
+    columns = (*names(kind=message("figure")), *heads)
+    return grid("cash", _in(message("Capital and running expenses by year"), n), columns, len(rows), row)
 
 
 def _by_year(n: Numbers, kinds: Floats) -> Tabular:

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from fleetmark.demand.tables import SERIES
 from fleetmark.planner.capacity.ledger import Ledger, over
 from fleetmark.planner.capacity.question import HOURS, Plan, Question
+from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.plan.model import years
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +40,28 @@ class Numbers(Ledger):
     def __init__(self, question: Question, plan: Plan) -> None:
         super().__init__(question, plan.stock, plan.use)
         self.plan = plan
+
+    @cached_property
+    def series(self) -> dict[tuple[str, str], tuple[float | None, ...]]:
+        """The figures that change from period to period, by their key in the question and their SKU or site."""
+        q = self.question
+        listed: dict[tuple[str, str], object] = {("energy_price", ""): q.energy_price}
+        listed |= {("price", s): sku.prices for s, sku in q.skus.items()}
+        for k, site in q.sites.items():
+            listed |= {
+                (key, k): getattr(site, "power_w" if key == "power" else key) for key in SERIES if key != "price"
+            }
+        return {key: values for key, values in listed.items() if isinstance(values, tuple) and values}
+
+    def series_cell(self, key: str, name: str, period: int) -> str:
+        """The reference of a figure that changes from period to period; empty if it is constant."""
+        rows = list(self.series)
+        return f"[series!p{period}!{rows.index((key, name))}]" if (key, name) in rows else ""
+
+    @cached_property
+    def resources(self) -> list[str]:
+        """The names of all resources that demand needs."""
+        return sorted({name for work in self.question.workloads.values() for name in work.needs})
 
     @cached_property
     def margin(self) -> Floats:
@@ -114,4 +138,4 @@ class Numbers(Ledger):
     def watt_year(self) -> float:
         """Money for one W of servers over one year at the question's energy price and PUE, with its carbon."""
         q = self.question
-        return HOURS / 1000 * q.pue * (q.energy_price + q.carbon_price * q.grid / 1000)
+        return HOURS / 1000 * q.pue * (in_period(q.energy_price, 0) + q.carbon_price * q.grid / 1000)

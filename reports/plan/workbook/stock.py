@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fleetmark.base.text import message
 from fleetmark.demand.columns import LIQUID, PRICE, YES
 from fleetmark.planner.capacity.question import PREEMPTIBLE
+from fleetmark.planner.cost.cash import depreciated
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     COUNT,
@@ -65,6 +68,16 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     yield _pairs(n, "kept", kept, partial(_kept, n), n.left, COUNT, is_working=True)
     worth = message("Their residual value at the end")
     yield _pairs(n, "kept_worth", worth, partial(_kept_worth, n), n.left_worth, MONEY, is_working=True)
+    if n.question.depreciation:
+        title = message("Depreciation of purchases, from their arrival on")
+        yield _pairs(n, "depreciated", title, partial(_depreciated, n), depreciated(n), MONEY, is_working=True)
+    if any(key == "energy_price" for key, _ in n.series):
+        q = n.question
+        prices = np.array(
+            [[q.price_of_energy(k, t) / q.energy_level(t) for t in range(n.periods)] for _, k in n.pairs]
+        ).reshape(n.buy.shape)
+        title = message("Energy price, before its change a year")
+        yield _pairs(n, "energy_prices", title, partial(_energy_price, n), prices, "0.0000", is_working=True)
     yield _figures(n)
 
 
@@ -108,14 +121,35 @@ def _load(i: int, t: int) -> str:
 
 def _paid(n: Numbers, i: int, t: int) -> str:
     row = n.skus.index(n.pairs[i][0])
-    first = float(n.paid[i, t]) / n.question.price_level(n.pairs[i][0], t)
+    level = n.question.price_level(n.pairs[i][0], t)
+    first = float(n.paid[i, t]) / level if level else 0.0
     price = f'IF({ref("skus", "price_breaks", row)}="",N({ref("skus", "price", row)}),{first!r})'
-    return f"{price}*{_level(n, row, t)}"
+    return f"{price}*{_level(n, row, str(t), ref('periods', 'begins', t))}"
 
 
-def _level(n: Numbers, row: int, t: int) -> str:
-    """Return the price of the SKU in that row, ordered in period ``t``, over its price in the first."""
-    return f"(1+N({ref('skus', 'price_change', row)}))^{ref('periods', 'begins', t)}"
+def _level(n: Numbers, row: int, period: str, begins: str) -> str:
+    """Return the price of the SKU in that row over its first price, ordered in a ``period`` that ``begins`` then."""
+    sku = n.skus[row]
+    if ("price", sku) not in n.series:
+        return f"(1+N({ref('skus', 'price_change', row)}))^{begins}"
+    j = list(n.series).index(("price", sku))
+    price = ref("skus", "price", row)
+    now = f"INDEX({across('series', j, n.periods - 1)},1,{period}+1)"
+    return f"IF(N({price})=0,1,N({now})/{price})"
+
+
+def _depreciated(n: Numbers, i: int, t: int) -> str:
+    bought, paid = (across(key, i, n.periods - 1) for key in ("buy", "paid"))
+    arrives = f"(COLUMN({bought})-COLUMN({ref('buy', 0, i)})+{ref('figures', 'lead', i)})"
+    inside = f"({arrives}<={t})*({arrives}>{t}-N(question_depreciation))"
+    return f"IF(N(question_depreciation)=0,0,SUMPRODUCT({inside}*{bought}*{paid})/question_depreciation)"
+
+
+def _energy_price(n: Numbers, i: int, t: int) -> str:
+    site = n.pairs[i][1]
+    general = n.series_cell("energy_price", "", t) or "question_energy_price"
+    local = ref("sites", "energy_price", n.sites.index(site))
+    return n.series_cell("energy_price", site, t) or f'IF({local}="",{general},{local})'
 
 
 def _kept(n: Numbers, i: int, t: int) -> str:
@@ -128,8 +162,8 @@ def _kept(n: Numbers, i: int, t: int) -> str:
 def _kept_worth(n: Numbers, i: int, t: int) -> str:
     sku = n.pairs[i][0]
     breaks, price = ref("skus", "price_breaks", n.skus.index(sku)), ref("figures", "price", i)
-    ordered = f"(question_years*MAX({t}-{ref('figures', 'lead', i)},0))"
-    level = f"(1+N({ref('skus', 'price_change', n.skus.index(sku))}))^{ordered}"
+    ordered = f"MAX({t}-{ref('figures', 'lead', i)},0)"
+    level = _level(n, n.skus.index(sku), ordered, f"(question_years*{ordered})")
     one = f'IF({breaks}="",{price},{n.question.skus[sku].least_price!r})*{level}'
     share = ref("figures", "residual", i)
     return f"IF({share}=0,0,{ref('kept', t, i)}*{one}*{share}^(question_years*{n.periods - t}))"
@@ -218,6 +252,7 @@ def allocation(n: Numbers) -> Tabular:
             "rate", message("E u: work of one server"), "#,##0.0000", unit=message("unit of the workload"), width=24
         ),
         numbers("used", message("utilisation"), "0.0%", unit=of_server, width=18),
+        *((Column("bound", message("bound by"), width=14),) if n.resources else ()),
         numbers("may", message("may run there"), unit=one_or_zero),
         numbers("stays", message("stays in a failure"), unit=one_or_zero),
         numbers("pool_no", message("row in Pools"), unit=message("0: servers that all share"), width=16),
@@ -236,6 +271,8 @@ def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
     yield from (Cell(w), Cell(s), Cell(k), plain(i + 1), plain(p + 1), plain(site + 1))
     e, u = n.worth_cells(w, s)
     yield from (live(f"{e}*{u}", n.rate[c]), live(u, n.used[c]))
+    if n.resources:
+        yield live(ref("worth", "bound", n.pairs_of_worth.index((s, w))), q.binding(s, w))
     may = not q.workloads[w].sites or k in q.workloads[w].sites
     anywhere, here = down("sites", f"runs_{i}"), ref("sites", f"runs_{i}", site)
     yield live(f'IF(COUNTA({anywhere})=0,1,IF({here}="{YES}",1,0))', float(may))

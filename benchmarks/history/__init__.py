@@ -1,0 +1,1 @@
+"""Measure what ``history`` dates, and its false alarms."""

@@ -1,0 +1,1 @@
+"""Measure lists and pages of a large record."""

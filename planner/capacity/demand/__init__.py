@@ -1,0 +1,1 @@
+"""What is known of demand: forecasts of past use, and correlations between workloads."""

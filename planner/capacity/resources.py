@@ -1,0 +1,20 @@
+"""Bound the work of a server by its resources: memory, disk, IOPS, network, and others that are named.
+
+A unit of demand needs amounts of a server's resources. How fast a server works is its worth; each other resource serves
+has / need units, and the least of these bounds holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+
+def bound(has: Mapping[str, float], needs: Mapping[str, float]) -> tuple[float, str]:
+    """Return the units of demand that a server's resources can serve, and the name of the scarcest.
+
+    ``has`` and ``needs`` are by resource, in the same base units. Return infinity and an empty name if nothing is
+    needed.
+    """
+    bounds = [(has.get(name, 0.0) / need, name) for name, need in needs.items() if need > 0]
+    return min(bounds, default=(math.inf, ""))

@@ -1,0 +1,62 @@
+"""Split a plan's money into capital and running expenses, and depreciate its purchases in equal parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetmark.planner.capacity.ledger import Ledger
+
+Floats = npt.NDArray[np.float64]
+CAPITAL, AT_END = "purchase", "residual"  # kinds of cost; all others are running expenses
+
+
+@dataclass(frozen=True, slots=True)
+class Cash:
+    """Hold money by year, undiscounted, in the currency of the question.
+
+    - ``capex``: purchases, when they are ordered; ``opex``: all other costs
+    - ``at_end``: what the servers are worth at the end, as a negative cost
+    - ``depreciation``: of purchases, from their arrival on; ``book``: what is paid and not yet depreciated at its end
+    """
+
+    capex: Floats
+    opex: Floats
+    at_end: Floats
+    depreciation: Floats
+    book: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Return all money of the year."""
+        return self.capex + self.opex + self.at_end
+
+
+def depreciated(ledger: Ledger) -> Floats:
+    """Return (pair, period): the part of the plan's purchases that is depreciated then; 0 without ``depreciation``."""
+    q, paid = ledger.question, ledger.paid * ledger.buy
+    parts, length = np.zeros_like(paid), q.depreciation
+    for p, (s, _) in enumerate(ledger.pairs):
+        for ordered in np.flatnonzero(paid[p]).tolist():
+            arrives = ordered + q.skus[s].delay
+            parts[p, arrives : arrives + length] += paid[p, ordered] / length if length else 0.0
+    return parts
+
+
+def by_year(ledger: Ledger, years: Sequence[int]) -> Cash:
+    """Return the money of each year; ``years``: the number of the year of each period, from 0."""
+    kinds: Mapping[str, Floats] = ledger.kinds
+    number = np.array(years)
+
+    def summed(values: Floats) -> Floats:
+        sums = np.zeros(int(number.max()) + 1)
+        np.add.at(sums, number, values)
+        return sums
+
+    capex, parts = summed(kinds[CAPITAL]), summed(depreciated(ledger).sum(axis=0))
+    running = [money for kind, money in kinds.items() if kind not in (CAPITAL, AT_END)]
+    book = np.cumsum(capex - parts)
+    return Cash(capex, summed(np.sum(running, axis=0)), summed(kinds[AT_END]), parts, book)
