@@ -20,7 +20,7 @@ _TOOL = "hpcg"
 _LONGEST = 400  # maximum line length in characters; longer lines are skipped
 _OFFICIAL_S = 1800.0  # minimum duration of an official run by HPCG's rules, in seconds
 _PAIR = re.compile(r"([A-Za-z][^=]{1,200}?)(=|:(?=\s|$))\s*(\S.{0,120})?")
-_RATING = re.compile(r".{0,60}HPCG result is VALID with a GFLOP/s rating of[=: ]\s*(\S{1,24})")
+_RATING = re.compile(r".{0,60}HPCG result is VALID with a GFLOP/s rating of[=: ]\s*(\S{1,24}(?!\S))")
 _INVALID = re.compile(r".{0,60}HPCG result is[=: ]\s*INVALID")
 _PHASE = re.compile(r"(SpMV|SymGS|total|final)\s+=\s+(\S{1,16}) GF \(\s*(\S{1,16}) GB/s Effective\)")
 _PHASES = {"final": "hpcg", "SpMV": "spmv", "SymGS": "multigrid"}

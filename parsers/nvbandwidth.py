@@ -32,7 +32,7 @@ _ENDED = re.compile(r"(Waived|Error|Not Found):\s*(.{0,160})")
 _NOT_FOUND = re.compile(r"ERROR: Testcase (\w{1,80}) not found")
 _SCALES = {"GB/s": 1e9, "ns": 1e-9, "us": 1e-6}
 _RUNNING = re.compile(r"Running (\w{1,80})\.")
-_SUM = re.compile(r"SUM (\w{1,80})\s+([0-9.]{1,24})?")
+_SUM = re.compile(r"SUM (\w{1,80})\s+([0-9.]{1,24}(?![0-9.]))?")
 _ERROR = re.compile(r"\[?(CUDA_ERROR_\w+|NVML_ERROR_\w+)\]?.{0,200}|ERROR: .{1,200}")
 
 Matrix = list[list[float | None]]

@@ -36,6 +36,13 @@ def required(package: str, extra: str, subject: str) -> Any:
 _NAMES = {"vl_convert": "vl-convert", "weasyprint": "WeasyPrint", "ibis": "Ibis", "pyspark": "PySpark"}
 
 
+def unread_schema(place: object, schema: object, readable: int) -> FleetmarkError:
+    """Return the error about a file whose ``schema`` is not the ``readable`` one, for example of a newer version."""
+    return FleetmarkError(
+        f"{place}: schema {schema} is not one this version of Fleetmark reads ({readable}); update Fleetmark"
+    )
+
+
 def leave_out(item: str, reason: FleetmarkError) -> None:
     """Warn that ``item`` is left out. The command line prints the warning."""
     warnings.warn(LeftOut(f"{item} is left out: {reason}"), stacklevel=2)

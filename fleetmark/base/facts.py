@@ -16,10 +16,12 @@ MOST_CPUS = 65_536
 MOST_NODES = 4096  # Linux supports 1024
 MOST_GPUS = 4096
 MOST_IRQS = 4096  # per interface
+MOST_PORTS = 1000
 
 Cpus = Annotated[int, Field(ge=0, le=MOST_CPUS)]
 Number = Annotated[int, Field(ge=0, le=MOST_CPUS)]  # number of a CPU, node or device
 Distance = Annotated[int, Field(ge=0, le=1 << 16)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
 Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
 Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # counters, and bytes of a shared file system
 Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]  # Hz, B/s, GT/s, W
@@ -295,6 +297,9 @@ class Facts(_Fact):
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
     load1: Rate | None = None
+    running: Total | None = None  # runnable threads besides Fleetmark's own; None in a container
+    sessions: Total | None = None  # users at a terminal
+    ports: Annotated[tuple[Port, ...], Field(max_length=MOST_PORTS)] = ()  # TCP ports that other machines can reach
     work_dir: str
     work_free: Total | None = None  # free bytes at work_dir for a user
     work_total: Total | None = None

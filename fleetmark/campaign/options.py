@@ -36,7 +36,7 @@ class Options:
 
     ``content``: the suite itself, if it is not read by its name; ``parent``: the campaign for which this one runs;
     ``root`` is then a folder below ``within``, the results root that the user named; ``sign``: the SSH key that signs
-    the journal at the end.
+    the journal at the end; ``guard``: refuse hosts that are in production or busy.
     """
 
     suite: str
@@ -60,6 +60,7 @@ class Options:
     trial: Trial | None = None
     bundle: Path | None = None
     sign: Path | None = None
+    guard: bool = False
 
     @property
     def turns(self) -> Turns:

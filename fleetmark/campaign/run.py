@@ -27,7 +27,7 @@ from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.options import Options, author, campaign_document, resolved
 from fleetmark.campaign.outcome import Outcome
-from fleetmark.campaign.prepare import check, hang_up, load_hosts
+from fleetmark.campaign.prepare import check, hang_up, leave_out_busy, load_hosts
 from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
@@ -118,7 +118,7 @@ def _join_late(
     Return whether the user interrupted it. A host that never answers stays lost until the campaign is resumed.
     """
     with console.status("waiting for the facts of late hosts"):
-        late = [c.late.result() for c in checked if c.late]
+        late = leave_out_busy([c.late.result() for c in checked if c.late], None, options)
     for line in unknown_keys([c.unknown_key for c in late if c.unknown_key]):
         console.print(line)
     request = request_of(archive)
@@ -184,6 +184,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
     checked = check(missing, request.settings, images, options, console)
+    checked = leave_out_busy(checked, away, options)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:

@@ -13,6 +13,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli import bundle as cli_bundle
+from fleetmark.cli import clean as cli_clean
 from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import doctor as cli_doctor
 from fleetmark.cli import ended as cli_ended
@@ -167,6 +168,9 @@ def run(
         Path | None,
         typer.Option(metavar="KEY", help="Sign the record with this SSH key; `fleetmark verify` checks it."),
     ] = None,
+    include_busy: Annotated[
+        bool, typer.Option("--include-busy", help="Also run on hosts that are in production or busy.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
     ] = False,
@@ -245,6 +249,7 @@ def run(
         at_once=tuple(at_once or ()),
         bundle=bundle,
         sign=sign,
+        guard=not include_busy,
     )
     _refuse_plan(dry_run, resume, as_)
     documents = files(output, lang)
@@ -449,4 +454,5 @@ app.add_typer(cli_workloads.app, name="workloads", rich_help_panel=MEASURE)
 app.command(rich_help_panel=MEASURE)(cli_doctor.doctor)
 app.add_typer(cli_plan.app, name="plan", rich_help_panel=PLAN)
 app.command(rich_help_panel=MEASURE)(cli_bundle.bundle)
+app.command(rich_help_panel=MEASURE)(cli_clean.clean)
 app.command("profile", rich_help_panel=PLAN)(cli_profile.profile)

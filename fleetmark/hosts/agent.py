@@ -23,6 +23,7 @@ STATES = ("started", "running", "finished", "busy", "error")
 # The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
 OF_START = ("files", "private", "lock", "steps", "job")
 OF_NODE = ("files", "private", "lock", "steps", "node")
+OF_CLEAN = (*OF_START, "clean")
 _LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
 # The program for a host's Python, passed as an argument; ``payload`` is its input.
 BOOT = (
@@ -30,7 +31,14 @@ BOOT = (
     + _LOAD.format(names=OF_START, source="d['source']")
     + "try:print('FLEETMARK'+json.dumps(m.start(d)))\n"
     "except (OSError,RuntimeError) as e:print('FLEETMARK'+json.dumps({'state':'error','error':str(e)}))"
-)  # A Slurm node executes this code with ``node_program`` as first argument; it contains no quotes.
+)
+# Like BOOT, for ``fleetmark clean``.
+CLEAN_BOOT = (
+    "import json,sys,types;sys.dont_write_bytecode=True;d=json.load(sys.stdin)\n"
+    + _LOAD.format(names=OF_CLEAN, source="d['source']")
+    + "print('FLEETMARK'+json.dumps(m.clean(d)))\n"
+)
+# A Slurm node executes this code with ``node_program`` as first argument; it contains no quotes.
 NODE_BOOT = "import base64,sys,zlib;exec(zlib.decompress(base64.b64decode(sys.argv[1])))"
 
 
@@ -70,7 +78,7 @@ def sources() -> Mapping[str, str]:
     return {
         name: text
         for name, text in _texts_in(PLAYBOOKS / "agent").items()
-        if name not in ("collector.py", "node.py", "session.py")
+        if name not in ("clean.py", "collector.py", "node.py", "session.py", "usage.py")
     }
 
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.bounded import memory, read_bytes
-from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.errors import FleetmarkError, suggest, unread_schema
 from fleetmark.base.facts import Facts, printable
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import read_inside, replace_inside
@@ -309,5 +309,5 @@ def _about(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
     if version != SCHEMA:
-        raise FleetmarkError(f"{file}: schema {version} is not one this version of Fleetmark reads ({SCHEMA})")
+        raise unread_schema(file, version, SCHEMA)
     return document

@@ -19,6 +19,7 @@ _MOST_VALUES = 500_000  # number of values in all lists and objects together
 _WIDEST = 63  # bits of an integer
 
 _Whole = Annotated[int, Field(ge=0, lt=1 << _WIDEST)]
+_Port = Annotated[int, Field(ge=1, le=65_535)]
 _Name = Annotated[str, Field(max_length=255)]
 _Code = Annotated[str, Field(pattern=r"^[0-9]{1,5}$")]
 _Path = Annotated[str, Field(max_length=4096)]
@@ -83,6 +84,9 @@ class Document(_Part):
     counted: dict[str, dict[str, _Whole]] = {}
     libraries: dict[str, list[str]] = {}
     xids: Annotated[dict[_Code, _Whole], Field(max_length=1000)] | None = None
+    running: _Whole | None = None
+    sessions: _Whole | None = None
+    ports: list[_Port] = []
     idle_states: dict[str, Idle] = {}
     interrupts: dict[str, dict[str, str]] = {}
     ethtool: dict[str, Card] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import MOST_PORTS, Facts
 from fleetmark.parsers.facts import dmidecode
 from fleetmark.parsers.facts._common import integer, leading, text_or_none
 from fleetmark.parsers.facts._cpu import cpu, numa
@@ -110,6 +110,9 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
             if path.startswith("/sys/devices/system/cpu/vulnerabilities/")
         },
         "load1": leading(load[0]) if load else None,
+        "running": doc.get("running"),
+        "sessions": doc.get("sessions"),
+        "ports": tuple(doc.get("ports", ()))[:MOST_PORTS],
         "work_dir": work_dir,
         "work_free": space.get("bavail_bytes"),
         "work_total": space.get("total_bytes"),

@@ -18,6 +18,7 @@ import sys
 import time
 
 import nic_counters
+import usage
 
 MOST_DEVICES = 512  # per kind
 MOST_MESSAGES = 10000  # of the kernel log, per reading
@@ -222,22 +223,6 @@ def records(fd):
                 yield line
 
 
-def sessions(root):
-    """Return the number of users at a terminal, by logind, or else by utmp(5); 0 if the host has neither."""
-    folder = root + "/run/systemd/sessions"
-    if os.path.isdir(folder):  # a session without a terminal may be the one that asks
-        files = [text(path) for path in paths(folder + "/*") if not path.endswith(".ref")]
-        return sum(1 for file in files if re.search("^CLASS=user", file, re.M) and re.search("^TTY=.", file, re.M))
-    try:
-        with open(root + "/run/utmp", "rb") as file:
-            data = file.read(1 << 20)
-    except OSError:
-        return 0
-    # A record of type 7 is a user process.
-    size = 384 if len(data) % 384 == 0 else 400
-    return sum(1 for n in range(0, len(data) - 1, size) if struct.unpack_from("=h", data, n)[0] == 7)
-
-
 def collect(root="", after=-1):
     """Return counters and gauges by device, new kernel events, and how busy the host is."""
     counts, gauges = {}, {}
@@ -257,7 +242,7 @@ def collect(root="", after=-1):
         "last": last,
         "load": float(load.group()) if load else None,
         "cpus": os.sysconf("SC_NPROCESSORS_ONLN"),
-        "sessions": sessions(root),
+        "sessions": usage.sessions(root),
     }
 
 

@@ -116,7 +116,7 @@ def test_logged_in_users(collector: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     records = [kind.to_bytes(2, "little") + bytes(382) for kind in (2, 7, 8, 7)]
     (tmp_path / "run" / "utmp").write_bytes(b"".join(records))
-    assert collector.sessions(str(tmp_path)) == 2
+    assert collector.usage.sessions(str(tmp_path)) == 2
     logind = tmp_path / "run" / "systemd" / "sessions"  # where there is logind, it knows
     logind.mkdir(parents=True)
     for name, fields in {
@@ -126,7 +126,7 @@ def test_logged_in_users(collector: ModuleType, tmp_path: Path) -> None:
         "1.ref": "CLASS=user\nTTY=pts/0\n",
     }.items():
         (logind / name).write_text(fields)
-    assert collector.sessions(str(tmp_path)) == 1
+    assert collector.usage.sessions(str(tmp_path)) == 1
 
 
 def test_text_for_prometheus(collector: ModuleType, root: str) -> None:

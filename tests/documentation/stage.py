@@ -152,7 +152,7 @@ def _perform(line: str, folder: Path) -> tuple[int, str]:
 
 def _fleetmark(words: list[str], folder: Path) -> tuple[int, str]:
     """Run Fleetmark in this process, which is cheaper than another one."""
-    if words[0] == "run" and "--resume" not in words:
+    if words[0] == "clean" or (words[0] == "run" and "--resume" not in words):
         words = [*words, "--work-dir", str(folder / "work")]
     done = CliRunner().invoke(app, words, env={"COLUMNS": "90"})
     error = done.exception

@@ -98,7 +98,10 @@ def test_a_rating_that_is_cut_is_none() -> None:
     assert parsers.parse(TOOL, WHOLE[: WHOLE.index(b".125\n")]).invalid == "the output is cut: it ends inside line 23"
 
 
-@pytest.mark.parametrize("raw", [b"", b"version=3.1\n", b"Final Summary::HPCG result is=INVALID.\n"])
+LONG = VALID.replace(b"361.125", b"9" * 30)  # no part of a number counts
+
+
+@pytest.mark.parametrize("raw", [b"", b"version=3.1\n", b"Final Summary::HPCG result is=INVALID.\n", LONG])
 def test_what_holds_no_rating_is_refused(raw: bytes) -> None:
     with pytest.raises(ParseError, match="HPCG result is VALID"):
         parsers.parse(TOOL, raw)

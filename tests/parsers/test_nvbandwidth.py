@@ -162,3 +162,9 @@ def test_what_has_no_figures_is_refused_with_what_the_tool_says(raw: bytes, word
     with pytest.raises(ParseError, match="a test with figures") as error:
         parsers.parse(TOOL, raw)
     assert words in str(error.value)
+
+
+def test_no_part_of_a_long_number_counts() -> None:
+    sound = parsers.parse(TOOL, TEXT.encode())
+    long = parsers.parse(TOOL, TEXT.replace("ce 27.60", f"ce {'9' * 30}").encode())
+    assert {m.metric for m in sound.measurements} - {m.metric for m in long.measurements} == {"sum_bandwidth"}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from rich.console import Console
 
-from fleetmark.base.text import count
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import count, folded
 from fleetmark.campaign import slurm
 from fleetmark.campaign.options import Options
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, refuse_nothing
 from fleetmark.hosts.connect import connect
+from fleetmark.hosts.guard import other_users, why_busy
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import Checked, check_hosts
@@ -60,13 +63,53 @@ def check(
     return checked
 
 
+def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
+    """Raise FleetmarkError if hosts are in production or busy, after a line for each cause; print who else uses hosts.
+
+    A host with a local connection is never refused, because its user is the one who asks.
+    """
+    refused, warned = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for c in checked:
+        if not c.facts:
+            continue
+        is_here = c.host.connection == "local"
+        if reason := why_busy(c.host, c.facts):
+            (warned if is_here else refused)[reason].append(c.host.name)
+        elif not is_here and (remark := other_users(c.host, c.facts)):
+            warned[remark].append(c.host.name)
+    for text, names in [*warned.items(), *refused.items()]:
+        console.print(f"{', '.join(name for name, _ in folded(names))}: {text}", soft_wrap=True)
+    if refused:
+        raise FleetmarkError(
+            f"hosts in use: {sum(map(len, refused.values()))}; nothing was deployed on any host; add --include-busy to "
+            "measure anyway, or leave hosts out with --limit"
+        )
+
+
+def leave_out_busy(checked: Sequence[Checked], joining: Container[str] | None, options: Options) -> list[Checked]:
+    """Return ``checked`` in which hosts that join a campaign have no facts if they are in production or busy.
+
+    ``joining``: their names; None: all. The others are not judged, because they may run this campaign's own jobs.
+    """
+    return [_left_out(c) if options.guard and (joining is None or c.host.name in joining) else c for c in checked]
+
+
+def _left_out(checked: Checked) -> Checked:
+    if not checked.facts or checked.host.connection == "local" or not (reason := why_busy(checked.host, checked.facts)):
+        return checked
+    return replace(checked, facts=None, raw=None, reason=f"{reason}; add --include-busy to measure it anyway")
+
+
 def schedule(
     checked: Sequence[Checked], suite: Suite, options: Options, name: str, seed: int, console: Console
 ) -> Schedule:
     """Schedule the suite on the hosts that answered, as the campaign ``name``.
 
-    Raise FleetmarkError if ``make_schedule`` or the limits of --at-once refuse it, or if nothing is selected.
+    Raise FleetmarkError if hosts are in use, if ``make_schedule`` or the limits of --at-once refuse it, or if nothing
+    is selected.
     """
+    if options.guard and not options.slurm:
+        refuse_busy(checked, console)
     answered = [(c.host, c.facts) for c in checked if c.facts]
     with console.status(f"scheduling {count(len(answered), 'host')}"):
         scheduled = make_schedule(

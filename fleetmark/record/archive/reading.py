@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, unread_schema
 from fleetmark.base.facts import Facts, Identity, Known, once
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import folders_below, open_inside, read_inside
@@ -63,9 +63,7 @@ class StoredCampaign:
             document = decode_json(self._read(file))
             schema = document.get("schema") if isinstance(document, dict) else SCHEMA
             if schema != SCHEMA:
-                raise FleetmarkError(
-                    f"{self.path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})"
-                )
+                raise unread_schema(self.path, schema, SCHEMA)
             CampaignHead.model_validate(document)
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is not a campaign: it has no campaign.json") from error

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from fleetmark import __version__
-from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.errors import FleetmarkError, suggest, unread_schema
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import read_inside, replace_inside
 from fleetmark.record.archive import utc
@@ -84,7 +84,7 @@ class Shelf:
         try:
             doc = decode_json(read_inside(path, path.parent.parent, LARGEST_BYTES))
             if doc["schema"] != SCHEMA:
-                raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
+                raise unread_schema(path, doc["schema"], SCHEMA)
             model = MODELS[self.word]
             model.model_validate(doc)
             return build(doc)

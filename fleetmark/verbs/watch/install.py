@@ -13,7 +13,7 @@ from fleetmark.hosts.agent import agent_source
 
 UNITS = ("fleetmark-watch.service", "fleetmark-watch.timer", "fleetmark-metrics.service")
 PLAIN = ("fleetmark-rules.yml", "fleetmark-dashboard.json", "prometheus.yml")
-AGENT = ("collector.py", "nic_counters.py")  # which imports the other
+AGENT = ("collector.py", "nic_counters.py", "usage.py")  # the first imports the others
 
 
 def contents(

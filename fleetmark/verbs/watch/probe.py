@@ -47,7 +47,7 @@ class Reading:
 
 def program(after: int) -> bytes:
     """Return the program that prints a reading; only kernel messages later than number ``after`` count."""
-    texts = {name: agent_source(f"{name}.py").decode() for name in ("nic_counters", "collector")}
+    texts = {name: agent_source(f"{name}.py").decode() for name in ("nic_counters", "usage", "collector")}
     return (
         f"import json,sys,types\nfor name,text in {texts!r}.items():\n"
         " m=sys.modules[name]=types.ModuleType(name)\n exec(compile(text,name+'.py','exec'),m.__dict__)\n"

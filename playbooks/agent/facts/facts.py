@@ -19,6 +19,7 @@ import re
 import sys
 import time
 
+import usage
 from commands import LATE, Asked, answer, beside, environment, find
 from needed import MARKS, NEEDED, has_caches
 from reading import first_stanza, matches, read
@@ -402,6 +403,7 @@ def gather(arguments):
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
+    running = usage.running()  # before this program starts others
     asked, refused = ask(options)
     wait_commands = beside(asked)
     wait_torch = beside(ask_programs("--check", options["torch"], options["interpreter"]))
@@ -432,6 +434,9 @@ def gather(arguments):
         "interrupts": interrupts(cards()),
         "libraries": libraries(),
         "xids": xids(),
+        "running": running,
+        "sessions": usage.sessions(),
+        "ports": usage.ports(),
         "holders": holders(),
         "claimed": claimed() if root else {},
         "work": options["work"],

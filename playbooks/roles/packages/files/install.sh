@@ -1,6 +1,7 @@
 # Installs distribution packages on a host: install.sh FAMILY "PACKAGE..." "COMMAND..."
 # Nothing happens where every COMMAND is there already, or every PACKAGE. Nothing is ever removed or upgraded on purpose.
 # FLEETMARK_MIRROR: what mirror.sh said of the mirrors; if anything, only packages that lie in the host's cache are installed.
+# FLEETMARK_WORK: the folder whose file "packages" records what was added, so that `fleetmark clean` removes nothing else.
 # Prints "installed ..." or "present". The last line of standard error says what is wrong and what to do.
 set -eu
 family=$1 packages=$2 commands=$3 silent=${FLEETMARK_MIRROR:-}
@@ -66,7 +67,44 @@ if [ -z "$missing" ]; then
 fi
 [ "$(id -u)" -eq 0 ] || fail "installing $missing needs root: run with --become, or install it on this host by hand"
 
-if ! said=$(install 2>&1 </dev/null); then
+listed() {
+    case $family in
+        rhel | suse) rpm -qa --qf '%{NAME}\n' ;;
+        alpine) apk info -q ;;
+        arch) pacman -Qq ;;
+    esac | sort -u
+}
+
+# Records the packages that this installation added, also if it failed half-way: of apt those that dpkg selected for it, and of
+# others those that are new and that the package manager named, since another installation may have ended meanwhile.
+record() {
+    [ -d "${FLEETMARK_WORK:-}" ] || return 0
+    if [ "$family" = debian ]; then
+        for p in $(echo "$said" | tr '\r' '\n' | sed -n 's/^Selecting previously [a-z]*selected package \(.*\)\.$/\1/p'); do
+            action=purge
+            case " $configured " in *" $p "*) action=remove ;; esac
+            echo "debian $action $p"
+        done
+    else
+        listed | while read -r p; do
+            case "
+$before
+" in *"
+$p
+"*) continue ;; esac
+            case $said in *"$p"*) echo "$family remove $p" ;; esac
+        done
+    fi >>"$FLEETMARK_WORK/packages"
+}
+
+before=
+[ "$family" = debian ] || before=$(listed)
+configured=  # removed packages whose configuration the host keeps
+[ "$family" != debian ] || configured=$(dpkg-query -W -f '${binary:Package} ${db:Status-Status}\n' | sed -n 's/ config-files$//p' | tr '\n' ' ')
+failed=
+said=$(install 2>&1 </dev/null) || failed=1
+record
+if [ "$failed" ]; then
     echo "$said" >&2
     reason=$(echo "$said" | grep -E '^E: |^Error|No match|No package|not found|unable to select' | head -n 1)
     hint=
