@@ -12,7 +12,9 @@ from tests.schedules import facts
 
 def machine(name: str, sockets: int, gpus: int = 0, cores: int = 64) -> Machine:
     """Return a host of a campaign."""
-    known = facts(cpu=Cpu(sockets=sockets, cores=cores), gpus=tuple(Gpu(index=n, name="x", vendor="y") for n in range(gpus)))
+    known = facts(
+        cpu=Cpu(sockets=sockets, cores=cores), gpus=tuple(Gpu(index=n, name="x", vendor="y") for n in range(gpus))
+    )
     return Machine("c", name, {}, lambda: known)
 
 
