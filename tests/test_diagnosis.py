@@ -241,6 +241,34 @@ def test_nobody_judged_is_no_pass(tmp_path: Path) -> None:
     assert status == 1 and "No host could be judged" in table and "fleetmark gate acceptance" in table
 
 
+@pytest.mark.parametrize(("least", "status", "words"), [
+    ("1 GB/s", 0, "Accepted: 2 checks passed"),
+    ("900 GB/s", 1, "Not accepted: 2 of 2 checks failed, on a, b."),
+])  # fmt: skip
+def test_rules_judge_hosts_that_have_no_peers(tmp_path: Path, least: str, status: int, words: str) -> None:
+    campaign(tmp_path, usual(("a", "b")))
+    rules = tmp_path / "rules.yml"
+    rules.write_text(f"description: x\nrules:\n  - {{name: bandwidth, metric: 'stream/*/triad', at_least: {least}}}\n")
+    ended, table = run(tmp_path, "last", "--rules", str(rules))
+    assert ended == status and words in " ".join(table.split())
+    assert ("is below 900 GB/s" in table) == (status == 1)
+    ended, document = run(tmp_path, "last", "--rules", str(rules), "--format", "json")
+    acceptance = json.loads(document)["acceptance"]
+    assert acceptance["accepted"] == (status == 0) and len(acceptance["checks"]) == 2
+    _, metrics = run(tmp_path, "last", "--rules", str(rules), "--format", "openmetrics")
+    assert f'fleetmark_gate_accepted{{host="a"}} {1 - status}' in metrics and "fleetmark_diagnosis_hosts 2" in metrics
+
+
+def test_a_slow_host_among_accepted_ones_is_still_found(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    campaign(tmp_path, values)
+    rules = tmp_path / "rules.yml"
+    rules.write_text("description: x\nrules:\n  - {name: any, metric: 'stream/*/triad', at_least: 1 GB/s}\n")
+    status, table = run(tmp_path, "last", "--rules", str(rules))
+    assert status == 1 and "n03" in table and "Accepted: 16 checks passed" in table
+
+
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
     Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
     assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")

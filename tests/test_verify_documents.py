@@ -304,6 +304,19 @@ def test_the_verdicts_of_a_gate_are_made_again_from_the_rules_in_its_manifest(tm
     assert verify(tmp_path, "g.md")["result"] == "different"
 
 
+def test_a_diagnosis_with_rules_is_made_again_from_its_manifest(tmp_path: Path) -> None:
+    sick(tmp_path / "results")
+    rules = tmp_path / "mine.yml"
+    rules.write_text(RULES)
+    words = ["diagnose", "last", "--rules", str(rules), "--date", "2026-11-25", "-o", str(tmp_path / "d.html")]
+    assert CliRunner().invoke(app, [*words, "--results", str(tmp_path / "results")]).exit_code == 1
+    rules.unlink()
+    assert verify(tmp_path, "d.html")["result"] == "equal"
+    text = (tmp_path / "d.html").read_text()
+    (tmp_path / "d.html").write_text(text.replace("is below 250 GB/s", "meets 250 GB/s"))
+    assert verify(tmp_path, "d.html")["result"] == "different"
+
+
 def test_a_plan_is_solved_again_from_the_files_in_its_manifest(tmp_path: Path) -> None:
     file = tmp_path / "demand.yml"
     file.write_text(changed("count: 4", "count: 2", changed("[100, 110, 120, 130]", "[100, 130]")))

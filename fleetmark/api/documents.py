@@ -203,8 +203,35 @@ class DiagnosisStep(TypedDict):
     command: str | None
 
 
+class Check(TypedDict):
+    """Hold one rule checked on one host, in base units. ``evidence``: a raw file."""
+
+    rule: str
+    severity: str
+    host: str
+    benchmark: str
+    verdict: str
+    value: float | None
+    limit: float | None
+    unit: str
+    text: str
+    evidence: str | None
+
+
+class GateReport(TypedDict):
+    """Say whether a campaign meets acceptance rules: ``fleetmark gate --format json``."""
+
+    campaign: str
+    rules: str
+    accepted: bool
+    checks: list[Check]
+
+
 class DiagnosisReport(TypedDict):
-    """Name the hosts that are slower than their peers: ``fleetmark diagnose --format json``."""
+    """Name the hosts that are slower than their peers: ``fleetmark diagnose --format json``.
+
+    ``acceptance``: the hosts against the rules of ``--rules``.
+    """
 
     campaign: str
     path: str
@@ -215,6 +242,7 @@ class DiagnosisReport(TypedDict):
     findings: list[DiagnosisFinding]
     notes: list[str]
     next: list[DiagnosisStep]
+    acceptance: NotRequired[GateReport]
 
 
 class PlanSummary(TypedDict):

@@ -40,6 +40,10 @@ def diagnose(
         list[str] | None,
         typer.Option(metavar="[CLASS=]SHARE", help="Ignore smaller losses: 3%, or mem-bw=2%; repeatable."),
     ] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(metavar="RULES", help="Also check hosts against these rules, as `fleetmark gate` does."),
+    ] = None,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Repeat the slow benchmarks on suspects and on healthy hosts.")
     ] = False,
@@ -75,6 +79,7 @@ def diagnose(
     with keep_memory():
         from fleetmark.record.campaigns import find
         from fleetmark.record.diagnosis import baselines
+        from fleetmark.record.diagnosis.gate import read_rules
         from fleetmark.verbs import diagnose as diagnosing
         from fleetmark.verbs.confirm import Where
         from fleetmark.verbs.documents import documents_of
@@ -87,6 +92,7 @@ def diagnose(
     paths = {"html": html, "pdf": pdf, "xlsx": xlsx}
     if isolate is not None:
         others: dict[str, object] = {"--confirm": confirm, "--reference": reference, "--everything": everything}
+        others["--rules"] = rules
         others |= {"--brief": brief, "--format openmetrics": as_ is FindingsFormat.OPENMETRICS}
         if other := next((name for name, value in others.items() if value), None):
             raise FleetmarkError(f"{other} with --isolate: --isolate examines one case only; remove {other}")
@@ -107,6 +113,8 @@ def diagnose(
                 against=baseline,
                 confirm=connection,
                 least=limits,
+                rules=read_rules(rules) if rules else None,
+                file=str(rules or ""),
             )
             healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)

@@ -18,6 +18,7 @@ from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
 from fleetmark.record.diagnosis import Diagnosis, diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
+from fleetmark.record.diagnosis.gate import Acceptance, Rules, hold
 from fleetmark.record.diagnosis.reruns import settled
 from fleetmark.record.diagnosis.roofs import roofs_of
 from fleetmark.reports.diagnosis import document as report
@@ -27,6 +28,7 @@ from fleetmark.reports.kit.openmetrics import render
 from fleetmark.verbs import documents
 from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.gate import text_of
 from fleetmark.verbs.manifest import LEAST_LOSS, MOST_LOSS, Diagnosing, stamped
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ class DiagnosisQuestion:
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
     how to reach the hosts on which suspect cases run again, or None to run nothing. ``least``: the smallest loss that
-    matters, by class of metrics ("": every class).
+    matters, by class of metrics ("": every class). ``rules``: acceptance rules that hosts are checked against, from
+    ``file``.
     """
 
     archive: Archive
@@ -47,6 +50,8 @@ class DiagnosisQuestion:
     against: Baseline | None
     confirm: Where | None = None
     least: Mapping[str, float] | None = None
+    rules: Rules | None = None
+    file: str = ""
 
     @property
     def reference(self) -> str | None:
@@ -59,6 +64,7 @@ class DiagnosisQuestion:
             *(("--everything",) if self.everything else ()),
             *(("--reference", self.reference) if self.reference else ()),
             *(word for name, share in (self.least or {}).items() for word in ("--least", _least_text(name, share))),
+            *(("--rules", self.file) if self.rules else ()),
         ]
         return fmt.typed(command(self.archive.path.parent, "diagnose", self.archive.id, *words))
 
@@ -83,21 +89,29 @@ def least_losses(texts: Sequence[str]) -> dict[str, float]:
 def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Documents) -> bool:
     """Diagnose a campaign, print the result as ``form``, and write the requested ``files``.
 
-    With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged
-    and nothing is wrong.
+    With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged,
+    by peers or by rules, and nothing is wrong.
     """
     diagnosis = _diagnosed(question)
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
         raise KeyboardInterrupt
     diagnosis = settled(question.archive, diagnosis)
+    accepted = acceptance(question)
     if form == "openmetrics":
-        typer.echo(render(openmetrics.diagnosis(diagnosis)), nl=False)
+        families = openmetrics.diagnosis(diagnosis) + (openmetrics.gate(accepted) if accepted else [])
+        typer.echo(render(families), nl=False)
         form = ""
-    shown = diagnosis_document(question, diagnosis, files, has_roofs=bool(files.paths) or form == "csv")
+    shown = diagnosis_document(question, diagnosis, files, accepted, has_roofs=bool(files.paths) or form == "csv")
     if files.paths:
         shown = _stamped(shown, question, files)
     documents.show(shown, form, console, files)
-    return diagnosis.healthy and diagnosis.judged > 0
+    is_judged = diagnosis.judged > 0 or accepted is not None
+    return is_judged and diagnosis.healthy and (accepted is None or accepted.accepted)
+
+
+def acceptance(question: DiagnosisQuestion) -> Acceptance | None:
+    """Return the campaign checked against the question's rules, or None if it has none."""
+    return hold(question.archive, question.rules, question.file) if question.rules else None
 
 
 def diagnosed(question: DiagnosisQuestion) -> Diagnosis:
@@ -106,12 +120,13 @@ def diagnosed(question: DiagnosisQuestion) -> Diagnosis:
 
 
 def diagnosis_document(
-    question: DiagnosisQuestion, diagnosis: Diagnosis, files: Documents, *, has_roofs: bool
+    question: DiagnosisQuestion, diagnosis: Diagnosis, files: Documents, accepted: Acceptance | None, *, has_roofs: bool
 ) -> Document:
     """Return the diagnosis as a document; with ``has_roofs``, also the bandwidths against hardware peaks."""
     roofs = roofs_of(question.archive) if has_roofs else None
     facts = question.archive.facts() if diagnosis.findings else {}
-    return report.document(diagnosis, roofs, files.date or utc(), question.command(), files.language, facts)
+    created = files.date or utc()
+    return report.document(diagnosis, roofs, created, question.command(), files.language, facts, accepted)
 
 
 def _diagnosed(question: DiagnosisQuestion) -> Diagnosis:
@@ -121,12 +136,17 @@ def _diagnosed(question: DiagnosisQuestion) -> Diagnosis:
 def _stamped(document: Document, question: DiagnosisQuestion, files: Documents) -> Document:
     """Return a diagnosis with its manifest."""
     archive = question.archive
+    rules = text_of(question.rules) if question.rules else None
+    if question.rules and rules is None:
+        return document
     options = Diagnosing.model_construct(
         verb="diagnose",
         campaign=archive.id,
         everything=question.everything,
         reference=question.reference,
         least=dict(question.least or {}),
+        rules=rules,
+        file=question.file,
     )
     return stamped(document, options, archive.path.parent, [archive.id], files, files.paths)
 

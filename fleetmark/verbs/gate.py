@@ -54,20 +54,31 @@ def check(
 
 def again(archive: Archive, options: Gating) -> Document:
     """Return the document of a gate whose rules are in a manifest. Raise FleetmarkError if a rule is invalid."""
+    return gate.document(hold(archive, rules_in(options.rules, options.file), options.file, options.only))
+
+
+def rules_in(text: str, file: str) -> Rules:
+    """Return the rules of ``file`` that a manifest contains. Raise FleetmarkError if one is invalid."""
     try:
-        rules = Rules.model_validate_json(options.rules)
+        rules = Rules.model_validate_json(text)
     except ValidationError as error:
         raise FleetmarkError(f"the rules in its manifest {fault(error)}") from None
-    check_rules(rules, Path(options.file))
-    return gate.document(hold(archive, rules, options.file, options.only))
+    check_rules(rules, Path(file))
+    return rules
+
+
+def text_of(rules: Rules) -> str | None:
+    """Return rules as a manifest contains them, or None if they are too long for one."""
+    text = rules.model_dump_json(exclude_defaults=True)
+    return text if len(text) <= MAX_RULES else None
 
 
 def _stamped(
     document: Document, archive: Archive, rules: Rules, file: str, only: str | None, files: Documents
 ) -> Document:
     """Return a gate's document with its manifest, which contains the rules unless they are very long."""
-    text = rules.model_dump_json(exclude_defaults=True)
-    if len(text) > MAX_RULES:
+    text = text_of(rules)
+    if text is None:
         return document
     options = Gating.model_construct(verb="gate", campaign=archive.id, file=file, only=only, rules=text)
     return stamped(document, options, archive.path.parent, [archive.id], files, files.paths)

@@ -86,13 +86,18 @@ class Reporting(_Strict):
 
 
 class Diagnosing(_Strict):
-    """The options of ``diagnose`` that decide its findings. ``reference``: pinned. ``least``: by class of metrics."""
+    """The options of ``diagnose`` that decide its findings.
+
+    ``reference``: pinned. ``least``: by class of metrics. ``rules``: as JSON. ``file``: what they are called.
+    """
 
     verb: Literal["diagnose"]
     campaign: Campaign
     everything: bool = False
     reference: Pinned | None = None
     least: Annotated[dict[Annotated[str, Field(max_length=40)], Share], Field(max_length=100)] = {}
+    rules: Annotated[str, Field(max_length=MAX_RULES)] | None = None
+    file: Line = ""
 
 
 class Gating(_Strict):

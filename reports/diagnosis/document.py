@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import count, message
+from fleetmark.base.text import count, joined, message
 from fleetmark.planner.diagnosis.finding import Finding as Found
 from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, as_json
+from fleetmark.record.diagnosis.gate import Acceptance
 from fleetmark.record.roofs import Roof
-from fleetmark.reports.diagnosis import steps
+from fleetmark.reports.diagnosis import gate, steps
 from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, lost, owner, sentence, share
 from fleetmark.reports.diagnosis.slow import slow_hosts
 from fleetmark.reports.hosts import roofs as under_roofs
@@ -35,17 +36,20 @@ def document(
     command: str,
     _: Language,
     facts: Mapping[str, Facts] | None = None,
+    acceptance: Acceptance | None = None,
 ) -> Document:
     """Return the whole diagnosis.
 
     ``roofs``: the measured share of each theoretical peak. None omits roofs and the table of findings, for a terminal,
     a ticket or JSON. ``_``: the language of charts. ``facts``: those of the hosts, which may explain why one is slow.
+    ``acceptance``: the campaign checked against rules.
     """
     slow = slow_hosts(diagnosis, facts or {})
     tickets = tuple(ticket(host, diagnosis.campaign) for host in slow)
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
         Section("cost", "", tuple(map(Note, lost(diagnosis)))),
+        *((gate.broken(acceptance),) if acceptance else ()),
         Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
         Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
@@ -54,6 +58,7 @@ def document(
         Section(
             "findings", message("Findings"), tuple(_table(diagnosis)) if roofs is not None else (), ("xlsx", "csv")
         ),
+        *((gate.checks(acceptance),) if acceptance else ()),
         *_roofs(roofs or (), diagnosis, _),
         Section("cohorts", message("Peer groups"), (_cohorts(diagnosis),), ("html", "pdf")),
         Section("named_cohorts", message("Cohorts"), (_cohorts(diagnosis, named=True),), ("xlsx", "csv")),
@@ -61,8 +66,8 @@ def document(
     )
     return Document(
         title=diagnosis.campaign,
-        answer=headline(diagnosis),
-        tone=_tone(diagnosis),
+        answer=_answer(diagnosis, acceptance),
+        tone="bad" if acceptance and not acceptance.accepted else _tone(diagnosis),
         details=(
             count(diagnosis.hosts, "host"),
             count(diagnosis.benchmarks, "benchmark"),
@@ -71,12 +76,18 @@ def document(
         sections=sections,
         folder=diagnosis.path,
         created=created,
-        data=as_json(diagnosis) | {"next": steps.as_json(diagnosis, slow)},
-        brief=_in_brief(diagnosis, slow),
+        data=as_json(diagnosis)
+        | {"next": steps.as_json(diagnosis, slow)}
+        | ({"acceptance": gate.as_json(acceptance)} if acceptance else {}),
+        brief=_in_brief(diagnosis, slow, _answer(diagnosis, acceptance)),
     )
 
 
-def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost]) -> Brief:
+def _answer(diagnosis: Diagnosis, acceptance: Acceptance | None) -> str:
+    return joined([headline(diagnosis), gate.headline(acceptance) if acceptance else None], " ")
+
+
+def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost], answer: str) -> Brief:
     """Return the brief of the diagnosis: suspects, what could not be judged, and what to do next."""
     listed = [*diagnosis.groups(), *diagnosis.borders()]
     listed += [findings[0] for findings in diagnosis.suspects().values()] + diagnosis.links()
@@ -87,7 +98,7 @@ def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost]) -> Brief:
         question=message(
             "Which of {hosts} are slower than their peers, and why?", hosts=count(diagnosis.hosts, "host")
         ),
-        worse=tuple(shown) or (headline(diagnosis),),
+        worse=tuple(shown) or (answer,),
         worse_title=message("What is slow"),
         missing=diagnosis.notes or (message("Every host could be judged in every benchmark that it ran."),),
         certainty=(judged, *sure),

@@ -87,9 +87,6 @@ def headline(acceptance: Acceptance) -> Message:
 
 def document(acceptance: Acceptance) -> Document:
     """Return the verdict, the rules that are not met (failures first), and every check."""
-    broken = Section(
-        "broken", "", (_broken(acceptance),) if _bad(acceptance) else (), ("terminal", "html", "pdf", "markdown")
-    )
     return Document(
         title=acceptance.campaign,
         answer=headline(acceptance),
@@ -99,9 +96,20 @@ def document(acceptance: Acceptance) -> Document:
             count(len({r.host for r in acceptance.results}), "host"),
             message("rules of {file}", file=fmt.clean(acceptance.rules)),
         ),
-        sections=(broken, Section("checks", message("Checks"), (_checks(acceptance),), (*PAGES, "json", "csv"))),
+        sections=(broken(acceptance), checks(acceptance)),
         data=as_json(acceptance),
     )
+
+
+def broken(acceptance: Acceptance) -> Section:
+    """Return the rules that are not met, failures first."""
+    exhibits = (_broken(acceptance),) if _bad(acceptance) else ()
+    return Section("broken", "", exhibits, ("terminal", "html", "pdf", "markdown"))
+
+
+def checks(acceptance: Acceptance) -> Section:
+    """Return every check."""
+    return Section("checks", message("Checks"), (_checks(acceptance),), (*PAGES, "json", "csv"))
 
 
 def _bad(acceptance: Acceptance) -> list[Result]:

@@ -157,11 +157,15 @@ def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
         case Diagnosing() as options:
             from fleetmark.record.diagnosis import baselines
             from fleetmark.verbs import diagnose as diagnosing
+            from fleetmark.verbs import gate as gating
 
             question = diagnosing.DiagnosisQuestion(
                 archive=Archive.open(root / options.campaign),
                 everything=options.everything,
                 against=baselines.load(root, options.reference) if options.reference else None,
                 least=options.least,
+                rules=gating.rules_in(options.rules, options.file) if options.rules is not None else None,
+                file=options.file,
             )
-            return diagnosing.diagnosis_document(question, diagnosing.diagnosed(question), files, has_roofs=True)
+            diagnosis, accepted = diagnosing.diagnosed(question), diagnosing.acceptance(question)
+            return diagnosing.diagnosis_document(question, diagnosis, files, accepted, has_roofs=True)
