@@ -97,8 +97,16 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         ("2027-Q3: 60 kW", "2031-Q3: 60 kW", "sites.fra.power.2031-Q3: '2031-Q3' is not one of the periods"),
         ("2027-Q3: 60 kW", "2027-Q3: 60", "sites.fra.power: is 60 W, less than one server draws: write 60 kW"),
         ("2027-Q4: 10000", "2027-Q4: cheap", "skus.genoa.price.2027-Q4: 'cheap' is not a number"),
-        ("residual: 50%", "price_change: 5%", "price_change: the price is given by period: leave one of them out"),
-        ("pue: 1.3", "energy_price_change: 5%\npue: 1.3", "an energy price is given by period: leave one of them out"),
+        (
+            "residual: 50%",
+            "price_change: 5%",
+            "price_change: the price is already given by period; leave out price_change",
+        ),
+        (
+            "pue: 1.3",
+            "energy_price_change: 5%\npue: 1.3",
+            "an energy price is already given by period; leave out energy_price_change",
+        ),
     ],
 )
 def test_bad_series_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:

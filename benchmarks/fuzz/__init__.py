@@ -1,7 +1,7 @@
 """Fuzz every reader of bytes from outside: ``python -m benchmarks.fuzz [--seconds 60] [--runs N] [--only NAME]``.
 
 Each target of ``benchmarks.fuzz.targets`` runs in a process of its own, for so many seconds and inputs at most. A crash
-is any exception that its caller does not expect, a figure of a parser that is nowhere in its input, 10 s of CPU time,
+is any exception that its caller does not expect, a figure from a parser that its input does not contain, 10 s of CPU time,
 or 4 GiB of memory. Coverage guides the inputs if atheris is installed (``pip install atheris``); else they are real
 outputs and files with random damage. Prints a row for each target, and every crash; exits with 1 if there is one.
 ``--store FILE`` writes the table as JSON, ``--keep DIR`` keeps inputs.
@@ -84,7 +84,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
-    parser.add_argument("--runs", type=int, default=1_000_000_000, help="inputs for each target at most")
+    parser.add_argument("--runs", type=int, default=1_000_000_000, help="maximum number of inputs per target")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(TARGETS), help="repeatable")
     parser.add_argument("--store", type=Path)

@@ -117,7 +117,7 @@ def by_coverage(atheris: ModuleType, findings: Findings, seeds: Sequence[bytes],
 
 
 def by_mutation(findings: Findings, seeds: Sequence[bytes], runs: int, seconds: int, seed: int) -> None:
-    """Run seeds, then changed seeds."""
+    """Run the seeds, then mutated seeds."""
     pick, until = random.Random(seed), time.monotonic() + seconds
     for data in seeds[:runs]:
         findings.run(data)

@@ -58,7 +58,7 @@ def main() -> None:
         "command": f"python -m benchmarks.listing.browsing {hosts}",
         **circumstances(),
         "load": f"{os.getloadavg()[0]:.0f}",
-        "columns": ["page", "CPU, first, s", "CPU, again, s", "kB"],
+        "columns": ["page", "CPU of the first load, s", "CPU of the next load, s", "kB"],
         "rows": rows,
     }
     (RESULTS / "browsing.json").write_text(json.dumps(document, indent=1) + "\n")

@@ -22,12 +22,12 @@ INJECTED, HEALED = 1 / 3, 7 / 12  # of the hour: after 20 and after 35 minutes
 REFERENCE = "sound"
 WEIGHT = 20 * 1024  # cgroup cpu.shares of the hosts: their quotas decide, not other programs of this machine
 CLOCK = os.sysconf("SC_CLK_TCK")
-Alert = tuple[str, str]  # name and host; "" for an alert of the fleet
+Alert = tuple[str, str]  # name and host; "" for the whole fleet
 
 
 @dataclass(slots=True)
 class Log:
-    """``firing``: the alerts that fire now. ``events``: what happened, in seconds since the watch began."""
+    """``firing``: the alerts that are firing. ``events``: what happened, in seconds since the watch began."""
 
     began: float
     firing: set[Alert] = field(default_factory=set)
@@ -88,7 +88,7 @@ def hour(minutes: float) -> dict[str, object]:
 
 
 def exhibit(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result with the title and table of the page of all figures."""
+    """Return a result with the title and table that docs/reference/performance.md shows."""
     seconds = {True: "none", False: "{:.0f} s"}
     alert, recovery = (seconds[result[n] is None].format(result[n]) for n in ("s_to_alert", "s_to_recovery"))
     rows = [

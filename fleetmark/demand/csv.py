@@ -36,7 +36,7 @@ MOST_CELLS = 3_000_000  # non-empty cells per sheet
 _LONGEST_LINE = 1 << 20  # in characters
 
 
-# Mappings that are one cell.
+# Mappings that are written in one cell.
 _ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation", "needs", "has")
 
 

@@ -162,5 +162,7 @@ class Document(Part):
     def _change(self) -> Document:
         prices = (self.energy_price, *(site.energy_price for site in self.sites.values()))
         if self.energy_price_change and any(isinstance(price, list | dict) for price in prices):
-            raise ValueError("energy_price_change: an energy price is given by period: leave one of them out")
+            raise ValueError(
+                "energy_price_change: an energy price is already given by period; leave out energy_price_change"
+            )
         return self

@@ -44,7 +44,7 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """Store what became of one host. ``text``: one sentence; ``good``: nothing of Fleetmark is left, or would be."""
+    """Hold the outcome of one host. ``text``: one sentence; ``good``: nothing of Fleetmark is left, or would be."""
 
     host: str
     text: str
@@ -126,7 +126,7 @@ def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
 
 
 def _names(names: Sequence[str]) -> str:
-    """Return at most MOST_NAMED names, each cut to MOST_NAME characters, since a host may send any."""
+    """Return at most MOST_NAMED names, each cut to MOST_NAME characters, because the host may not be honest."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + more
 

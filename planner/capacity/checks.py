@@ -256,7 +256,7 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _used(q: Question, s: str, w: str) -> float:
-    """Return how far servers are used: to their limit, or until a resource that a unit of demand needs runs out."""
+    """Return how fully servers are used: to their limit, or until a resource that demand needs runs out."""
     work, sku = q.workloads[w], q.skus[s]
     if w not in sku.worth:
         return work.utilisation

@@ -299,7 +299,7 @@ class Question:
         return float((1 + self.discount) ** (-self.years * period))
 
     def price_level(self, sku: str, period: int) -> float:
-        """Return the price of a SKU ordered in that period over ``Sku.price``, or 0 if it is not sold then."""
+        """Return the ratio of a SKU's price in a period to ``Sku.price``, or 0 if it is not sold then."""
         s = self.skus[sku]
         written = s.prices[period] if s.prices else s.price
         part = 1.0 if not s.price else (written or 0.0) / s.price

@@ -1,4 +1,4 @@
-"""Split a plan's money into capital and running expenses, and depreciate its purchases in equal parts."""
+"""Split a plan's spending into capital and operating expenses, and depreciate its purchases by the straight line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fleetmark.planner.capacity.ledger import Ledger
 
 Floats = npt.NDArray[np.float64]
-CAPITAL, AT_END = "purchase", "residual"  # kinds of cost; all others are running expenses
+CAPITAL, AT_END = "purchase", "residual"  # kinds of cost; all others are operating expenses
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import re
 import struct
 
-INITIAL = "pid:[4026531836]"  # the kernel's first namespace of processes, include/linux/proc_ns.h
+INITIAL = "pid:[4026531836]"  # the initial PID namespace, include/linux/proc_ns.h
 LISTENS = "0A"
 MOST_PORTS = 1000
 

@@ -117,7 +117,7 @@ def coverage(
 ) -> Coverage:
     """Return the coverage of all classes that a side measured or that the suite has.
 
-    ``results``: the record's name. ``families``: load curves, which measure serving.
+    ``results``: the record's name. ``families``: the load curves of servers.
     """
     titles = (comparison.baseline, *(c.title for c in comparison.candidates))
     scored = comparison.benchmarks[comparison.benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])]

@@ -75,7 +75,7 @@ def _sentences(face: Face) -> Iterator[Note]:
 
 
 def _odd(face: Face) -> tuple[Sequence[Note], Sequence[Remark]]:
-    """Return the first remark on hosts unlike their side, for the first screen, and all other remarks."""
+    """Return the first remark about hosts that differ from the rest of their side, and all other remarks."""
     remarks = face.front.before
     first = next((remark for remark in remarks if remark.details in ("peers", "hosts")), None)
     if first is None:

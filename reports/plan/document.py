@@ -74,7 +74,7 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 
 
 def _tone_of_target(v: PlanView) -> Tone:
-    """Return ``bad`` if the plan misses its share of futures, ``unsure`` if it may, and nothing otherwise."""
+    """Return ``bad`` if too few futures meet demand, ``unsure`` if that may be so, and nothing otherwise."""
     target = 1 - v.question.quantile
     if v.futures is None or v.futures.shortfall.value <= target:
         return ""

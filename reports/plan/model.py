@@ -167,7 +167,7 @@ class PlanView:
 
     @property
     def cash(self) -> Cash:
-        """Capital and running expenses by year."""
+        """Capital and operating expenses by year."""
         named = years(self.question)
         return by_year(self.answer.ledger, [self.years.index(name) for name in named])
 

@@ -83,12 +83,12 @@ def costs(v: PlanView) -> Tabular:
 
 
 def cash(v: PlanView) -> Tabular:
-    """Return capital and running expenses by year, and the accounts of purchases if they are depreciated."""
+    """Return capital and operating expenses by year, and the depreciation of purchases if there is any."""
     money = v.cash
     columns = (Column("figure", message("figure"), "name"), *(Column(year, year, "number") for year in v.years))
     rows = [
         (message("capital expenses (purchases)"), money.capex),
-        (message("running expenses"), money.opex),
+        (message("operating expenses"), money.opex),
         (message("worth at the end"), money.at_end),
         (message("total"), money.total),
     ]
@@ -98,7 +98,7 @@ def cash(v: PlanView) -> Tabular:
             (message("paid, not yet depreciated"), money.book),
         ]
     shown = [(Cell(label), *map(number, values.tolist())) for label, values in rows if values.any()]
-    title = message("Capital and running expenses by year, {currency}", currency=v.question.currency)
+    title = message("Capital and operating expenses by year, {currency}", currency=v.question.currency)
     return Tabular("cash", title, columns, shown)
 
 

@@ -117,7 +117,7 @@ class Sku(Part):
         if self.price_breaks and not self.is_sold:
             raise ValueError("price_breaks: it is not sold")
         if self.price_change and isinstance(self.price, list | dict):
-            raise ValueError("price_change: the price is given by period: leave one of them out")
+            raise ValueError("price_change: the price is already given by period; leave out price_change")
         return self
 
     @property

@@ -65,7 +65,7 @@ def with_manifest(
 
 
 def _texts(source: Mapping[str, Any], file: Path, scenarios: Sequence[Path]) -> dict[str, str] | None:
-    """Return the text of each file of the question by its name, or None if a manifest cannot contain them."""
+    """Return the text of each input file by its name, or None if a manifest cannot contain the files."""
     folder = file if file.is_dir() else file.parent
     paths = {name: folder / name for name, digest in source.items() if _DIGEST.fullmatch(str(digest))}
     paths |= {path.name: path for path in scenarios}

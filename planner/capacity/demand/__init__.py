@@ -1,1 +1,1 @@
-"""What is known of demand: forecasts of past use, and correlations between workloads."""
+"""What is known about demand: forecasts from past use, and correlations between workloads."""

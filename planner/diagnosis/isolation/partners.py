@@ -1,4 +1,4 @@
-"""Find what slows pairs of hosts: a host alone, a host with every partner, a link, a border, or what hosts share."""
+"""Find what slows down pairs of hosts: a host, a link, a border between places, or something that hosts share."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ def _more(whole_servers: Comparison, by_side: Mapping[str, Sequence[Bill]], term
 
 
 def _per_million(baseline: str, served: Sequence[Service]) -> Iterator[Message]:
-    """Yield what a million tokens cost on each side, at the speed per user of each service."""
+    """Yield what a million tokens cost on each side at each service's speed per user."""
     for service in served:
         results = list(service.results.items())
         work = {baseline: results[0][1].baseline} | {side: e.candidate for side, e in results} if results else {}

@@ -313,7 +313,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
 
 
 def utilisation(n: Numbers) -> Tabular:
-    """Return how far servers are used for each workload, and what a lost failure domain means for it."""
+    """Return how fully servers are used for each workload, and what a lost failure domain means for it."""
     q = n.question
     rows = [
         (

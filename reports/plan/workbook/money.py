@@ -149,7 +149,7 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
 
 
 def _cash(n: Numbers) -> Tabular:
-    """Return capital and running expenses by year, and the accounts of purchases if they are depreciated."""
+    """Return capital and operating expenses by year, and the depreciation of purchases if there is any."""
     cash = by_year(n, [year - 1 for year in n.years])
     running = [i for i, kind in enumerate(KINDS) if kind not in (CAPITAL, AT_END)]
     capital, at_end = KINDS.index(CAPITAL), KINDS.index(AT_END)
@@ -168,7 +168,7 @@ def _cash(n: Numbers) -> Tabular:
 
     rows: list[tuple[Message, Callable[[int], str], Floats]] = [
         (message("capital expenses (purchases)"), lambda y: year(capital, y), cash.capex),
-        (message("running expenses"), lambda y: "+".join(year(i, y) for i in running), cash.opex),
+        (message("operating expenses"), lambda y: "+".join(year(i, y) for i in running), cash.opex),
         (message("worth at the end"), lambda y: year(at_end, y), cash.at_end),
         (message("total"), lambda y: f"SUM({down('cash', y, 0, 2)})", cash.total),
     ]
@@ -185,7 +185,7 @@ def _cash(n: Numbers) -> Tabular:
 
     heads = (numbers(f"p{y}", name, MONEY, width=11) for y, name in enumerate(n.year_names))
     columns = (*names(kind=message("figure")), *heads)
-    return grid("cash", _in(message("Capital and running expenses by year"), n), columns, len(rows), row)
+    return grid("cash", _in(message("Capital and operating expenses by year"), n), columns, len(rows), row)
 
 
 def _by_year(n: Numbers, kinds: Floats) -> Tabular:
