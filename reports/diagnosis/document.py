@@ -49,7 +49,7 @@ def document(
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
         Section("cost", "", tuple(map(Note, lost(diagnosis)))),
-        *((gate.broken(acceptance),) if acceptance else ()),
+        *((gate.broken(acceptance, message("Rules not met")),) if acceptance else ()),
         Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
         Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),

@@ -81,7 +81,9 @@ def headline(acceptance: Acceptance) -> Message:
     if acceptance.accepted:
         return message("Accepted: {checks} passed or gave only a warning.", checks=checks)
     hosts = list(dict.fromkeys(r.host for r in bad))
-    names = fmt.clean(", ".join(hosts[:4])) + (", …" if len(hosts) > 4 else "")
+    names = fmt.clean(", ".join(hosts[:NAMED]))
+    if len(hosts) > NAMED:
+        names = message("{hosts} and {n} more", hosts=names, n=f"{len(hosts) - NAMED:,}")
     return message("Not accepted: {n} of {checks} failed, on {hosts}.", n=len(bad), checks=checks, hosts=names)
 
 
@@ -101,10 +103,10 @@ def document(acceptance: Acceptance) -> Document:
     )
 
 
-def broken(acceptance: Acceptance) -> Section:
+def broken(acceptance: Acceptance, heading: str = "") -> Section:
     """Return the rules that are not met, failures first."""
     exhibits = (_broken(acceptance),) if _bad(acceptance) else ()
-    return Section("broken", "", exhibits, ("terminal", "html", "pdf", "markdown"))
+    return Section("broken", heading, exhibits, ("terminal", "html", "pdf", "markdown"))
 
 
 def checks(acceptance: Acceptance) -> Section:
