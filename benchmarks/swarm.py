@@ -66,7 +66,7 @@ def _campaign(root: Path, size: int, options: argparse.Namespace, *, killed: boo
         try:
             while not Path(socket).exists():
                 time.sleep(0.05)
-            run = [*python, "run", socket, "run", "--results", str(root), "--patience", "5"]
+            run = [*python, "run", socket, "run", "--include-busy", "--results", str(root), "--patience", "5"]
             new = [*run, "-i", str(inventory(root, size)), "--suite", str(root / "suite.yml")]
             if killed:
                 half = size * options.commands // 2

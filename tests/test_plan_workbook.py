@@ -180,8 +180,8 @@ def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) ->
 
 FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
-        ({("question_pue", 0, 0): True}, "sheet Inputs, B12: True is not a number"),
-        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B16: 'perhaps' is neither yes nor no"),
+        ({("question_pue", 0, 0): True}, "sheet Inputs, B13: True is not a number"),
+        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B17: 'perhaps' is neither yes nor no"),
         ({("question_date", 0, 0): "soon"}, "sheet Inputs, B8: 'soon' is not a date: write 2027-01-31"),
     ],
     [
@@ -239,7 +239,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E9: no period '2031-Q1'"),
         ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A5: no SKU or vendor 'nwe'"),
         ({("site_windows", 0, 0): "2027-Q9"}, "sheet Sites, M5: sites.ams.windows[1]: no period '2027-Q9'"),
-        ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B19: domain_power.row 9: no failure domain"),
+        ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B20: domain_power.row 9: no failure domain"),
     ],
     [
         (
@@ -293,11 +293,11 @@ def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: 
 
 def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
-    assert "sheet Inputs, B26: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
+    assert "sheet Inputs, B27: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, B26: period 2027-Q1 is there twice" in faults
+    assert "sheet Inputs, B27: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, B26: '2027-Q1' is a quarter, not a year" in faults
+    assert "sheet Inputs, B27: '2027-Q1' is a quarter, not a year" in faults
     renamed = edited(
         tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
     )
@@ -307,7 +307,7 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
     faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Inputs, B16: there is only one failure domain (europe): nothing remains if it fails" in faults
+    assert "sheet Inputs, B17: there is only one failure domain (europe): nothing remains if it fails" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:

@@ -34,7 +34,17 @@ class Swarmed(Command):
         self.agents = subprocess.Popen(words, env=self.env)
 
     def words(self, *more: str) -> list[str]:
-        words = [sys.executable, "-m", "tests.swarm", "run", str(self.socket), "run", "--patience", "2"]
+        words = [
+            sys.executable,
+            "-m",
+            "tests.swarm",
+            "run",
+            str(self.socket),
+            "run",
+            "--include-busy",
+            "--patience",
+            "2",
+        ]
         return [*words, "-i", str(inventory(self.root, AGENTS)), *more]
 
 

@@ -163,7 +163,7 @@ def test_advice_says_what_a_trial_of_it_showed(parent: Archive, tmp_path: Path) 
     for host in "abc":
         parent.save_facts(host, facts(thp="never"), {})
     text = " ".join(run(tmp_path, "tune").split())
-    assert "transparent hugepages are off: 3 hosts (a, b, c); tried a: stream all-cores triad: 10.4% better" in text
+    assert "transparent hugepages are off: 3 hosts (a, b, c); tried. a: stream all-cores triad: 10.4% better" in text
 
 
 def test_what_could_not_be_set_or_put_back_is_said(parent: Archive) -> None:
