@@ -91,7 +91,7 @@ def load(name: str, atheris: ModuleType | None) -> Any:
 
 
 def mutated(data: bytes, pick: random.Random) -> bytes:
-    """Return an input changed like damaged output; its first byte, which chooses a reader, stays."""
+    """Return an input changed to resemble damaged output; its first byte, which chooses a reader, stays."""
     mutations = importlib.import_module("tests.parsers.damage").MUTATIONS
     body = data[1:]
     for _ in range(pick.randint(1, 4)):
@@ -100,7 +100,7 @@ def mutated(data: bytes, pick: random.Random) -> bytes:
 
 
 def by_coverage(atheris: ModuleType, findings: Findings, seeds: Sequence[bytes], runs: int, seconds: int) -> None:
-    """Let libFuzzer choose inputs, half of them changed by it and half like damaged output. Does not return."""
+    """Let libFuzzer choose inputs, half of them mutated by libFuzzer and half changed to resemble damaged output. Does not return."""
     corpus = findings.folder / "corpus"
     corpus.mkdir(exist_ok=True)
     for number, seed in enumerate(seeds):

@@ -1,6 +1,6 @@
 """Watch real hosts while a fault is injected and healed, and read the alerts of a real Prometheus.
 
-``python -m benchmarks.watch [--minutes 60]`` needs root (network namespaces) and Debian's package prometheus. It takes
+``python -m benchmarks.watch [--minutes 60]`` needs root (network namespaces) and Debian's prometheus package. It takes
 this machine's lock unless it runs under ``unshare -m sh -c 'mount -t tmpfs tmpfs /var/tmp; exec ...'``.
 ``python -m benchmarks.watch collector`` measures the CPU time of the collector between campaigns.
 """

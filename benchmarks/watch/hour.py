@@ -136,7 +136,7 @@ def judged(events: Sequence[dict[str, object]]) -> dict[str, object]:
 def _followed(
     fleet: Fleet, prometheus: Monitoring, watch: subprocess.Popen[bytes], minutes: float
 ) -> tuple[Log, float, float]:
-    """Follow the alerts for the time. Return the log, the watch's CPU seconds, and its peak memory in MB."""
+    """Follow the alerts for the given time. Return the log, the watch's CPU seconds, and its peak memory in MB."""
     log, length = Log(time.monotonic()), minutes * 60
     plan = [(INJECTED * length, "injected", SICK), (HEALED * length, "healed", WELL)]
     while (passed := time.monotonic() - log.began) < length:
@@ -172,7 +172,7 @@ def _prefer(fleet: Fleet) -> None:
 
 
 def _await(port: int) -> None:
-    """Wait until the watch serves. Raise TimeoutError after a minute."""
+    """Wait until the watch serves requests. Raise TimeoutError after a minute."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:

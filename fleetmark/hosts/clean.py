@@ -44,7 +44,7 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """Hold the outcome of one host. ``text``: one sentence; ``good``: nothing of Fleetmark is left, or would be."""
+    """The outcome of one host. ``text``: one sentence; ``good``: nothing of Fleetmark is left, or would be."""
 
     host: str
     text: str

@@ -18,7 +18,7 @@ OWN_PORTS = frozenset({22, 25, 111, 6817, 6818, 6819, 9100, 9400, 10_250})
 
 
 def why_busy(host: Host, facts: Facts) -> str:
-    """Return why Fleetmark must not use a host unless the user allows it, to follow its name; empty if it may."""
+    """Return why Fleetmark must not use a host without the user's consent, to follow its name; empty if it may."""
     if label := _production(host.labels):
         return f"in production by the label {label}"
     if PRODUCTION in host.groups:

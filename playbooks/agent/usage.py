@@ -1,4 +1,4 @@
-"""Report who else uses this host: runnable threads, users at a terminal, and TCP ports on which somebody listens.
+"""Report who else uses this host: runnable threads, users at a terminal, and TCP ports on which something listens.
 
 Standard library only, Python 3.6 and later. ``root`` is the parent folder of /proc and /run.
 """

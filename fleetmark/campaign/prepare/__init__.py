@@ -66,7 +66,7 @@ def check(
 def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
     """Raise FleetmarkError if hosts are in production or busy, after a line for each cause; print who else uses hosts.
 
-    A host with a local connection is never refused, because its user is the one who asks.
+    A host with a local connection is never refused, because the person who runs the command uses it.
     """
     refused, warned = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for c in checked:

@@ -108,7 +108,7 @@ def _groups(
 ) -> tuple[list[Finding], np.ndarray]:
     """Return the groups of hosts of a kind that are slow with their better partners, and what each pair loses there.
 
-    A pair loses once, whether one of its hosts is in the group or both: what the slower end of a pair reaches counts.
+    The loss of a pair counts once, whether one or both of its hosts are in the group: its slower end decides.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)

@@ -192,7 +192,7 @@ class _Hunt(Settling):
                     self.run(left[0])
 
     def gather(self) -> None:
-        """Join the faults of nodes that are fast with each other into one of what they share."""
+        """Merge the faults of nodes that are fast with each other into one fault of what they share."""
         nodes = {f.members[0]: f.deficit for f in self.faults if f.reason is Reason.ALL_PARTNERS}
         if len(nodes) < PAIR:
             return

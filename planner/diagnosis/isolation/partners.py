@@ -241,7 +241,7 @@ class _Borders:
 
 @dataclass(kw_only=True)
 class _Unlabelled:
-    """Find hosts that share something slow among the faults of nodes and links; ``limit`` is ln of a fast rate."""
+    """Among the faults of nodes and links, find hosts that share something slow; ``limit`` is ln of a fast rate."""
 
     hosts: Sequence[str]
     faults: list[Fault]
