@@ -28,7 +28,7 @@ from fleetmark.reports.kit.tabular import Kind, Tone, number
 from fleetmark.reports.plan import charts, tables, terms
 from fleetmark.reports.plan.brief import brief, question
 from fleetmark.reports.plan.data import as_json
-from fleetmark.reports.plan.front import NO_PLAN, front, other_plan
+from fleetmark.reports.plan.front import NO_PLAN, front, other_plan, singular
 from fleetmark.reports.plan.model import PlanView, trades, view
 from fleetmark.reports.plan.workbook import book
 
@@ -227,7 +227,8 @@ def _relaxation(q: Question, limit: Limit) -> Message:
         change = message("changing it alone does not help: {others} still cannot hold together", others=others)
         return message("{limit}: {change}", limit=limit.name, change=change)
     amount, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
-    change = message("alone it must be relaxed by {by} {unit}", by=fmt.amount(amount), unit=unit)
+    by = fmt.amount(amount)
+    change = message("alone it must be relaxed by {by} {unit}", by=by, unit=singular(unit) if by == "1" else unit)
     if limit.cost is not None:
         cost = f"{fmt.money(limit.cost)} {q.currency}"
         change = message("{change}; the plan then costs {cost}", change=change, cost=cost)

@@ -314,11 +314,11 @@ def saving(v: PlanView, binding: Binding) -> str:
 
 def step(binding: Binding) -> str:
     """By how much the limit is relaxed: ``1 kW more``."""
-    unit = _one(price_of(binding)[1])
+    unit = singular(price_of(binding)[1])
     return message("1 {unit} less", unit=unit) if binding.demand else message("1 {unit} more", unit=unit)
 
 
-def _one(unit: str) -> str:
+def singular(unit: str) -> str:
     """A unit in the singular."""
     return _ONE.get(unit, unit) if isinstance(unit, Message) else _MANY.sub(r"\1", fmt.clean(unit))
 
