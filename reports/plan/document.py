@@ -227,8 +227,9 @@ def _relaxation(q: Question, limit: Limit) -> Message:
         change = message("changing it alone does not help: {others} still cannot hold together", others=others)
         return message("{limit}: {change}", limit=limit.name, change=change)
     amount, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
-    by = fmt.amount(amount)
-    change = message("alone it must be relaxed by {by} {unit}", by=by, unit=singular(unit) if by == "1" else unit)
+    figure = fmt.amount(amount)
+    unit = singular(unit) if figure == "1" else unit
+    change = message("alone it must be relaxed by {by} {unit}", by=figure, unit=unit)
     if limit.cost is not None:
         cost = f"{fmt.money(limit.cost)} {q.currency}"
         change = message("{change}; the plan then costs {cost}", change=change, cost=cost)
