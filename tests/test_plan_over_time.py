@@ -8,18 +8,15 @@ from pathlib import Path
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.yaml import read_yaml
-from fleetmark.demand import csv as demand_csv
-from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.checks import check
-from fleetmark.planner.capacity.question import Conflict, Plan, Question, Site
+from fleetmark.planner.capacity.question import Conflict, Site
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.reports.plan.terms import lines
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
+from tests.plans import asked, other_forms, solved
 from tests.reports import plan_sample
 
 
@@ -31,19 +28,6 @@ def text() -> str:
     full = changed("[100, 110, 120, 130]", "[100, 130, 150, 190]", full)
     site = "{power: {2027-Q1: 0, 2027-Q3: 60 kW}, ports: [90, 80, 70, 60], energy_price: {2027-Q1: 0.1, 2027-Q2: 0.12}}"
     return changed("fra: {}", f"fra: {site}", full)
-
-
-def asked(folder: Path, written: str) -> Question:
-    file = folder / "demand.yml"
-    file.write_text(written)
-    return demand.read(file, folder)
-
-
-def solved(q: Question) -> Plan:
-    plan = solve(q, gap=0.0005)
-    assert isinstance(plan, Plan)
-    assert check(q, plan) == []
-    return plan
 
 
 def test_a_figure_holds_until_the_next_one(tmp_path: Path) -> None:
@@ -62,14 +46,7 @@ def test_a_figure_holds_until_the_next_one(tmp_path: Path) -> None:
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
-    folder = tmp_path / "sheets"
-    folder.mkdir()
-    for name, written in demand_csv.sheets(read_yaml(tmp_path / "demand.yml"), q.periods).items():
-        (folder / name).write_text(written)
-    assert replace(demand.read(folder, tmp_path), source={}) == replace(q, source={})
-    book = tmp_path / "plan.xlsx"
-    book.write_bytes(plan_sample.workbook(Answer(q, solved(q)), created=""))
-    assert replace(workbook.read(book), source={}) == replace(q, source={})
+    assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:

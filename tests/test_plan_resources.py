@@ -11,18 +11,14 @@ import pytest
 from scipy import optimize
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.yaml import read_yaml
-from fleetmark.demand import csv as demand_csv
-from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.futures import Fleet, sample
-from fleetmark.planner.capacity.question import Plan, Question, Site
-from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.capacity.question import Question, Site
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
+from tests.plans import asked, other_forms, solved
 from tests.reports import plan_sample
 
 
@@ -31,19 +27,6 @@ def text() -> str:
     full = changed("    utilisation: 65%", "    utilisation: 65%\n    needs: {memory: 400 GB, iops: 20000}")
     full = changed("    worth: {web: 1}", "    has: {memory: 512 GB, iops: 400000}\n    worth: {web: 1}", full)
     return changed("    worth: {web: 1.83}", "    has: {memory: 0.384 TB, iops: 1000000}\n    worth: {web: 1.83}", full)
-
-
-def asked(folder: Path, written: str) -> Question:
-    file = folder / "demand.yml"
-    file.write_text(written)
-    return demand.read(file, folder)
-
-
-def solved(q: Question, gap: float = 0.0005) -> Plan:
-    plan = solve(q, gap=gap)
-    assert isinstance(plan, Plan)
-    assert check(q, plan) == []
-    return plan
 
 
 def test_the_scarcest_resource_bounds_the_work(tmp_path: Path) -> None:
@@ -57,14 +40,7 @@ def test_the_scarcest_resource_bounds_the_work(tmp_path: Path) -> None:
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
-    folder = tmp_path / "sheets"
-    folder.mkdir()
-    for name, written in demand_csv.sheets(read_yaml(tmp_path / "demand.yml"), q.periods).items():
-        (folder / name).write_text(written)
-    assert replace(demand.read(folder, tmp_path), source={}) == replace(q, source={})
-    book = tmp_path / "plan.xlsx"
-    book.write_bytes(plan_sample.workbook(Answer(q, solved(q)), created=""))
-    assert replace(workbook.read(book), source={}) == replace(q, source={})
+    assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,16 @@ import openpyxl
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.yaml import read_yaml
-from fleetmark.demand import csv as demand_csv
-from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.futures import Fleet, allowance, sample
-from fleetmark.planner.capacity.question import Conflict, Plan, Question, Site, Supply
+from fleetmark.planner.capacity.question import Conflict, Site, Supply
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.cost.cash import by_year
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
+from tests.plans import asked, other_forms, solved
 from tests.reports import plan_sample
 
 SKU = """\
@@ -74,19 +71,6 @@ def text() -> str:
     return TOP + full
 
 
-def asked(folder: Path, written: str) -> Question:
-    file = folder / "demand.yml"
-    file.write_text(written)
-    return demand.read(file, folder)
-
-
-def solved(q: Question) -> Plan:
-    plan = solve(q, gap=0.0005)
-    assert isinstance(plan, Plan)
-    assert check(q, plan) == []
-    return plan
-
-
 def test_terms_arrive_in_the_planners_units(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
     genoa, nvl, ams = q.skus["genoa"], q.skus["nvl72"], q.sites["ams"]
@@ -106,14 +90,7 @@ def test_terms_arrive_in_the_planners_units(tmp_path: Path) -> None:
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
-    folder = tmp_path / "sheets"
-    folder.mkdir()
-    for name, written in demand_csv.sheets(read_yaml(tmp_path / "demand.yml"), q.periods).items():
-        (folder / name).write_text(written)
-    assert replace(demand.read(folder, tmp_path), source={}) == replace(q, source={})
-    book = tmp_path / "plan.xlsx"
-    book.write_bytes(plan_sample.workbook(Answer(q, solved(q)), created=""))
-    assert replace(workbook.read(book), source={}) == replace(q, source={})
+    assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 def test_a_plan_keeps_the_terms(tmp_path: Path) -> None:
