@@ -22,7 +22,7 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Question
 from fleetmark.reports.kit import manifest as text_of
 from fleetmark.verbs.documents import Documents
-from fleetmark.verbs.manifest import Comparing, Diagnosing, Planning, manifest_of
+from fleetmark.verbs.manifest import Comparing, Diagnosing, Gating, Planning, manifest_of
 from fleetmark.verbs.verify import planned
 from fleetmark.verbs.verify.content import _CELL, _LAYOUT, _TEXT
 from tests.commands import refused, run
@@ -302,6 +302,12 @@ def test_the_verdicts_of_a_gate_are_made_again_from_the_rules_in_its_manifest(tm
     assert any("is below 250" in d["reason"] for d in verify(tmp_path, "g.md")["differences"])
     (tmp_path / "g.md").write_text(text.replace("stream/*/triad", "stream/*/"))
     assert verify(tmp_path, "g.md")["result"] == "different"
+
+
+@pytest.mark.parametrize("only", ["@/etc/passwd", "n01,@/etc/passwd", "~(a+)+$"])
+def test_a_manifest_chooses_no_hosts_by_a_file_or_an_expression(only: str) -> None:
+    with pytest.raises(ValidationError, match="by names and labels"):
+        Gating(verb="gate", campaign="a", file="r.yml", only=only, rules="{}")
 
 
 def test_a_diagnosis_with_rules_is_made_again_from_its_manifest(tmp_path: Path) -> None:

@@ -76,9 +76,12 @@ def text_of(rules: Rules) -> str | None:
 def _stamped(
     document: Document, archive: Archive, rules: Rules, file: str, only: str | None, files: Documents
 ) -> Document:
-    """Return a gate's document with its manifest, which contains the rules unless they are very long."""
+    """Return a gate's document with its manifest, which contains the rules.
+
+    There is none if they are very long, or if a file or a regular expression chooses the hosts: neither is read again.
+    """
     text = text_of(rules)
-    if text is None:
+    if text is None or (only is not None and ("@" in only or "~" in only)):
         return document
     options = Gating.model_construct(verb="gate", campaign=archive.id, file=file, only=only, rules=text)
     return stamped(document, options, archive.path.parent, [archive.id], files, files.paths)

@@ -51,6 +51,13 @@ def _is_inline(mix: str) -> str:
     return mix
 
 
+def _names_hosts(limit: str) -> str:
+    """Refuse a pattern that reads a file or is a regular expression: it would come from whoever wrote the document."""
+    if "@" in limit or "~" in limit:
+        raise ValueError("hosts are chosen by names and labels here")
+    return limit
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -106,7 +113,7 @@ class Gating(_Strict):
     verb: Literal["gate"]
     campaign: Campaign
     file: Line
-    only: Line | None = None
+    only: Annotated[Line, AfterValidator(_names_hosts)] | None = None
     rules: Annotated[str, Field(max_length=MAX_RULES)]
 
 
