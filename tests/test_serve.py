@@ -186,6 +186,18 @@ def test_a_new_campaign_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert LAST in get(pages, "/host", "name=n01")[2]
 
 
+def test_the_pages_of_the_newest_campaign_are_made_before_anyone_asks(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = Pages(root, Language())
+    pages.make_newest()
+    monkeypatch.setattr("fleetmark.reports.formats.html.render", None)  # whatever is made from here on fails
+    for path in (f"/campaigns/{LAST}", f"/campaigns/{LAST}/findings"):
+        assert LAST.encode() in pages.reply(path, {}).body
+    with pytest.raises(TypeError):
+        pages.reply(f"/campaigns/{FIRST}", {})
+
+
 def test_long_lists_have_pages(tmp_path: Path) -> None:
     hosts = {f"n{number:04}": {} for number in range(2 * ROWS + 1)}
     record(tmp_path, FIRST, hosts, {("n0000", TRIAD): [1.0]})

@@ -24,6 +24,7 @@ from typing import Self
 from fleetmark.hosts.agent import agent_source
 from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import serve
+from fleetmark.verbs.serve.pages import Pages
 from fleetmark.verbs.watch import install
 from tests.fleet.command import FLEETMARK
 from tests.fleet.hosts import Fleet
@@ -50,7 +51,7 @@ class Monitoring:
 
     def __enter__(self) -> Self:
         if self.served is None:
-            self.server = serve.serve(self.root, "127.0.0.1", 0, None, Language())
+            self.server = serve.serve(Pages(self.root, Language()), "127.0.0.1", 0, None)
             threading.Thread(target=self.server.run, daemon=True).start()
         folder = self.root / "prometheus"
         install.write(

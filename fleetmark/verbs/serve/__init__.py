@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from fleetmark.verbs.serve.pages import Pages
 
 MOST_TOKEN, LEAST_TOKEN = 500, 16  # characters
 THREADS = 4  # requests at the same time
+_READY_S = 60.0
+_LOG = logging.getLogger("fleetmark.serve")
 REQUEST_BYTES = 1 << 16  # of the head of a request, and of its body, which is not read
 
 
@@ -28,7 +33,8 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
     """
     calculate_in_one_thread()
     host, _ = address(listen)
-    server = listening(root, listen, token_file, language)
+    pages = Pages(root, language)
+    server = listening(pages, listen, token_file)
     shown = f"[{host}]" if ":" in host else host
     start = f"http://{shown}:{server.effective_port}/"
     typer.echo(f"Open {start} to read {root}. Ctrl-C ends the server.")
@@ -36,6 +42,7 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
         typer.echo(f"The first address needs ?token= with the token in {token_file}.")
     if not _is_loopback(host):
         typer.echo("The connection is not encrypted: put a TLS proxy in front, or listen on 127.0.0.1.")
+    threading.Thread(target=_keep_ready, args=(pages,), daemon=True).start()
     try:
         server.run()
     except KeyboardInterrupt:
@@ -44,8 +51,8 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
         server.close()
 
 
-def listening(root: Path, listen: str, token_file: Path | None, language: Language) -> Any:
-    """Return a server of the record that listens. Raise FleetmarkError like ``show``."""
+def listening(pages: Pages, listen: str, token_file: Path | None) -> Any:
+    """Return a server of ``pages`` that listens. Raise FleetmarkError like ``show``."""
     host, port = address(listen)
     token = _token(token_file) if token_file else None
     if token is None and not _is_loopback(host):
@@ -53,16 +60,16 @@ def listening(root: Path, listen: str, token_file: Path | None, language: Langua
             f"--listen {listen}: other machines can reach this address; add --token-file FILE "
             "(openssl rand -hex 24 > FILE)"
         )
-    return serve(root, host, port, token, language)
+    return serve(pages, host, port, token)
 
 
-def serve(root: Path, host: str, port: int, token: str | None, language: Language) -> Any:
+def serve(pages: Pages, host: str, port: int, token: str | None) -> Any:
     """Return a server that listens. ``port`` 0 chooses a free one. Raise FleetmarkError if it cannot listen."""
     waitress = required("waitress.server", "serve", "the server")
     names = None if token else ("localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host)
     try:
         return waitress.create_server(
-            application(Pages(root, language), Guard(token, names)),
+            application(pages, Guard(token, names)),
             host=host,
             port=port,
             threads=THREADS,
@@ -74,6 +81,16 @@ def serve(root: Path, host: str, port: int, token: str | None, language: Languag
     except OSError as error:
         reason = error.strerror or str(error)
         raise FleetmarkError(f"--listen {host}:{port}: {reason}; choose another address or port") from error
+
+
+def _keep_ready(pages: Pages) -> None:
+    """Make the pages of the newest campaign now, and again each minute if it has changed."""
+    while True:
+        try:
+            pages.make_newest()
+        except Exception:  # noqa: BLE001  a request for the same page says why
+            _LOG.debug("the newest campaign", exc_info=True)
+        time.sleep(_READY_S)
 
 
 def address(text: str) -> tuple[str, int]:

@@ -113,6 +113,15 @@ class Pages:
         key = ("reply", path, tuple(sorted(fields.items())))
         return make() if page.stamp is None else self._shelf.kept(key, page.stamp, make)
 
+    def make_newest(self) -> None:
+        """Make what a reader opens first, so that it is kept: the report and findings of the newest campaign.
+
+        Raise FleetmarkError if they cannot be made.
+        """
+        newest = next(reversed(list(self._shelf.recorded().summaries)), None)
+        for path in (f"/campaigns/{newest}", f"/campaigns/{newest}/findings") if newest else ():
+            self.reply(path, {})
+
     def failure(self, sentence: str, status: str) -> Reply:
         """Return a page that says in one sentence why there is no other."""
         document = Document(title=message("Not shown"), answer=sentence, tone="bad", sections=())

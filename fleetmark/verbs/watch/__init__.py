@@ -14,6 +14,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.openmetrics import Family
 from fleetmark.verbs import serve
+from fleetmark.verbs.serve.pages import Pages
 from fleetmark.verbs.watch import round as rounds
 from fleetmark.verbs.watch.round import WatchQuestion
 
@@ -43,7 +44,7 @@ def serving(root: Path, listen: str | None, token_file: Path | None, language: L
     if listen is None:
         yield
         return
-    server = serve.listening(root, listen, token_file, language)
+    server = serve.listening(Pages(root, language), listen, token_file)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
