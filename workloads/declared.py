@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from fleetmark.base import extensions, kinds
-from fleetmark.base.measurement import Kind
+from fleetmark.base.measurement import Better, Kind
 from fleetmark.workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
 from fleetmark.workloads.variant import plain_case
 
@@ -135,6 +135,12 @@ def keeps_limit(workload: str, case: str) -> bool:
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
     base = plain_case(case).partition("/")[0]  # the common part of cases that the parser splits
     return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
+
+
+def lower_is_better(workload: str, metric: str) -> bool:
+    """Return whether a manifest declares the metric, and that lower values of it are better."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].better is Better.LOWER)
 
 
 def in_percent(workload: str, metric: str) -> bool:

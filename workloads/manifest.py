@@ -133,7 +133,8 @@ class Frontier(_Part):
     The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
     part of a case name that differs between the points of a line. ``speeds``: the speeds at which
-    sides are compared. ``max_wait``: the maximum wait, in s.
+    sides are compared. ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, with the share of the
+    baseline's value by which a candidate may be worse; beyond it, service is not equal.
     """
 
     RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
@@ -148,6 +149,7 @@ class Frontier(_Part):
     piece: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] = "piece"
     speeds: tuple[float, ...] = ()
     max_wait: float = 0.0
+    quality: Mapping[str, Annotated[float, Field(gt=0, lt=1)]] = {}
 
 
 class Score(_Part):

@@ -7,7 +7,8 @@ Case: ``c8`` (closed loop), ``r2`` (requests per second), ``x1`` (a trace at its
 count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th
 likewise of 10 and 100.
 
-``exact_match`` (share of generated arithmetic) and ``perplexity`` (of a fixed text) are the worse of before and after.
+``exact_match`` (share of generated arithmetic), ``retrieval`` (share of a list's entries that are found in it) and
+``perplexity`` (of a fixed text) are the worse of before and after.
 ``cache_hit_rate`` is what the server says, ``reusable_prompt`` the most that it could be.
 
 A run is ``invalid`` if the client itself was late, if more than 1% of its requests failed, if no rate meets its
@@ -30,8 +31,9 @@ _TOOL = "llm_serve"
 _TOLERATED = 0.01
 _BUSY = 0.7  # share of a run's time from which the client may limit the run
 _LATE = 0.005  # delay in s from which the client affects the measurement
-_WORSE_MATCH = 0.1  # share of arithmetic that batches may change
+_WORSE_MATCH = 0.1  # share of answers that batches may change
 _WORSE_TEXT = 0.02  # share of perplexity that batches and kernels may change
+_MATCHES = {"exact_match": "the arithmetic", "retrieval": "the retrieval"}
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # number of runs
 _KINDS = ("closed", "open", "replay", "goodput")
@@ -228,7 +230,10 @@ def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
 
 def _quality(checks: Sequence[Mapping[str, Any]], case: str, labels: Mapping[str, str]) -> Iterator[Measurement]:
     """Return the worse of the checks before and after the runs."""
-    for metric, better, worse in (("exact_match", Better.HIGHER, min), ("perplexity", Better.LOWER, max)):
+    for metric, better, worse in (
+        *((name, Better.HIGHER, min) for name in _MATCHES),
+        ("perplexity", Better.LOWER, max),
+    ):
         values = [value for check in checks if (value := number(check.get(metric))) is not None]
         if values and worse(values) >= 0:
             yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
@@ -238,9 +243,10 @@ def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Return why the answers of a run do not count: worse after it than before, or less likely than they should be."""
     by_moment = {check["quality"]: check for check in checks}
     before, after = by_moment.get("before", {}), by_moment.get("after", {})
-    first, last = (number(check.get("exact_match")) for check in (before, after))
-    if first is not None and last is not None and last < first - _WORSE_MATCH:
-        yield f"answers became worse: {first:.0%} of the arithmetic was right before the runs and {last:.0%} after them"
+    for metric, task in _MATCHES.items():
+        first, last = (number(check.get(metric)) for check in (before, after))
+        if first is not None and last is not None and last < first - _WORSE_MATCH:
+            yield f"answers became worse: {first:.0%} of {task} was right before the runs and {last:.0%} after them"
     likely, later = (number(check.get("perplexity")) for check in (before, after))
     if likely and later and later > likely * (1 + _WORSE_TEXT):
         yield f"answers became worse: the fixed text has perplexity {later:.4g} after the runs and {likely:.4g} before"

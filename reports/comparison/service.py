@@ -11,7 +11,7 @@ from fleetmark.base.text import joined, message
 from fleetmark.base.units import human
 from fleetmark.planner.comparison import Comparison
 from fleetmark.planner.cost import SERVERS, needed
-from fleetmark.planner.frontier import Bound, EqualService, equivalence
+from fleetmark.planner.frontier import Bound, EqualService
 from fleetmark.planner.ratio import Ratio
 from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.frontier.points import Family
@@ -97,8 +97,7 @@ def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
 
 def _at(comparison: Comparison, family: Family, candidate: str, speed: float) -> EqualService:
     """Return the equivalence at ``speed``; with ``per`` money, for one unit of money."""
-    wait = family.frontier.max_wait or None
-    e = equivalence(family.sides[comparison.baseline], family.sides[candidate], speed, wait)
+    e = family.equal_service(comparison.baseline, candidate, speed)
     if comparison.per != "money" or e.ratio is None:
         return e
     prices = [family.prices.get(side) for side in (comparison.baseline, candidate)]

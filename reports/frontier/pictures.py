@@ -8,7 +8,7 @@ from functools import partial
 
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import human, significant
-from fleetmark.planner.frontier import EqualService, Point, equivalence, line, speeds
+from fleetmark.planner.frontier import EqualService, Point, line, speeds
 from fleetmark.reports.frontier.section import Block, cost_per_million, sides_of
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
@@ -126,12 +126,13 @@ def _name(block: Block, side: str, machine: str, machines: Mapping[str, object])
 
 
 def _curve(block: Block, _: Language) -> list[Chart]:
-    family, wait = block.family, block.family.frontier.max_wait or None
-    if block.baseline not in family.sides:
+    family, baseline = block.family, block.baseline
+    if baseline is None or baseline not in family.sides:
         return []
-    old, lines = family.sides[str(block.baseline)], []
-    for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != block.baseline):
-        curve = [e for speed in speeds(old, new) if (e := equivalence(old, new, speed, wait)).ratio is not None]
+    old, lines = family.sides[baseline], []
+    for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != baseline):
+        at_speeds = (family.equal_service(baseline, side, speed) for speed in speeds(old, new))
+        curve = [e for e in at_speeds if e.ratio is not None]
         if len(curve) > 1:
             colour = _colours(block)[side]
             lines.append(Line(fmt.clean(block.title(side)), colour, n, [_ratio(e) for e in curve]))

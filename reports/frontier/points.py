@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.planner.frontier import Point
+from fleetmark.base.text import message
+from fleetmark.planner.frontier import EqualService, Point, equivalence
 from fleetmark.planner.power import has_devices
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.frontier import amounts
@@ -33,6 +34,7 @@ class Family:
     - ``provisioned``: the provisioned power of a unit in W, by machine
     - ``sources``: the sources of the measured power
     - ``sizes``: the number of accelerators of each machine; empty unless ``per_device``
+    - ``quality``: the metrics of the answers' quality, by side: of its worst machine
     """
 
     workload: str
@@ -45,6 +47,26 @@ class Family:
     provisioned: Mapping[str, float]
     sources: tuple[str, ...]
     sizes: Mapping[str, float]
+    quality: Mapping[str, Mapping[str, float]]
+
+    def equal_service(self, baseline: str, candidate: str, speed: float) -> EqualService:
+        """Return how many units of side ``baseline`` one of ``candidate`` replaces at ``speed`` for each user.
+
+        There is no ratio if the answers of ``candidate`` are worse than the manifest allows.
+        """
+        if reason := self._worse(self.quality.get(baseline, {}), self.quality.get(candidate, {})):
+            return EqualService(speed=speed, reason=reason)
+        return equivalence(self.sides[baseline], self.sides[candidate], speed, self.frontier.max_wait or None)
+
+    def _worse(self, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> str:
+        for metric, bound in self.frontier.quality.items():
+            old, new = baseline.get(metric), candidate.get(metric)
+            if old is None or new is None:
+                continue
+            if new > old * (1 + bound) if declared.lower_is_better(self.workload, metric) else new < old * (1 - bound):
+                values = {"metric": metric, "old": f"{old:.3g}", "new": f"{new:.3g}"}
+                return message("not equivalent: answers are worse ({metric} {new}, baseline {old})", **values)
+        return ""
 
 
 def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[str] | None = None) -> list[Family]:
@@ -67,7 +89,7 @@ def metrics_of(workload: str) -> set[str]:
     if frontier is None:
         return set()
     size = declared.devices(workload)
-    return {m for m in (frontier.work, frontier.speed, frontier.wait, size, *_powers(frontier)) if m}
+    return {m for m in (frontier.work, frontier.speed, frontier.wait, size, *_powers(frontier), *frontier.quality) if m}
 
 
 def _apart(rows: pd.DataFrame, frontier: Frontier) -> Iterator[pd.DataFrame]:
@@ -144,7 +166,18 @@ def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.D
         provisioned=provisioned,
         sources=tuple(sorted(sources)),
         sizes=sizes,
+        quality={side: _quality(rows[rows["machine"].isin(list(group))], frontier) for side, group in sides.items()},
     )
+
+
+def _quality(rows: pd.DataFrame, frontier: Frontier) -> dict[str, float]:
+    """The metrics of quality of the machines in ``rows``: each machine's median of repeats, and the worst machine's."""
+    middle = rows[rows["metric"].isin(list(frontier.quality))].groupby(["metric", "machine"])["value"].median()
+    workload = str(rows["workload"].iloc[0])
+    return {
+        str(metric): float(values.max() if declared.lower_is_better(workload, str(metric)) else values.min())
+        for metric, values in middle.groupby(level="metric")
+    }
 
 
 def _labels(text: str) -> dict[str, str]:

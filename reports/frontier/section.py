@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import human
-from fleetmark.planner.frontier import Bound, EqualService, Point, dominated, equivalence
+from fleetmark.planner.frontier import Bound, EqualService, Point, dominated
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Note, Section
@@ -72,8 +72,7 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
 
 
 def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
-    old = family.sides[str(baseline)]
-    wait, piece, unit = family.frontier.max_wait or None, family.frontier.piece, unit_of(family)
+    piece, unit = family.frontier.piece, unit_of(family)
     columns = (
         Column("candidate", message("candidate"), "name"),
         Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
@@ -87,8 +86,8 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
         Column("note", message("note"), "note"),
     )
     rows = [
-        _equal_row(titles.get(side, side), equivalence(old, new, speed, wait))
-        for side, new in family.sides.items()
+        _equal_row(titles.get(side, side), family.equal_service(str(baseline), side, speed))
+        for side in family.sides
         if side != baseline
         for speed in family.frontier.speeds
     ]

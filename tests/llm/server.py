@@ -35,6 +35,7 @@ MODELS = (
 )
 BLOCK = 16  # words of a block of the cache of prefixes
 SUM = re.compile(r"(\d+) ([+*-]) (\d+) =$")
+ENTRY = re.compile(r"number of (\w+)(?: is$|\?)")
 
 
 class Reader(asyncio.StreamReader):
@@ -152,13 +153,16 @@ class Server:
     def document(self, doc: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
         """Answer without a stream, as a model that can calculate and knows the text; ``quantised`` can less well."""
         self.checks += 1
-        is_worse = doc["model"] == "quantised" or (self.decays and self.checks > 41)
+        is_worse = doc["model"] == "quantised" or (self.decays and self.checks > 61)
         sign = SUM.search(prompt.strip())
         text = "word"
         if sign:
             a, b = int(sign[1]), int(sign[3])
             result = {"+": a + b, "-": a - b, "*": a * b}[sign[2]]
             text = str(result + (is_worse and b % 2))
+        elif asked := ENTRY.search(prompt.strip().rpartition("\n")[2]):
+            number = re.search(rf"The number of {asked[1]} is (\d+)", prompt)
+            text = str(int(number[1]) + (is_worse and int(number[1]) % 2)) if number else "word"
         choice: dict[str, Any] = {"message": {"content": text}} if chat else {"text": text}
         if doc.get("echo"):
             each = -1.1 if is_worse else -1.0

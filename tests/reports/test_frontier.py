@@ -56,6 +56,37 @@ def two(root: Path) -> Compared:
     return compared(root, "gen=old", ["gen=new"])
 
 
+def answers(host: str, metric: str, better: str, value: float) -> dict[tuple[str, Bench], list[float]]:
+    """Return a metric of the answers' quality of one host."""
+    labels = (("model", "m"),)
+    bench = Bench("llm_serve", "p512-o128-c1", metric, "1", better, "gpu-server", labels, kind="guardrail")
+    return {(host, bench): [value]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "better", "old", "new", "is_equal"),
+    [
+        ("perplexity", "lower", 10.0, 10.1, True),
+        ("perplexity", "lower", 10.0, 10.4, False),
+        ("perplexity", "lower", 10.0, 9.0, True),
+        ("retrieval", "higher", 1.0, 0.95, True),
+        ("retrieval", "higher", 1.0, 0.6, False),
+    ],
+)
+def test_equal_service_needs_equal_answers(
+    tmp_path: Path, metric: str, better: str, old: float, new: float, is_equal: bool
+) -> None:
+    record(tmp_path, "c-old", {"o1": {"gen": "old"}}, measured(["o1"], 1.0) | answers("o1", metric, better, old))
+    rows = measured(["n1", "n2"], 3.0) | answers("n1", metric, better, old) | answers("n2", metric, better, new)
+    record(tmp_path, "c-new", {h: {"gen": "new"} for h in ("n1", "n2")}, rows)
+    (block,) = compared(tmp_path, "gen=old", ["gen=new"]).frontiers
+    at_50 = block.family.equal_service("old", "new", 50)
+    assert (at_50.ratio is not None) is is_equal
+    if not is_equal:
+        assert at_50.reason == f"not equivalent: answers are worse ({metric} {new:.3g}, baseline {old:.3g})"
+        assert {row["note"] for row in rows_of(block.section, "equal_service")} == {at_50.reason}
+
+
 def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: str) -> Results:
     record(root, "c", {h: {"gen": "x"} for h in hosts}, dict(rows))
     return load_results(Archive(root / "c"))

@@ -17,7 +17,7 @@ def test_a_sound_server_calculates_and_knows_the_text(tmp_path: Path) -> None:
         parsed = measured(running, "--model=tiny", "--concurrency=2", "--quality", f"--perplexity={USUAL}")
     assert parsed.invalid is None
     value = {m.metric: m.value for m in parsed.measurements}
-    assert (value["exact_match"], value["perplexity"]) == (1.0, pytest.approx(USUAL))
+    assert (value["exact_match"], value["retrieval"], value["perplexity"]) == (1.0, 1.0, pytest.approx(USUAL))
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])
@@ -27,6 +27,7 @@ def test_a_quantised_server_shows_as_such(tmp_path: Path, api: str) -> None:
         parsed = measured(running, *words)
     value = {m.metric: m.value for m in parsed.measurements}
     assert 0.3 < value["exact_match"] < 0.8
+    assert 0.2 < value["retrieval"] < 0.8
     if api == "completions":
         assert value["perplexity"] == pytest.approx(math.exp(1.1))
         assert parsed.invalid == (
@@ -42,4 +43,5 @@ def test_a_server_that_breaks_under_load_is_invalid(tmp_path: Path) -> None:
         parsed = measured(running, "--model=tiny", "--concurrency=2", "--quality")
     assert parsed.invalid is not None
     assert parsed.invalid.startswith("answers became worse: 100% of the arithmetic was right before the runs and ")
+    assert "; answers became worse: 100% of the retrieval was right before the runs and " in parsed.invalid
     assert "the fixed text has perplexity 3.004 after the runs and 2.718 before" in parsed.invalid

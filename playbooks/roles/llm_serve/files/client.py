@@ -162,6 +162,7 @@ class Client:
             quality=moment,
             exact_match=quality.arithmetic(ask, is_chat),
             questions=quality.QUESTIONS,
+            retrieval=quality.retrieval(ask, is_chat),
             perplexity=likely[0] if likely else None,
             tokens=likely[1] if likely else None,
             expected=self.chosen.perplexity or None,

@@ -1,4 +1,4 @@
-"""Check the answers of an endpoint without any download: generated arithmetic, and how likely it finds a fixed text.
+"""Check the answers of an endpoint without any download: generated arithmetic, retrieval, the likelihood of a text.
 
 A server that is fast as its weights are broken, or quantised too far, shows here. Imported by client.py on the host.
 Standard library only, Python 3.6 and later.
@@ -10,6 +10,7 @@ import random
 import re
 
 QUESTIONS = 40
+ENTRIES, LOOKUPS = 100, 20  # of the list that is searched, about 1,300 tokens; questions about it
 # The beginning of a text that models know well, in the public domain (A. Lincoln, 1863).
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, "
@@ -49,6 +50,32 @@ def arithmetic(ask, is_chat):
             reply = ask({"prompt": EXAMPLES + question, "max_tokens": 8})
         right += first_number(text_of(reply).split("\n")[0]) == result
     return right / float(QUESTIONS)
+
+
+def entries(seed=1):
+    """Return (name, number) pairs, the same in every run, with names that mean nothing."""
+    rng, pairs = random.Random("retrieval/%s" % seed), {}
+    while len(pairs) < ENTRIES:
+        name = "".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(3)).capitalize()
+        pairs.setdefault(name, rng.randint(1000, 9999))
+    return list(pairs.items())
+
+
+def retrieval(ask, is_chat):
+    """Return the share of entries of a list that are found in it, or None if no question is answered at all, for
+    example because the list does not fit the context. ``ask(document)`` returns the reply or None.
+    """
+    pairs, right, replies = entries(), 0, 0
+    listed = "\n".join("The number of %s is %d." % pair for pair in pairs)
+    for name, number in pairs[:: ENTRIES // LOOKUPS]:
+        if is_chat:
+            words = "%s\n\nWhat is the number of %s? Answer with the number alone." % (listed, name)
+            reply = ask({"messages": [{"role": "user", "content": words}], "max_tokens": 16})
+        else:
+            reply = ask({"prompt": "%s\n\nThe number of %s is" % (listed, name), "max_tokens": 8})
+        replies += reply is not None
+        right += first_number(text_of(reply)) == number
+    return right / float(LOOKUPS) if replies else None
 
 
 def perplexity(ask):
