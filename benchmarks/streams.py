@@ -1,6 +1,6 @@
-"""Find how many LLM streams at 50 tokens/s the client can hold before it adds 5 ms to their times.
+"""Find how many LLM streams the client can hold in one process before it adds 5 ms to their times.
 
-``python -m benchmarks.streams [--first] [STREAMS ...]``: a server in a process of its own writes each piece with the
+``python -m benchmarks.streams [--first] [--rate R] [STREAMS ...]``: streams of R (50) tokens/s. A server in a process of its own writes each piece with the
 time at which it was due and the time of its writing. What lies between is the server's lateness; what the client stamps
 later than the writing is the client's, with its waits for a processor. Both share the machine with whatever else runs;
 ``--first`` gives both real-time priority (root only), so that neighbours on the same kernel take nothing from them.
@@ -8,6 +8,7 @@ later than the writing is the client's, with its waits for a processor. Both sha
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import importlib
 import multiprocessing
@@ -23,14 +24,12 @@ from pathlib import Path
 from typing import Any
 
 PLAYBOOKS = Path(__file__).parents[1] / "playbooks"
-RATE = 50.0  # tokens a second of each stream
 SECONDS = 6.0
-PIECES = int(RATE * SECONDS)  # of a stream; the client ends one that sends many times more
 _TEXT = re.compile(rb'"text": "([0-9.]+) ([0-9.]+)"')
 
 
-def serve(listening: socket.socket, streams: int) -> None:
-    """Write to ``streams`` connections, each at its own phase, until all are closed."""
+def serve(listening: socket.socket, streams: int, rate: float) -> None:
+    """Write ``rate`` pieces/s to each of ``streams`` connections, each at its own phase, until all are closed."""
     peers = []
     for _ in range(streams):
         peer = listening.accept()[0]
@@ -39,7 +38,7 @@ def serve(listening: socket.socket, streams: int) -> None:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peers.append(peer)
     begin = time.perf_counter() + 0.1
-    due = [(begin + n / streams / RATE, n) for n in range(streams)]
+    due = [(begin + n / streams / rate, n) for n in range(streams)]
     end = begin + SECONDS
     while due:
         due_s, n = heapq.heappop(due)
@@ -51,8 +50,8 @@ def serve(listening: socket.socket, streams: int) -> None:
             peers[n].sendall(piece % (due_s, time.perf_counter()))
         except OSError:
             continue
-        if due_s + 1 / RATE < end:
-            heapq.heappush(due, (due_s + 1 / RATE, n))
+        if due_s + 1 / rate < end:
+            heapq.heappush(due, (due_s + 1 / rate, n))
         else:
             peers[n].close()
 
@@ -72,8 +71,9 @@ def waited() -> float:
     return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
 
 
-def hold(streams: int) -> Held:
-    """Both sides' lateness with so many streams."""
+def hold(streams: int, rate: float) -> Held:
+    """Both sides' lateness with so many streams of ``rate`` pieces/s."""
+    expected = int(rate * SECONDS)  # of a stream; the client ends one that sends many times more
     sys.path.insert(0, str(PLAYBOOKS / "roles" / "llm_serve" / "files"))
     stream: Any = importlib.import_module("stream")
     answers: Any = importlib.import_module("answers")
@@ -92,44 +92,49 @@ def hold(streams: int) -> Held:
                 client.append(now - written)
 
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
-        process = multiprocessing.get_context("fork").Process(target=serve, args=(listening, streams), daemon=True)
+        process = multiprocessing.get_context("fork").Process(
+            target=serve, args=(listening, streams, rate), daemon=True
+        )
         process.start()
         endpoint = stream.Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}")
         endpoint.resolve()
         engine = stream.Engine(endpoint, 30.0)
         for _ in range(streams):
-            engine.send(Timed(endpoint.request("POST", "/completions", b"{}"), PIECES))
+            engine.send(Timed(endpoint.request("POST", "/completions", b"{}"), expected))
         began, queued, ended = time.process_time(), waited(), 0
         while ended < streams:
             for answer in engine.turn(stream.clock() + 0.25):
                 ended += 1
-                if len(answer.stamps) < 0.9 * PIECES:
-                    raise SystemExit(f"a stream ended after {len(answer.stamps)} of {PIECES} pieces: {answer.detail}")
+                if len(answer.stamps) < 0.9 * expected:
+                    raise SystemExit(f"a stream ended after {len(answer.stamps)} of {expected} pieces: {answer.detail}")
         spent, queued = time.process_time() - began, waited() - queued
         process.join(10)
     pieces = max(1, len(client))
     return Held(sorted(server), sorted(client), spent / pieces, queued / pieces)
 
 
-def main(counts: Sequence[int]) -> None:
+def main(counts: Sequence[int], rate: float) -> None:
     print(
         "streams  pieces/s  server late p50, p99  client after it p50, p99  client's CPU, wait for one, a piece   load"
     )
     for streams in counts:
-        held = hold(streams)
+        held = hold(streams, rate)
         server, client = (
             "".join(f"{1e3 * late[int(share * (len(late) - 1))]:8.2f}" for share in (0.5, 0.99)) + " ms"
             for late in (held.server, held.client)
         )
         each = f"{1e6 * held.cpu:16.1f} {1e6 * held.waited:12.1f} us"
-        rate = len(held.client) / SECONDS
-        print(f"{streams:7} {rate:9.0f}   {server}      {client}   {each}   {os.getloadavg()[0]:10.1f}", flush=True)
+        pieces = len(held.client) / SECONDS
+        print(f"{streams:7} {pieces:9.0f}   {server}      {client}   {each}   {os.getloadavg()[0]:10.1f}", flush=True)
 
 
 if __name__ == "__main__":
     assert selectors.DefaultSelector is not selectors.SelectSelector, "poll or epoll is needed"
-    words = sys.argv[1:]
-    if "--first" in words:
-        words.remove("--first")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--first", action="store_true")
+    parser.add_argument("--rate", type=float, default=50.0)
+    parser.add_argument("streams", type=int, nargs="*", default=[50, 200, 400, 800])
+    chosen = parser.parse_args()
+    if chosen.first:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    main([int(word) for word in words] or [50, 200, 400, 800])
+    main(chosen.streams, chosen.rate)
