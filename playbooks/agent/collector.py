@@ -1,4 +1,4 @@
-"""Read the error counters of a host: memory, PCIe, drives, network, throttling, kernel log.
+"""Read the error counters of a host: memory, PCIe, drives, network, NVLinks, throttling, kernel log.
 
 Standard library only, Python 3.6 and later; it needs no root and starts no program. Counters that this user cannot read
 are missing. Run as a program it prints JSON once, or with --output rewrites a file for node_exporter's textfile
@@ -25,6 +25,13 @@ MOST_MESSAGES = 10000  # of the kernel log, per reading
 MOST_COUNT = 1 << 53
 NVME_ADMIN = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD, linux/nvme_ioctl.h
 NVME_COUNTS = {"media_errors": 160, "error_log_entries": 176, "unsafe_shutdowns": 144}  # NVM Express 2.0, figure 207
+SMART_COUNTS = {5: "reallocated_sectors", 187: "uncorrectable_errors", 199: "crc_errors"}  # ATA attributes, raw values
+SMART_PENDING = 197
+MOST_LOG = 4096  # bytes of the last line of a log of attributes
+NVML_TOTALS = {"crc_flit": 38, "crc_data": 45, "replay": 52, "recovery": 59, "ecc_data": 160}  # NVML_FI_DEV_NVLINK_*
+NVML_BY_LINK = {"crc": 163, "replay": 161, "recovery": 162}  # the same from Hopper on, link by link
+NVML_SIZES = {0: 0, 1: 4, 2: 8, 3: 8}  # bytes of nvmlValueType_t; of whole numbers only
+MOST_LINKS, MOST_GPUS = 18, 64
 EVENTS = (
     ("xid", re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")),
     ("nvlink", re.compile(r"NVRM:.*nvlink.*(?:error|fail)", re.I)),
@@ -96,14 +103,35 @@ def pcie(root, counts, gauges):
 
 
 def drives(root, counts, gauges):
-    """Read the errors of SCSI and SATA drives, and the health log of NVMe drives that this user may open."""
+    """Read the errors of SCSI and SATA drives, the attributes that smartd logs, and the health log of NVMe drives that
+    this user may open.
+    """
     for path in paths(root + "/sys/block/*/device/ioerr_cnt"):
         put(counts, "drive:" + path.split("/")[-3], "io_errors", count(text(path)))
+    for path in paths(root + "/var/lib/smartmontools/attrlog.*.ata.csv"):
+        device = "drive:" + os.path.basename(path)[len("attrlog.") : -len(".ata.csv")]
+        for number, value in smart_attributes(path):
+            if number in SMART_COUNTS:
+                put(counts, device, SMART_COUNTS[number], value)
+            elif number == SMART_PENDING:
+                put(gauges, device, "pending_sectors", value)
     for path in paths(root + "/dev/nvme[0-9]*"):
         if re.search(r"/nvme\d+$", path):
             log = nvme_log(path)
             if log:
                 decode_nvme("drive:" + os.path.basename(path), log, counts, gauges)
+
+
+def smart_attributes(path):
+    """Return (number, raw value) of each attribute in the last line of a log that smartd keeps of a SATA drive."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_LOG))
+            lines = file.read(MOST_LOG).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    pairs = re.findall(r"\t(\d{1,3});\d{1,3};(\d{1,16});", lines[-1] if lines else "")
+    return [(int(number), count(value)) for number, value in pairs]
 
 
 def nvme_log(path):
@@ -168,12 +196,74 @@ def throttling(root, counts):
 
 
 def accelerators(root, counts):
-    """Read the RAS counters of AMD GPUs."""
+    """Read the RAS counters of AMD GPUs, and the NVLink errors of NVIDIA's."""
+    if not root and os.path.exists("/dev/nvidiactl"):
+        nvlinks("libnvidia-ml.so.1", counts)
     for path in paths(root + "/sys/class/drm/card[0-9]*/device/ras/*_err_count"):
         parts = path.split("/")
         for kind, value in re.findall(r"^(ue|ce): (\d+)$", text(path), re.M):
             name = "{}_{}".format(parts[-1][: -len("_err_count")], {"ue": "uncorrected", "ce": "corrected"}[kind])
             put(counts, "gpu:" + parts[-4], name, count(value))
+
+
+class NvmlField(ctypes.Structure):
+    """nvmlFieldValue_t of nvml.h. ``bits``: the union of values, as a whole number."""
+
+    _fields_ = [
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("time", ctypes.c_longlong),
+        ("latency", ctypes.c_longlong),
+        ("type", ctypes.c_uint),
+        ("error", ctypes.c_uint),
+        ("bits", ctypes.c_ulonglong),
+    ]
+
+    def value(self):
+        """Return the counter, or None if this GPU does not have it."""
+        size = NVML_SIZES.get(self.type, 0)
+        return None if self.error or not size else self.bits & ((1 << 8 * size) - 1)
+
+
+def nvlinks(library, counts):
+    """Read the error counters of NVLinks from NVML, summed over the links of each GPU. Without NVML there are none."""
+    try:
+        nvml = ctypes.CDLL(library)
+        if nvml.nvmlInit_v2():
+            return
+    except (OSError, AttributeError):
+        return
+    try:
+        number = ctypes.c_uint()
+        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(number)):
+            return
+        for index in range(min(number.value, MOST_GPUS)):
+            gpu = ctypes.c_void_p()
+            if not nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(gpu)):
+                for name, value in nvlink_errors(nvml, gpu).items():
+                    put(counts, "nvlink:gpu{}".format(index), name, value if value < MOST_COUNT else None)
+    except AttributeError:  # an NVML without one of these functions
+        return
+    finally:
+        nvml.nvmlShutdown()
+
+
+def nvlink_errors(nvml, gpu):
+    """Return the errors of a GPU's links by kind: the driver's total, or the sum over links, whichever is known."""
+    queries = [(name, field, 0) for name, field in NVML_TOTALS.items()]
+    queries += [(name, field, link) for name, field in NVML_BY_LINK.items() for link in range(MOST_LINKS)]
+    fields = (NvmlField * len(queries))(*(NvmlField(field=field, scope=link) for _, field, link in queries))
+    if nvml.nvmlDeviceGetFieldValues(gpu, len(queries), fields):
+        return {}
+    sums = {}
+    for place, (name, number, _) in enumerate(queries):
+        value = fields[place].value()
+        if value is not None:
+            sums[name, number] = sums.get((name, number), 0) + value
+    errors = {}
+    for (name, _), value in sums.items():
+        errors[name + "_errors"] = max(value, errors.get(name + "_errors", 0))
+    return errors
 
 
 def kernel_log(path, after):

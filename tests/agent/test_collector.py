@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,10 @@ FILES = {
     "sys/bus/pci/devices/0000:00:1f.0/current_link_width": "0\n",
     "sys/bus/pci/devices/0000:00:1f.0/max_link_width": "255\n",
     "sys/block/sda/device/ioerr_cnt": "0x1f\n",
+    "var/lib/smartmontools/attrlog.ST4000-ZX1.ata.csv": (
+        "2026-11-25 10:00:00;\t5;100;8;\t9;99;700;\t187;100;0;\t197;100;0;\t199;200;2;\n"
+        "2026-11-26 10:00:00;\t5;100;16;\t9;99;724;\t187;99;1;\t197;100;3;\t199;200;2;\n"
+    ),
     "sys/class/net/eth7/device/vendor": "0x15b3\n",
     "sys/class/net/eth7/statistics/rx_crc_errors": "9\n",
     "sys/class/net/eth7/carrier_changes": "4\n",
@@ -72,12 +77,16 @@ def test_every_counter_of_a_host(collector: ModuleType, root: str) -> None:
         "memory:mc0/CPU0_DIMM_B1": {"corrected": 12},
         "pcie:0000:41:00.0": {"correctable": 5, "fatal": 0},
         "drive:sda": {"io_errors": 31},
+        "drive:ST4000-ZX1": {"reallocated_sectors": 16, "uncorrectable_errors": 1, "crc_errors": 2},
         "net:eth7": {"rx_crc_errors": 9, "carrier_changes": 4},
         "rdma:mlx5_0/1": {"symbol_error": 3},
         "cpu:package0": {"core_heat": 5, "package_heat": 7},
         "gpu:card0": {"umc_uncorrected": 1, "umc_corrected": 6},
     }
-    assert state["gauges"] == {"pcie:0000:41:00.0": {"link_width": 8, "link_width_limit": 16}}
+    assert state["gauges"] == {
+        "pcie:0000:41:00.0": {"link_width": 8, "link_width_limit": 16},
+        "drive:ST4000-ZX1": {"pending_sectors": 3},
+    }
     assert state["load"] == 0.5 and state["boot"] == "b00t" and state["sessions"] == 0
 
 
@@ -102,6 +111,47 @@ def test_an_nvme_log_page(collector: ModuleType) -> None:
     collector.decode_nvme("drive:nvme0", bytes(log), counts, gauges)
     assert counts["drive:nvme0"] == {"media_errors": 3, "error_log_entries": 0, "unsafe_shutdowns": 0}
     assert gauges["drive:nvme0"] == {"critical_warning": 4, "spare_percent": 90, "used_percent": 12}
+
+
+# A stand-in of NVML: GPU 0 has totals of its four links, GPU 1 counts each link alone, GPU 2 tells nothing.
+NVML = """
+typedef struct { unsigned field, scope; long long time, latency; unsigned type, error; unsigned long long bits; } Field;
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = 3; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned n, void **gpu) { *gpu = (void *)(unsigned long)(n + 1); return 0; }
+int nvmlDeviceGetFieldValues(void *gpu, int n, Field *f) {
+    unsigned long device = (unsigned long)gpu;
+    if (device == 3) return 3;
+    for (int i = 0; i < n; i++) {
+        int has = device == 1 ? f[i].field == 38 || f[i].field == 52 : f[i].field > 160 && f[i].scope < 4;
+        f[i].error = has ? 0 : 3;
+        f[i].type = device == 1 ? 3 : 1;
+        f[i].bits = 0xffffffff00000000ull * (device == 2) + f[i].field + f[i].scope;
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_nvlink_errors_of_each_gpu(collector: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "nvml.c").write_text(NVML)
+    library = tmp_path / "libnvml.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "nvml.c"], check=True)
+    counts: dict[str, dict[str, int]] = {}
+    collector.nvlinks(str(library), counts)
+    assert counts == {
+        "nvlink:gpu0": {"crc_flit_errors": 38, "replay_errors": 52},
+        "nvlink:gpu1": {"crc_errors": 4 * 163 + 6, "replay_errors": 4 * 161 + 6, "recovery_errors": 4 * 162 + 6},
+    }
+
+
+def test_a_host_without_nvml_has_no_nvlinks(collector: ModuleType, tmp_path: Path) -> None:
+    counts: dict[str, dict[str, int]] = {}
+    collector.nvlinks(str(tmp_path / "none.so"), counts)
+    collector.nvlinks("libc.so.6", counts)  # a library without its functions
+    assert counts == {}
 
 
 def test_damaged_files_are_missing_values(collector: ModuleType, tmp_path: Path) -> None:
