@@ -29,10 +29,10 @@ TOKENIZER = """
 import sys
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-words = ["<unk>", "<s>", "</s>", *("w%d" % n for n in range(997))]
-made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+words = ["<s>", "</s>", *("w%d" % n for n in range(998))]
+made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="w0"))  # text of other words stays
 made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", bos_token="<s>", eos_token="</s>").save_pretrained(sys.argv[1])
+PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<s>", eos_token="</s>").save_pretrained(sys.argv[1])
 """
 Times = Mapping[str, Any]
 DEFINITIONS: dict[str, tuple[str, Callable[[Times], float]]] = {
