@@ -78,6 +78,22 @@ class Swarm:
         fates = ["absent"] * options.absent + ["cut"] * options.cut + ["dead"] * options.dead
         self.fates = {f"n{number:04d}": fate for number, fate in enumerate(fates)}
         self.asking = asyncio.Lock()
+        self.began = time.time()
+
+    def now(self) -> float:
+        """Return the time of the simulated clock, in seconds since the epoch."""
+        return self.began + (time.time() - self.began) * float(self.options.speed)
+
+    async def trouble(self) -> None:
+        """Each simulated hour, cut the links of some agents, switch others off, and switch on those that were off."""
+        while True:
+            await asyncio.sleep(3600 / self.options.speed)
+            for agent in self.agents.values():
+                if agent.fate in ("absent", "dead"):
+                    agent.fate = "well"
+            struck = self.random.sample(sorted(self.agents), min(len(self.agents), self.options.hourly))
+            for number, name in enumerate(struck):
+                self.agents[name].fate = "dead" if number % 10 == 0 else "cut"
 
     def drawn(self, seconds: Sequence[float]) -> float:
         """Return a random time from a measured distribution."""
@@ -90,8 +106,10 @@ class Swarm:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         server = await asyncio.start_unix_server(self.connected, self.options.socket, limit=64 << 20, backlog=4096)
+        trouble = asyncio.create_task(self.trouble()) if self.options.hourly else None
         async with server:
             await server.serve_forever()
+        del trouble
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
@@ -164,9 +182,9 @@ class Swarm:
                     await asyncio.sleep(0.05)
                 agent.current = step["id"]
                 agent.tell()
-                began = time.time()
-                await asyncio.sleep(self.options.seconds * self.random.uniform(0.8, 1.6))
-                agent.results[step["id"]] = _files(began)
+                began = self.now()
+                await asyncio.sleep(self.options.seconds * self.random.uniform(0.8, 1.6) / self.options.speed)
+                agent.results[step["id"]] = _files(began, self.now())
         agent.current = None
         agent.tell()
 
@@ -178,7 +196,7 @@ class Swarm:
             changed, running = agent.changed, agent.runner is not None and not agent.runner.done()
             for step in sorted(agent.results.keys() - have):
                 await asyncio.sleep(self.drawn(_MESSAGE_S))
-                if agent.is_gone or (agent.fate == "cut" and len(have) == 1):
+                if agent.is_gone or (agent.fate == "cut" and have):
                     if agent.fate == "cut":
                         agent.fate = "well"
                     else:
@@ -221,13 +239,13 @@ async def _document(reader: asyncio.StreamReader) -> bytes:
     return zlib.decompress(await reader.readexactly(int(await reader.readexactly(8))))
 
 
-def _files(began: float) -> dict[str, bytes]:
+def _files(began: float, ended: float) -> dict[str, bytes]:
     """Return the result files of a step, with 30 s of telemetry."""
     columns = ("t", "cpu_busy", "cpu_user", "cpu_system", "cpu_iowait", "cpu_steal", "load1", "running", "temp_c_max")
     samples = {name: [round(n * 1.01, 3) for n in range(30)] for name in columns}
     summary = {name: {"min": 0.0, "mean": 0.1, "max": 0.2} for name in columns[1:]}
     telemetry = {"started": began, "samples": samples, "summary": summary, "foreign_cores": 0.0, "stolen_cores": 0.0}
-    result = {"ended": "exit", "rc": 0, "started": began, "wall_s": time.time() - began, "telemetry": telemetry}
+    result = {"ended": "exit", "rc": 0, "started": began, "wall_s": ended - began, "telemetry": telemetry}
     return {"result.json": json.dumps(result).encode(), "stdout": b"%.2f %.2f\n" % (began % 1e6, 1.0), "stderr": b""}
 
 
@@ -331,6 +349,8 @@ def main() -> None:
     for fate in ("absent", "cut", "dead", "seed"):
         serve.add_argument(f"--{fate}", type=int, default=0)
     serve.add_argument("--seconds", type=float, default=0.2)
+    serve.add_argument("--speed", type=float, default=1.0, help="of the agents' clock")
+    serve.add_argument("--hourly", type=int, default=0, help="agents that lose their link in each hour; a tenth dies")
     serve.add_argument("--pace", type=float, default=1.0, help="of the delays that were measured")
     serve.add_argument("--absent-s", type=float, default=0.0, help="until it is known that one does not answer")
     serve.add_argument("--silent-s", type=float, default=0.0, help="until it is known that one has died")

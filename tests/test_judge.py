@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fleetmark import parsers
@@ -159,7 +161,9 @@ def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_
     archive, folder = recorded(tmp_path)
     archive.note("outcome", host="h1", workload="fio", case="c", repeat=0, subject="host", status="passed", reason="")
     (folder / "result.json").write_bytes(b"")
-    owed.set_aside_lost(archive)
+    printed = io.StringIO()
+    owed.set_aside_lost(archive, Console(file=printed, width=1000))
+    assert printed.getvalue().startswith("1 finished step will run again, because files changed")
     (*_, last) = [e for e in archive.journal() if e["e"] == "outcome"]
     assert last["status"] == "lost" and "result.json cannot be read" in last["reason"]
     assert owed.owed_steps(archive, {"h1": {"steps": [step()]}}, ()) == {"h1": {"00000"}}

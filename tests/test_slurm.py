@@ -232,6 +232,27 @@ def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeyp
     assert not job.folder.parent.exists()
 
 
+@pytest.mark.parametrize("owed", [[{}], [{"h1": {"1"}}, {}]], ids=["nothing owed", "a step that is collected"])
+def test_a_job_whose_controller_was_killed_at_the_end_is_ended_by_the_resume(
+    job: Job, monkeypatch: pytest.MonkeyPatch, owed: list[dict[str, set[str]]]
+) -> None:
+    cancelled: list[str] = []
+    (job.folder / "done").touch()
+    remaining = iter(owed)
+    monkeypatch.setattr(run, "owed_steps", lambda *_: next(remaining))
+    monkeypatch.setattr(run, "_last_job", lambda *_: job)
+    monkeypatch.setattr(run, "_drive", lambda *_, **__: False)
+    monkeypatch.setattr(run, "_is_finished", lambda _: True)
+    monkeypatch.setattr(run.scheduled, "hosts", lambda *_, **__: [])
+    monkeypatch.setattr(run.scheduled, "jobs", lambda *_: {})
+    monkeypatch.setattr(cluster, "state", lambda _: State("PENDING"))
+    monkeypatch.setattr(cluster, "cancel", cancelled.append)
+    nothing: Any = Mock()
+    assert run._resume_lent(nothing, nothing, Request(), nothing, nothing, {}) is False
+    assert cancelled == [job.id]
+    assert not job.folder.parent.exists()
+
+
 PARTITION = [
     Node(
         name=f"n{n}",

@@ -1,23 +1,25 @@
-"""Break campaigns at random moments over real SSH, resume them, and count how many survive without any loss.
+"""Break campaigns at random moments over real SSH or Slurm, resume them, and count how many survive without any loss.
 
-``python -m benchmarks.faults [--rounds 20] [--seed 1] [--hosts 3] [--store FILE]`` (root). In each round, a campaign of
-the self-test runs on namespace hosts, and one to three faults of ``benchmarks.faults.strikes`` strike it at random
-moments. Then all faults are healed, and ``run --resume`` continues the campaign until it is complete. A round survives
-if:
+``python -m benchmarks.faults [--over ssh|store|slurm] [--rounds 20] [--seed 1] [--hosts 3] [--log FILE] [--store FILE]``
+(root). In each round, a campaign of the self-test runs on namespace hosts, and one to three faults of
+``benchmarks.faults.strikes`` strike it: at a random moment, as it begins, in the middle, or at its end. Then all faults
+are healed, and ``run --resume`` continues the campaign until it is complete. A round survives if:
 
 - every step that was finished when the first controller ended is byte-identical at the end, unless a fault damaged it
 - every scheduled step passed in the end, was counted once, and has its values once
+- an object store has the same files as its local copy
 - every command ended with a documented status, without a traceback
 - no process, listener or file of a job is left on any host
 
 The seed chooses faults, moments and hosts; what they hit depends on the machine. Prints a row per fault and the rounds
-that did not survive, and exits with 1 if there is one. ``--store`` writes the table as JSON.
+that did not survive, and exits with 1 if there is one. ``--log`` adds each round to a file, so that runs with different
+``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON. ``python -m
+benchmarks.faults.sweep`` damages an archive at each place in turn.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import random
@@ -29,26 +31,34 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.faults.strikes import ENDING, FULL_HOST, SMALL, STRIKES, WORK, Scene, prepare
+from benchmarks.faults import clocks
+from benchmarks.faults.checks import checked, counts, digests, ended, is_complete, reported
+from benchmarks.faults.places import OVER, Place, placed
+from benchmarks.faults.strikes import CLOCKS, FULL_HOST, PATIENCE_S, SMALL, STRIKES, WORK, Scene, prepare
 from benchmarks.measuring import circumstances
-from tests.fleet.command import Command
-from tests.fleet.hosts import Fleet, missing
+from tests.fleet.hosts import missing
 from tests.fleet.remains import programs, remains
+from tests.fleet.slurm import missing as missing_slurm
 
 COMMANDS, SECONDS = 12, 0.5
-BEGUN = 0.8  # share of rounds in which nothing strikes before the first step has ended
+MOMENTS = {
+    "at any time": 2,
+    "after the first step": 4,
+    "in the middle": 2,
+    "after the last step": 2,
+}  # and their weights
 SUITE = (
     f"description: faults\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {COMMANDS}, seconds: {SECONDS}}}}}\n"
 )
 RESUMES = 5
-STATUSES = {0, 1, 2, 3, -signal.SIGKILL}  # docs/reference: passed, something failed, refused, interrupted; and our kill
+SIZES = {"ssh": "64m", "slurm": "64m", "store": "1200m"}  # of the disk for results; a copy of a store leaves 1 GiB free
 LEFT = r"find {work} -path '*/jobs/*' -type f 2>/dev/null"
 
 
@@ -56,144 +66,97 @@ LEFT = r"find {work} -path '*/jobs/*' -type f 2>/dev/null"
 class Round:
     """``faults``: the names of what struck. ``problems``: broken promises. ``recover_s``: from healing to completion."""
 
+    over: str
+    seed: int
     number: int
+    moment: str
     faults: tuple[str, ...]
     resumes: int
     recover_s: float
     problems: tuple[str, ...]
 
 
-def play(fleet: Fleet, number: int, seed: int, names: Sequence[str] = (), keep: Path | None = None) -> Round:
+def play(place: Place, number: int, seed: int, names: Sequence[str] = (), keep: Path | None = None) -> Round:
     """Run one campaign under faults, resume it, and check it. ``names`` replaces the faults that the seed chooses; the
     results are copied to ``keep``.
     """
     rng = random.Random(f"{seed}/{number}")
-    chosen = sorted(names or rng.sample(sorted(STRIKES), rng.choice((1, 1, 2, 3))), key=lambda name: name in ENDING)
-    work = SMALL if FULL_HOST in chosen else WORK
+    known = sorted(name for name, strike in STRIKES.items() if place.over in strike.over)
+    chosen = sorted(names or rng.sample(known, rng.choice((1, 1, 2, 3))), key=lambda name: STRIKES[name].ends)
+    stepped = not set(chosen).isdisjoint(CLOCKS)
     with tempfile.TemporaryDirectory(prefix="fleetmark-faults-") as folder:
         disk = Path(folder, "disk")  # results lie on a small disk of their own, which a fault can fill
         disk.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", disk], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZES[place.over]}", "tmpfs", disk], check=True)
         try:
-            return _played(fleet, number, chosen, rng, Command(fleet, disk), work)
+            for host in place.fleet.names if stepped else ():
+                clocks.lend(place.fleet, host)
+            return _played(place, seed, number, chosen, rng, disk)
         finally:
+            for host in place.fleet.names if stepped else ():
+                clocks.take_back(place.fleet, host)
             if keep:
                 shutil.copytree(disk, keep / str(number), dirs_exist_ok=True)
             subprocess.run(["umount", "-l", disk], check=True)
 
 
-def _played(fleet: Fleet, number: int, chosen: Sequence[str], rng: random.Random, command: Command, work: str) -> Round:
+def _played(place: Place, seed: int, number: int, chosen: Sequence[str], rng: random.Random, disk: Path) -> Round:
+    fleet, command, work = place.fleet, place.command(disk, number), SMALL if FULL_HOST in chosen else WORK
+    clock = disk.parent / "clock"
+    if not set(chosen).isdisjoint(CLOCKS):
+        command.env |= clocks.stepped(clock)
     for host in fleet.names:
         prepare(fleet, host)
     before = programs(fleet)
-    (command.root / "suite.yml").write_text(SUITE)
-    words = ("--suite", str(command.root / "suite.yml"), "--work-dir", work, "--patience", "20")
-    scene = Scene(fleet=fleet, command=command, work=work, controller=command.begin(*words), rng=rng)
-    if rng.random() < BEGUN:
-        command.until(lambda: scene.controller.poll() is not None or _counts(command.campaign)["passed"] > 0)
+    (disk / "suite.yml").write_text(SUITE)
+    words = ["--suite", str(disk / "suite.yml"), "--patience", str(PATIENCE_S), *place.words(work)]
+    controller = command.begin(*words)
+    scene = Scene(place=place, command=command, work=work, clock=clock, controller=controller, rng=rng)
+    steps = len(fleet.names) * COMMANDS
+    moment = rng.choices(list(MOMENTS), list(MOMENTS.values()))[0]
+    passed = {"at any time": 0, "after the first step": 1, "in the middle": steps // 2}.get(moment, steps)
+    command.until(lambda: controller.poll() is not None or counts(command.campaign)["passed"] >= passed)
     for name in chosen:
-        time.sleep(rng.uniform(0.2, 4))
-        STRIKES[name](scene)
+        time.sleep(rng.uniform(0, 0.8) if passed == steps else rng.uniform(0.2, 4))
+        STRIKES[name].act(scene)
     try:
-        scene.controller.wait(300)
+        controller.wait(300)
     except subprocess.TimeoutExpired:
         scene.end_controller()
-    problems = list(_ended(scene.controller.returncode, command.output()))
-    finished = _digests(command.campaign)
+    problems = list(ended(controller.returncode, command.output()))
+    finished = digests(command.campaign)
     healed = time.monotonic()
-    resumes = 0
+    resumes, status = 0, controller.returncode
     if not (command.campaign / "campaign.json").exists():
-        command.run(*words)  # it struck before there was a campaign: the user types the command again
-    while not _complete(command.campaign, len(fleet.names) * COMMANDS) and resumes < RESUMES:
+        done = command.run(*words)  # it struck before there was a campaign: the user types the command again
+        status = done.returncode
+    is_struck = any(STRIKES[name].ends for name in chosen)  # even if the campaign was complete before that
+    while (status or (is_struck and not resumes) or not is_complete(command.campaign, steps)) and resumes < RESUMES:
         resumes += 1
         done = command.run("--resume", command.campaign.name, "--retry-failed")
-        problems += _ended(done.returncode, done.stdout + done.stderr)
+        status = done.returncode
+        problems += ended(status, done.stdout + done.stderr)
+    if status:
+        problems.append(f"the last command ended with status {status}: {(done.stdout + done.stderr)[-400:]}")
     recover_s = time.monotonic() - healed
-    problems += [p for text in scene.outputs for p in _ended(0, text)]
-    problems += _checked(scene, finished)
-    problems += remains(fleet, before)
+    problems += [p for status, text in scene.ended for p in ended(status, text)]
+    problems += checked(command, finished, scene.damaged, steps)
+    problems += reported(command, steps)
+    problems += place.lost_objects(command.campaign, number)
+    problems += place.left()
+    problems += remains(fleet, before, daemons=place.daemons, ports=place.ports)
     for host in fleet.names:
         left = fleet.exec(host, ["sh", "-c", LEFT.format(work=work)], check=False).stdout.split()
         problems += [f"{host}: {file} is left" for file in left]
-    return Round(number=number, faults=tuple(chosen), resumes=resumes, recover_s=recover_s, problems=tuple(problems))
-
-
-def _ended(status: int, text: str) -> Iterator[str]:
-    if status not in STATUSES:
-        yield f"a command ended with status {status}: {text[-400:]}"
-    if "Traceback" in text:
-        yield f"a command ended with a traceback: {text[text.index('Traceback') :][:2000]}"
-
-
-def _complete(campaign: Path, steps: int) -> bool:
-    """Return whether all steps passed and the campaign's values are stored."""
-    return _counts(campaign)["passed"] == steps and (campaign / "measurements.parquet").exists()
-
-
-def _counts(campaign: Path) -> Counter[str]:
-    """Return how many steps ended with each status."""
-    return Counter({(e["host"], e["case"], e["repeat"]): e["status"] for e in _outcomes(campaign)}.values())
-
-
-def _digests(campaign: Path) -> dict[Path, str]:
-    """Return the SHA-256 of each file of each step that passed, by its path."""
-    passed = {(e["host"], e["workload"], e["case"], str(e["repeat"])) for e in _passed(campaign)}
-    files = [f for f in (campaign / "raw").rglob("*") if f.is_file()]
-    return {
-        f: hashlib.sha256(f.read_bytes()).hexdigest()
-        for f in files
-        if f.relative_to(campaign / "raw").parts[:4] in passed
-    }
-
-
-def _outcomes(campaign: Path) -> list[dict[str, Any]]:
-    """Return the events of the journal that say how steps ended; a record that is cut is left out."""
-    events = []
-    journal = campaign / "journal.jsonl"
-    for line in journal.read_bytes().splitlines() if journal.exists() else ():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if event["e"] == "outcome":
-            events.append(event)
-    return events
-
-
-def _passed(campaign: Path) -> list[dict[str, Any]]:
-    return [event for event in _outcomes(campaign) if event["status"] == "passed"]
-
-
-def _checked(scene: Scene, finished: dict[Path, str]) -> Iterator[str]:
-    """Yield what was lost, changed or counted twice."""
-    campaign = scene.command.campaign
-    for file, digest in finished.items():
-        if file.parent in scene.damaged:
-            continue
-        if not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
-            yield f"{file.relative_to(campaign)} of a finished step changed"
-    steps = len(scene.fleet.names) * COMMANDS
-    words = [scene.command.words()[0], "report", str(campaign), "--format", "json"]
-    report = subprocess.run(words, capture_output=True, text=True, env=scene.command.env)
-    counts = Counter(o["status"] for o in json.loads(report.stdout)["outcomes"]) if report.stdout else report.stderr
-    if counts != {"passed": steps}:
-        yield f"of {steps} steps, the report says {counts}"
-    values = campaign / "measurements.parquet"
-    if not values.exists():
-        yield "there is no measurements.parquet"
-        return
-    frame = pd.read_parquet(values)
-    frame = frame[frame["metric"] == "uptime"]
-    if len(frame) != steps or frame.duplicated(["host", "case", "repeat", "subject"]).any():
-        yield f"{len(frame)} values of {steps} steps"
-    kept = {
-        (p.relative_to(campaign / "raw").parts[0], p.relative_to(campaign / "raw").parts[2])
-        for p in finished
-        if p.parent not in scene.damaged
-    }
-    times = Counter((e["host"], e["case"]) for e in _passed(campaign))
-    yield from (
-        f"{host} {case} passed {times[host, case]} times" for host, case in sorted(kept) if times[host, case] != 1
+    return Round(
+        over=place.over,
+        seed=seed,
+        number=number,
+        moment=moment,
+        faults=tuple(chosen),
+        resumes=resumes,
+        recover_s=round(recover_s, 2),
+        problems=tuple(problems),
     )
 
 
@@ -215,32 +178,63 @@ def table(rounds: Sequence[Round]) -> list[dict[str, Any]]:
     ]
 
 
+def read(log: Path) -> list[Round]:
+    """Return the rounds of a log. Of a round that was repeated, the last counts."""
+    rounds = [Round(**json.loads(line)) for line in log.read_text().splitlines()]
+    return list({(r.over, r.seed, r.number): r for r in rounds}.values())
+
+
+def document(rounds: Sequence[Round]) -> dict[str, Any]:
+    """Return the result that docs/reference/performance.md shows."""
+    return {
+        **circumstances(),
+        "load": f"{os.getloadavg()[0]:.0f}",
+        "seeds": sorted({r.seed for r in rounds}),
+        "over": dict(Counter(r.over for r in rounds)),
+        "rounds": len(rounds),
+        "lost": sum(bool(r.problems) for r in rounds),
+        "rows": table(rounds),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Break campaigns at random moments, resume them, and check the record."
     )
+    parser.add_argument("--over", choices=OVER, default="ssh", help="what reaches the hosts, or where results go")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--first", type=int, default=0, help="the number of the first round, to repeat one")
     parser.add_argument("--keep", type=Path, help="a folder for the results of all rounds")
+    parser.add_argument("--log", type=Path, help="a file to which each round is added; the table has all its rounds")
     parser.add_argument("--store", type=Path, help="a JSON file for the table")
     options = parser.parse_args()
-    if reason := missing():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # take the hosts down
+    if reason := missing() or (options.over == "slurm" and missing_slurm()):
         raise SystemExit(f"benchmarks.faults: {reason}")
-    rounds = []
-    with Fleet(options.hosts) as fleet:
-        for number in range(options.first, options.first + options.rounds):
-            rounds.append(play(fleet, number, options.seed, keep=options.keep))
-            print(
-                f"round {number}: {', '.join(rounds[-1].faults)}: {'; '.join(rounds[-1].problems) or 'survived'}",
-                flush=True,
-            )
-    rows = table(rounds)
-    print(pd.DataFrame(rows).to_string(index=False))
+    rounds = _rounds(options) if options.rounds else []
+    if options.log:
+        rounds = read(options.log)
+    if not rounds:
+        raise SystemExit("benchmarks.faults: no rounds; name --rounds, or a --log that has some")
+    print(pd.DataFrame(table(rounds)).to_string(index=False))
     lost = [r for r in rounds if r.problems]
     print(f"{len(rounds)} rounds, {len(rounds) - len(lost)} survived, load {os.getloadavg()[0]:.1f}")
     if options.store:
-        document = {**circumstances(), "seed": options.seed, "rounds": len(rounds), "lost": len(lost), "rows": rows}
-        options.store.write_text(json.dumps(document, indent=1) + "\n")
+        options.store.write_text(json.dumps(document(rounds), indent=1) + "\n")
     sys.exit(1 if lost else 0)
+
+
+def _rounds(options: argparse.Namespace) -> list[Round]:
+    rounds = []
+    with placed(options.over, options.hosts) as place:
+        for number in range(options.first, options.first + options.rounds):
+            r = play(place, number, options.seed, keep=options.keep)
+            rounds.append(r)
+            problems = "; ".join(r.problems) or "survived"
+            print(f"round {number}: {r.moment}: {', '.join(r.faults)}: {problems}", flush=True)
+            if options.log:
+                with options.log.open("a") as log:
+                    log.write(json.dumps(asdict(r)) + "\n")
+    return rounds

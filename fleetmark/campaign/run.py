@@ -131,7 +131,7 @@ def _join_late(
     _note_early_outcomes(archive, late, schedule)
     if not new:
         return False
-    set_aside_lost(archive)
+    set_aside_lost(archive, console)
     owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
     names = {host.name for host, _, _ in new}
     pairs = [{e.server, e.client} for e in request.exchanges]
@@ -170,7 +170,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
         at_once=options.at_once or tuple(request.at_once),
     )
     options.turns.refuse_together(request.exchanges)
-    set_aside_lost(archive)
+    set_aside_lost(archive, console)
     if retry_failed:
         console.print(f"{count(set_aside_failed(archive), 'failed or invalid step')} will run again")
     jobs = scheduled.jobs(archive, request)
@@ -225,16 +225,14 @@ def _resume_lent(
     console: Console,
     credentials: Mapping[str, str],
 ) -> bool:
-    """Resume a campaign on Slurm.
-
-    If its job still runs, follow the job. Otherwise, collect the results from the shared folder, and submit a job for
-    the remaining steps on the same nodes.
-    """
+    """Follow a campaign's Slurm job if it still runs. Otherwise, collect its results, and submit a job for the rest."""
     hosts = scheduled.hosts(request, connection="slurm")
     job = _last_job(archive, asked.partition)
     owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
-    if not owed:
-        return _drive(archive, options, console, [], credentials)
+    if not owed:  # the controller may have been killed before it ended the job
+        interrupted = _drive(archive, options, console, [], credentials)
+        slurm.Lent(job, []).end(_is_finished(archive))
+        return interrupted
     job.look()
     if job.is_over:
         console.print(f"Slurm job {job.id} ended ({job.state.word}): collecting the steps that its nodes finished")
@@ -246,6 +244,7 @@ def _resume_lent(
             if owed.get(host.name)
         ]
         _drive(archive, options, console, reached, credentials, collect=True)
+        job.end()  # its nodes may have been told to end by a controller that was killed before the job had ended
         owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
         if not owed:
             slurm.remove_shared(job)

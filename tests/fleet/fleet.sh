@@ -10,7 +10,7 @@
 #   fleet.sh cpu hN PCT [PERIOD_US]  CPU quota in per cent of one core, 0 for none (period 100 ms)
 #   fleet.sh io hN B/S [MAJ:MIN]     rate limit of the disk under /srv for reads and for writes, 0 for none
 #   fleet.sh rate hN RATE [BURST]    link rate both ways as tc writes it (1gbit), or off
-#   fleet.sh loss hN PCT             drop that part of the packets the host receives, 0 for none
+#   fleet.sh loss hN PCT [output]    drop that part of the packets the host receives (or sends), 0 for none
 #   fleet.sh lacks hN CMD...         remove commands from the host (its root is an overlay: nothing outside is touched)
 #
 # A host has its own network, mount, PID, UTS and IPC namespace, an overlay over the machine's root, /tmp, /root, /home,
@@ -370,8 +370,8 @@ cmd_loss() {
     $in nft delete table inet fleetloss 2>/dev/null
     [ "$2" -eq 0 ] || $in nft -f - <<E
 table inet fleetloss {
-  chain incoming {
-    type filter hook input priority 0;
+  chain lossy {
+    type filter hook ${3:-input} priority 0;
     $rule
   }
 }

@@ -150,9 +150,9 @@ class Fleet:
         """
         self._call("rate", host, rate, str(burst))
 
-    def loss(self, host: str, percent: int) -> None:
-        """Drop that part of the packets the host receives; 0 lifts it."""
-        self._call("loss", host, str(percent))
+    def loss(self, host: str, percent: int, hook: str = "input") -> None:
+        """Drop that part of the packets that the host receives (``hook``: input) or sends (output); 0 lifts it."""
+        self._call("loss", host, str(percent), hook)
 
     def lacks(self, host: str, *commands: str) -> None:
         """Remove commands from the host's PATH, for good."""

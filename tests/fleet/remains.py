@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from tests.fleet.hosts import Fleet
@@ -23,12 +23,21 @@ def programs(fleet: Fleet) -> dict[str, set[str]]:
     return {h: {str(f) for p in PROGRAMS for f in (upper / p).glob("*")} for h, upper in uppers.items()}
 
 
-def remains(fleet: Fleet, before: dict[str, set[str]], patience_s: float = 120.0) -> list[str]:
-    """What is there now that no host begins with, one line each; processes have a while to end, then are ended."""
+def remains(
+    fleet: Fleet,
+    before: dict[str, set[str]],
+    patience_s: float = 120.0,
+    daemons: Collection[str] = SSHD,
+    ports: Collection[int] = (22,),
+) -> list[str]:
+    """What is there now that no host begins with, one line each; processes have a while to end, then are ended.
+
+    ``daemons`` and ``ports`` are the hosts' own.
+    """
     deadline = time.monotonic() + patience_s
     left: list[str] = []
     for host, has in programs(fleet).items():
-        state = Host(fleet, host)
+        state = Host(fleet, host, daemons, ports)
         left += state.configured() + [f"{host}: {file}" for file in sorted(has - before[host])]
         while (busy := state.listeners() + list(state.processes())) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -42,8 +51,10 @@ def remains(fleet: Fleet, before: dict[str, set[str]], patience_s: float = 120.0
 class Host:
     """One host, seen from this machine without a process on it."""
 
-    def __init__(self, fleet: Fleet, name: str) -> None:
-        self.fleet, self.name = fleet, name
+    def __init__(
+        self, fleet: Fleet, name: str, daemons: Collection[str] = SSHD, ports: Collection[int] = (22,)
+    ) -> None:
+        self.fleet, self.name, self.daemons, self.expected_ports = fleet, name, daemons, set(ports)
 
     def pids(self) -> list[int]:
         """All its processes by their numbers on this machine; its first one is first."""
@@ -62,11 +73,11 @@ class Host:
         return {
             f"{self.name}: process {words}": pid
             for pid, (name, words) in names.items()
-            if words and name not in SSHD and not words.endswith(expected)
+            if words and name not in self.daemons and not words.endswith(expected)
         }
 
     def listeners(self) -> list[str]:
-        """TCP ports other than sshd's on which somebody listens; sshd, where nobody does."""
+        """TCP ports other than the host's own on which somebody listens; sshd, where nobody does."""
         rows = [
             line.split()
             for protocol in ("tcp", "tcp6")
@@ -74,7 +85,7 @@ class Host:
         ]
         ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A"}
         lacks = [] if 22 in ports else [f"{self.name}: no sshd"]
-        return lacks + [f"{self.name}: a listener on port {port}" for port in sorted(ports - {22})]
+        return lacks + [f"{self.name}: a listener on port {port}" for port in sorted(ports - self.expected_ports)]
 
     def inside(self, path: str) -> Path:
         return Path(f"/proc/{self.pids()[0]}/{path}")

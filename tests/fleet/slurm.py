@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tests.fleet.command import FLEETMARK, Command
 from tests.fleet.hosts import Fleet
 
 NEEDS = ("srun", "sbatch", "slurmctld", "slurmd", "munged")
@@ -136,3 +137,25 @@ class Cluster:
         while not condition():
             assert time.monotonic() < deadline, f"not within {patience} s:\n{self.ask('scontrol', 'show', 'node')}"
             time.sleep(0.2)
+
+
+class Lent(Command):
+    """``fleetmark run --slurm`` with its results in the shared folder."""
+
+    def __init__(self, cluster: Cluster, root: Path) -> None:
+        super().__init__(cluster.fleet, root)
+        self.cluster = cluster
+        self.env = {**cluster.env, "COLUMNS": "200", "FLEETMARK_RESULTS": str(root)}
+
+    def words(self, *more: str) -> list[str]:
+        return [FLEETMARK, "run", *(() if "--resume" in more else ("--slurm",)), *more]
+
+    def refused(self, *more: str) -> str:
+        """The sentence with which a command ends before any job is submitted."""
+        done = self.run(*more)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert not self.cluster.jobs()
+        return done.stderr.strip()
+
+    def job(self) -> str:
+        return next(str(e["job"]) for e in reversed(self.events()) if e["e"] == "slurm")

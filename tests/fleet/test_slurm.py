@@ -15,10 +15,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.fleet.command import FLEETMARK, LONG_S, Command
+from tests.fleet.command import FLEETMARK, LONG_S
 from tests.fleet.hosts import Fleet
 from tests.fleet.hosts import missing as no_fleet
-from tests.fleet.slurm import Cluster, missing
+from tests.fleet.slurm import Cluster, Lent, missing
 
 pytestmark = pytest.mark.fleet
 
@@ -42,28 +42,6 @@ def shared() -> Iterator[Path]:
 def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with Fleet(8, share=[shared]) as fleet, Cluster(fleet, tmp_path_factory.mktemp("slurm")) as slurm:
         yield slurm
-
-
-class Lent(Command):
-    """``fleetmark run --slurm`` with its results in the shared folder."""
-
-    def __init__(self, cluster: Cluster, root: Path) -> None:
-        super().__init__(cluster.fleet, root)
-        self.cluster = cluster
-        self.env = {**cluster.env, "COLUMNS": "200", "FLEETMARK_RESULTS": str(root)}
-
-    def words(self, *more: str) -> list[str]:
-        return [FLEETMARK, "run", *(() if "--resume" in more else ("--slurm",)), *more]
-
-    def refused(self, *more: str) -> str:
-        """The sentence with which a command ends before any job is submitted."""
-        done = self.run(*more)
-        assert done.returncode == 2, done.stdout + done.stderr
-        assert not self.cluster.jobs()
-        return done.stderr.strip()
-
-    def job(self) -> str:
-        return next(str(e["job"]) for e in reversed(self.events()) if e["e"] == "slurm")
 
 
 @pytest.fixture

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.console import Console
+
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
+from fleetmark.base.text import count
 from fleetmark.campaign.drive import fields_of, identity
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.outcome import Outcome
@@ -15,13 +18,17 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY, key_of
 from fleetmark.record.steps import Exchange, Step
 
+UNLISTED = "its files are not in the journal"
 
-def set_aside_lost(archive: Archive) -> None:
+
+def set_aside_lost(archive: Archive, console: Console | None = None) -> None:
     """Move lost and damaged steps aside, so that they can run again, and journal that they are owed.
 
     A step that passed is damaged if its files no longer give a passed outcome. Files that a chained journal does not
-    list, because a crash cut its end, are lost: their host sends them again.
+    list, because a crash cut its end, are lost: their host sends them again. Print how many steps with files are not
+    used as they are.
     """
+    finished = 0
     stored = archive.stored_folders() if archive.head else None
     journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     with Judged(archive) as judged:
@@ -30,7 +37,7 @@ def set_aside_lost(archive: Archive) -> None:
             try:
                 archive.step(folder)
                 if stored is not None and archive.named(folder) not in stored:
-                    raise FleetmarkError("its files are not in the journal")
+                    raise FleetmarkError(UNLISTED)
                 damage = archive.result(folder).ended == "lost" and "its result is lost"
                 if status == Status.PASSED and not damage and (again := judged.outcome(folder)).status != status:
                     damage = again.reason or "its files changed"
@@ -38,10 +45,16 @@ def set_aside_lost(archive: Archive) -> None:
                 damage = str(error)
             if not damage:
                 continue
+            finished += status != Status.LOST or damage == UNLISTED
             if status != Status.LOST:
                 lost = fields_of(Outcome(status=Status.LOST, reason=f"damaged after it passed: {damage}"))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
             archive.set_aside(folder)
+    if finished and console:
+        console.print(
+            f"{count(finished, 'finished step')} will run again, because files changed or the journal does not list "
+            f"them; they are kept in {archive.path / 'superseded'}"
+        )
 
 
 def set_aside_failed(archive: Archive) -> int:
