@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.conflict import conflict
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.best import GAP, best
-from fleetmark.planner.capacity.conflict import conflict
-from fleetmark.planner.capacity.question import Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.series import Series, figures
 
 SECONDS = 60.0

@@ -26,8 +26,9 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample, useful_worth
-from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.question import HOURS, Margin, Plan, Question
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.estimate import CONFIDENCE, Estimate
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetmark.planner.capacity.analysis.results import Alternative, Conflict
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Alternative, Conflict, Plan, Question
+from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.plan import scenarios, terms
 from fleetmark.reports.plan.front import front

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fleetmark import __version__
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.capacity.analysis.results import Limit
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Limit, Question
+from fleetmark.planner.capacity.question import Question
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.text import joined, message
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Sku
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure, number, share

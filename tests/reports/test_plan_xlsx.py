@@ -16,20 +16,10 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import column_index_from_string, range_boundaries
 
 from fleetmark.demand import workbook as plan_workbook
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import (
-    TRADES,
-    Alternative,
-    Binding,
-    Cohort,
-    Plan,
-    Question,
-    Site,
-    Sku,
-    Workload,
-    Worth,
-)
-from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit.language import Language

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.text import message
-from fleetmark.planner.capacity.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+from fleetmark.planner.capacity.analysis.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+from fleetmark.planner.capacity.analysis.results import Binding
 from fleetmark.planner.capacity.model import Model, build
-from fleetmark.planner.capacity.question import Binding, Margin, Plan, Question
+from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs
 
