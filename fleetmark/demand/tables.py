@@ -52,6 +52,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             "question_grid", message("carbon of the grid"), Rule(message("carbon of the grid")), "kg CO2e/kWh", "0.000"
         ),
         Column(
+            "question_carbon_limit",
+            message("limit on carbon over all periods"),
+            Rule(message("a mass"), optional=True, empty=message("no limit")),
+            "kg CO2e",
+            AMOUNT,
+        ),
+        Column(
             "question_quantile",
             message("share of futures in which demand must be met"),
             Rule(message("a share"), minimum=0.5, maximum=0.999),
@@ -165,6 +172,13 @@ def workloads() -> tuple[Column, ...]:
             message("pool of servers"),
             Rule(message("a name"), text=True, optional=True, empty=message("those that all others share")),
         ),
+        Column(
+            "workload_revenue",
+            message("revenue of one unit of demand"),
+            Rule(message("a sum of money"), optional=True, empty=message("none")),
+            message("money a year"),
+            PRICE,
+        ),
     )
 
 
@@ -217,7 +231,7 @@ def resources() -> tuple[Column, ...]:
     )
 
 
-SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")
+SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks", "maintenance")
 SERIES_VALUE = "series_value"  # the range of its figures
 
 

@@ -129,7 +129,7 @@ def _cheapest(question: Question, workload: str) -> str:
         s = q.skus[name]
         used = q.utilisation(name, workload)
         energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * in_period(q.energy_price, 0)
-        return ((s.price or 0.0) / years + s.support + s.space + energy) / q.rate(name, workload)
+        return ((s.price or 0.0) / years + s.rent + s.support + s.space + energy) / q.rate(name, workload)
 
     return min((s.name for s in able), key=cost)
 

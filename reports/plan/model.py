@@ -369,6 +369,7 @@ def kind(name: str) -> Message:
     """A kind of cost (of ``KINDS``) as a translatable word."""
     return {
         "purchase": message("purchase"),
+        "rent": message("rent"),
         "energy": message("energy"),
         "support": message("support"),
         "space": message("space"),

@@ -97,6 +97,7 @@ def test_costs_are_those_of_the_model() -> None:
     kwh = 8766 * 1.5 * 150 / 1000
     first = {
         "purchase": 1000,
+        "rent": 0,
         "energy": 0.2 * kwh,
         "support": 40,
         "space": 20,

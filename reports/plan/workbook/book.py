@@ -12,7 +12,7 @@ from functools import cache
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import INTEGER, PRICE
 from fleetmark.planner.capacity.question import KINDS
-from fleetmark.reports.kit.charts import COLOURS, Chart
+from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
@@ -326,8 +326,9 @@ def _charts(n: Numbers) -> Iterator[Chart]:
     """Yield cost by year, demand and capacity by workload, and power by site."""
     q, last = n.question, n.periods - 1
     years = max(n.years) - 1
+    colours = colour_of(KINDS)
     kinds = tuple(
-        Series(money.WORDS[kind], across("years", i, years), "column", COLOURS[i]) for i, kind in enumerate(KINDS)
+        Series(money.WORDS[kind], across("years", i, years), "column", colours[kind]) for i, kind in enumerate(KINDS)
     )
     by_year = Native(category=f"[years!p0!-1:p{years}!-1]", series=kinds, axis=q.currency, form="#,##0")
     yield Chart(message("Cost by year, undiscounted"), "", native=by_year)

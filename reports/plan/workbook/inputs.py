@@ -94,6 +94,8 @@ def _first(value: object) -> object:
 
 def _of_site(q: Question, site: Site, field: str) -> object:
     """Return a field of a site in the form of its cell."""
+    if field == "maintenance":
+        return _first(site.maintenance) or None
     if field == "windows":
         return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
     return _first(getattr(site, field))
@@ -109,6 +111,7 @@ def _of_sku(sku: Sku, field: str) -> object:
         "racks": sku.racks or None,
         "residual": sku.residual or None,
         "price_change": sku.price_change or None,
+        **{key: getattr(sku, key) or None for key in ("rent", "term", "failure_rate", "repair")},
     }
     return shown[field] if field in shown else getattr(sku, field)
 
@@ -318,7 +321,7 @@ def utilisation(n: Numbers) -> Tabular:
     rows = [
         (
             *(w.name, w.unit, w.utilisation, YES if w.dedicated else NO, w.availability),
-            *(w.gpus or None, w.gpu_memory or None, w.pool),
+            *(w.gpus or None, w.gpu_memory or None, w.pool, w.revenue or None),
         )
         for w in q.workloads.values()
     ]
@@ -356,14 +359,16 @@ def skus(n: Numbers) -> Tabular:
     )
     watt = f"{HOURS:g}/1000*question_pue*(question_energy_price+question_carbon_price*question_grid/1000)"
     annuity = f"SUM({down('periods', 'weight')})*question_years"
-    base = f"N({{price}})+question_carbon_price/1000*{{embodied}}+{annuity}*({{support}}+{{space}})"
+    base = f"N({{price}})+question_carbon_price/1000*{{embodied}}+{annuity}*(N({{rent}})+{{support}}+{{space}})"
 
     def results(i: int) -> Iterator[Cell]:
         if i >= len(n.skus):
             return
         sku = q.skus[n.skus[i]]
         idle, peak = (watts * n.watt_year() for watts in (sku.idle_w, sku.peak_w))
-        fixed = (sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied + n.annuity * (sku.support + sku.space)
+        fixed = (
+            (sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied + n.annuity * (sku.rent + sku.support + sku.space)
+        )
         yield from (live(f"{{idle_w}}*{watt}", idle), live(f"{{peak_w}}*{watt}", peak))
         yield live(f"{base}+{annuity}*{{idle_year}}", fixed + n.annuity * idle)
         yield live(f"{base}+{annuity}*{{peak_year}}", fixed + n.annuity * peak)

@@ -11,7 +11,7 @@ from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import PRICE
 from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.cost.cash import AT_END, CAPITAL, by_year
-from fleetmark.reports.kit.tabular import Cell, Tabular
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
     across,
@@ -30,6 +30,7 @@ from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 WORDS: Mapping[str, Message] = {
     "purchase": message("purchase"),
+    "rent": message("rent"),
     "energy": message("energy"),
     "support": message("support"),
     "space": message("space"),
@@ -66,6 +67,17 @@ def tables(n: Numbers) -> Iterator[Tabular]:
         lambda i, t: f"{ref('kinds', t, i)}*{ref('weights', t)}",
         kinds * n.weight,
         name="total_present_value",
+    )
+    emitted = (n.embodied + n.question.grid * n.kwh)[None]
+    yield by_period(
+        n,
+        "emitted",
+        message("Carbon of energy and of making the ordered servers"),
+        (*names(figure=message("figure")), Column("unit", message("unit"))),
+        [[Cell(message("carbon")), Cell("kg CO2e")]],
+        lambda i, t: live(formulas["emitted"](t), emitted[i, t]),
+        MONEY,
+        last=[total(emitted)],
     )
     yield _by_year(n, kinds)
     yield _cash(n)
@@ -119,7 +131,7 @@ def _in(title: str, n: Numbers) -> Message:
 
 
 def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
-    """Return the formula of each kind of cost for a period."""
+    """Return the formula of each kind of cost for a period, and of the carbon emitted."""
 
     def column(name: str) -> str:
         return down("figures", name)
@@ -135,15 +147,16 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
 
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
+        "emitted": lambda t: (
+            f"SUMPRODUCT({column('embodied')},{down('buy', t)})+question_grid*SUMPRODUCT({column('kwh')}*{draw(t)})"
+        ),
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
         "energy": energy,
+        "rent": lambda t: f"question_years*SUMPRODUCT({column('rent')},{down('installed', t)})",
         "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
         "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
         "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",
-        "carbon": lambda t: (
-            f"question_carbon_price/1000*(SUMPRODUCT({column('embodied')},{down('buy', t)})"
-            f"+question_grid*SUMPRODUCT({column('kwh')}*{draw(t)}))"
-        ),
+        "carbon": lambda t: f"question_carbon_price/1000*{ref('emitted', t)}",
         "residual": lambda t: f"-SUM({left})" if t == n.periods - 1 and n.pairs else "0",
     }
 
