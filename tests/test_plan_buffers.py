@@ -23,6 +23,7 @@ from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site
 from fleetmark.planner.capacity.reserve import down, line, unavailability
 from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.cost.margin import gross_margins
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
@@ -231,3 +232,46 @@ def _place(book: bytes, name: str, row: int) -> tuple[str, str]:
     ((sheet, span),) = openpyxl.load_workbook(io.BytesIO(book)).defined_names[name].destinations
     column, first = re.match(r"\$([A-Z]+)\$(\d+)", span).groups()  # type: ignore[union-attr]
     return sheet, f"{column}{int(first) + row}"
+
+
+def test_growth_is_an_input_and_the_workbook_asks_for_another_solve(tmp_path: Path) -> None:
+    q = asked(tmp_path, changed("[100, 110, 120, 130]", "{start: 100, growth: 20%}"))
+    plan = solved(q)
+    written = plan_sample.workbook(Answer(q, plan), created="")
+    sheet, cell = _headed(written, "growth a year")
+    edited = sheets.edited(written, {(sheet, cell): 0.6})
+    before, after = sheets.recalculated([written, edited])
+    assert list(sheets.disagreements(written, before)) == []
+    assert "as solved" in before["Plan"].values()
+    assert "of other inputs" in after["Plan"].values()
+    assert any("fleetmark plan --from plan.xlsx" in str(value) for value in after["At a glance"].values())
+    (saved,) = sheets.converted([edited], "xlsx")
+    (tmp_path / "edited.xlsx").write_bytes(saved)
+    grown = workbook.read(tmp_path / "edited.xlsx").workloads["web"].point
+    assert list(grown) == pytest.approx([100 * 1.6 ** (t / 4) for t in range(4)])
+
+
+def _headed(book: bytes, title: str) -> tuple[str, str]:
+    """Return the sheet and the cell below a heading of a table."""
+    for name, cells in sheets.values(book).items():
+        for cell, value in cells.items():
+            if str(value).startswith(title):
+                column, row = re.match(r"([A-Z]+)(\d+)", cell).groups()  # type: ignore[union-attr]
+                return name, f"{column}{int(row) + 1}"
+    raise AssertionError(title)
+
+
+def test_gross_margins_share_all_costs_and_count_the_revenue_of_the_median_demand(tmp_path: Path) -> None:
+    q = asked(tmp_path, text())
+    batch = replace(q.workloads["web"], name="batch", revenue=0.0, point=(10.0,) * 4)
+    worth = {s: replace(k, worth={**k.worth, "batch": k.worth["web"]}) for s, k in q.skus.items()}
+    q = replace(q, workloads={**q.workloads, "batch": batch}, skus=worth)
+    ledger = Answer(q, solved(q)).ledger
+    web, other = gross_margins(ledger)
+    assert web.cost + other.cost == pytest.approx(ledger.total)
+    assert web.cost > other.cost > 0
+    assert (other.revenue, other.share) == (0.0, None)
+    by_hand = sum(point * 1200 * 3 / 1.08 ** (t / 4) for t, point in enumerate([100, 110, 120, 130]))
+    assert web.revenue == pytest.approx(by_hand)
+    assert web.margin == pytest.approx(by_hand - web.cost)
+    assert gross_margins(Answer(replace(q, workloads={"batch": batch}), solved(q)).ledger) == []

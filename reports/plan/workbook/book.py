@@ -18,7 +18,18 @@ from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.model import PlanView
-from fleetmark.reports.plan.workbook import checks, inputs, limits, money, resources, sensitivity, series, stock
+from fleetmark.reports.plan.workbook import (
+    checks,
+    demands,
+    glance,
+    inputs,
+    limits,
+    money,
+    resources,
+    sensitivity,
+    series,
+    stock,
+)
 from fleetmark.reports.plan.workbook.cells import across, down, live, names, numbers
 from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Numbers
@@ -86,6 +97,12 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         (_now(v, n, limits_of_plan, say), _guide(v)),
     )
     yield _tab(
+        "glance",
+        message("At a glance"),
+        message("Money, purchases, servers and power by year, the promise, the largest risks and the next decision."),
+        glance.tables(v, n, say),
+    )
+    yield _tab(
         "charts",
         message("Charts"),
         message("Demand against capacity, cost by year, power by site. They follow the cells."),
@@ -138,7 +155,7 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         message(
             "Demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."
         ),
-        (*inputs.demands(n), *((resources.bound_by(n),) if n.resources else ())),
+        (*demands.demands(n), *((resources.bound_by(n),) if n.resources else ())),
     )
     yield _tab(
         "series",
@@ -268,6 +285,7 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
         broken = sum(not check.is_kept for check in limits_of_plan())
         yield from (
             (Cell(message("limits")), live(limit, f"{broken} {no}" if broken else yes), Cell()),
+            glance.decisions(n, say),
             (
                 Cell(message("present value")),
                 live("total_present_value", n.total, PRICE, tone="strong"),
@@ -302,9 +320,9 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
     columns = (
         *names(figure=message("figure")),
         numbers("value", message("value"), width=34, rules=kept),
-        Column("unit", message("unit"), width=60),
+        Column("unit", message("unit"), width=60, rules=glance.RULES),
     )
-    return Tabular("now", message("The plan now"), columns, LazyRows(rows, 5))
+    return Tabular("now", message("The plan now"), columns, LazyRows(rows, 6))
 
 
 def _guide(v: PlanView) -> Tabular:

@@ -81,6 +81,8 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     )
     yield _by_year(n, kinds)
     yield _cash(n)
+    if any(work.revenue for work in n.question.workloads.values()):
+        yield _earned(n)
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
 
     def spent(i: int, t: int) -> str:
@@ -199,6 +201,30 @@ def _cash(n: Numbers) -> Tabular:
     heads = (numbers(f"p{y}", name, MONEY, width=11) for y, name in enumerate(n.year_names))
     columns = (*names(kind=message("figure")), *heads)
     return grid("cash", _in(message("Capital and operating expenses by year"), n), columns, len(rows), row)
+
+
+def _earned(n: Numbers) -> Tabular:
+    """Return the present value of each workload's revenue at the median demand, and the gross margin of the plan."""
+    works = list(n.question.workloads.values())
+    revenue = [float(n.point[i] @ n.weight) * n.question.years * work.revenue for i, work in enumerate(works)]
+    weights, last = across("weights", 0, n.periods - 1), len(works)
+    rows = [
+        (
+            Cell(work.name),
+            live(
+                f"SUMPRODUCT({across('median', i, n.periods - 1)},{weights})*question_years"
+                f"*N({ref('workloads', 'revenue', i)})",
+                revenue[i],
+            ),
+        )
+        for i, work in enumerate(works)
+    ]
+    all_revenue = f"SUM({down('earned', 'value', 0, last - 1)})"
+    rows.append((Cell(message("revenue of all workloads")), live(all_revenue, sum(revenue), tone="strong")))
+    margin = f"{ref('earned', 'value', last)}-total_present_value"
+    rows.append((Cell(message("gross margin")), live(margin, sum(revenue) - n.total, tone="strong")))
+    columns = (*names(workload=message("workload")), numbers("value", message("present value"), MONEY, width=14))
+    return Tabular("earned", _in(message("Revenue and gross margin"), n), columns, rows)
 
 
 def _by_year(n: Numbers, kinds: Floats) -> Tabular:
