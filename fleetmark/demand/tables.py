@@ -52,13 +52,6 @@ def settings(money: str = "") -> tuple[Column, ...]:
             "question_grid", message("carbon of the grid"), Rule(message("carbon of the grid")), "kg CO2e/kWh", "0.000"
         ),
         Column(
-            "question_carbon_limit",
-            message("limit on carbon over all periods"),
-            Rule(message("a mass"), optional=True, empty=message("no limit")),
-            "kg CO2e",
-            AMOUNT,
-        ),
-        Column(
             "question_quantile",
             message("share of futures in which demand must be met"),
             Rule(message("a share"), minimum=0.5, maximum=0.999),
@@ -106,6 +99,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             Rule(message("a factor"), maximum=100, above=True, optional=True, empty=message("none")),
             "",
             "0.00",
+        ),
+        Column(
+            "question_carbon_limit",
+            message("limit on carbon over all periods"),
+            Rule(message("a mass"), optional=True, empty=message("no limit")),
+            "kg CO2e",
+            AMOUNT,
         ),
     )
 

@@ -319,8 +319,8 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
 
     columns = (
         *names(figure=message("figure")),
-        numbers("value", message("value"), width=34, rules=kept),
-        Column("unit", message("unit"), width=60, rules=glance.RULES),
+        numbers("value", message("value"), width=34, rules=(*kept, *glance.rules(say))),
+        Column("unit", message("unit"), width=60, rules=glance.rules(say)),
     )
     return Tabular("now", message("The plan now"), columns, LazyRows(rows, 6))
 

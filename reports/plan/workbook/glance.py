@@ -16,20 +16,22 @@ from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 COMMAND = "fleetmark plan --from plan.xlsx --xlsx new.xlsx"
+EDITED = message("edited")
 _NEAR = 1e-9  # relative difference of figures that are the same
-# where the solver must run again
-RULES: tuple[tuple[str, Tone], ...] = ((f"ISNUMBER(FIND({literal(COMMAND)},{{unit}}))", "bad"),)
+
+
+def rules(say: Say) -> tuple[tuple[str, Tone], ...]:
+    """Return the rule by which the row of ``decisions`` is red when the solver must run again."""
+    return ((f"{{value}}={literal(say(EDITED))}", "bad"),)
 
 
 def decisions(n: Numbers, say: Say) -> Row:
     """Return the row that says whether the solver's decisions are those of the inputs as they are now."""
-    same, other = say(message("as solved")), say(message("of other inputs"))
-    redo = say(
-        message(
-            "Only the solver can redo orders, retirements, active servers, allocation and margins. "
-            "Save the workbook, then run: {command}",
-            command=COMMAND,
-        )
+    same, other = say(message("as solved")), say(EDITED)
+    redo = message(
+        "Only the solver can redo orders, retirements, active servers, allocation and margins. Save the workbook, "
+        "then run: {command}",
+        command=COMMAND,
     )
     last = f"p{n.periods - 1}!{len(n.workloads) - 1}"
     sums = [(f"SUM([{key}!p0!0:{last}])", float(np.nansum(values))) for key, values in _followed(n)]
@@ -38,8 +40,7 @@ def decisions(n: Numbers, say: Say) -> Row:
     is_edited = abs(n.total - n.plan.objective) > _NEAR * abs(n.plan.objective) + 0.01
     changed = f"OR({','.join(differs)})"
     state = live(f"IF({changed},{literal(other)},{literal(same)})", other if is_edited else same)
-    advice = live(f'IF({changed},{literal(redo)},"")', redo if is_edited else "")
-    return (Cell(message("decisions of the solver")), state, advice)
+    return (Cell(message("decisions of the solver")), state, Cell(redo))
 
 
 def _followed(n: Numbers) -> Iterator[tuple[str, Floats]]:
@@ -71,8 +72,8 @@ def _figures(n: Numbers, say: Say) -> Tabular:
         first = (*first, (Cell(message("gross margin")), margin, Cell(n.question.currency)))
     columns = (
         *names(figure=message("figure")),
-        numbers("value", message("value"), width=20),
-        Column("unit", message("unit"), width=60, rules=RULES),
+        numbers("value", message("value"), width=20, rules=rules(say)),
+        Column("unit", message("unit"), width=60, rules=rules(say)),
     )
     return Tabular("glance", message("The plan"), columns, first)
 
