@@ -128,8 +128,8 @@ def test_servers_that_fail_leave_enough_in_the_promised_share_of_the_time() -> N
 
 def test_rent_is_paid_for_the_term_at_least() -> None:
     """A peak of one period: two rented servers stay two periods, which costs less than two bought ones."""
-    own, hired = sku("own", {"web": 1.0}, 70.0), sku("hired", {"web": 1.0}, 0.0, rent=30.0, term=2)
-    q = ask([work("web", 3.0, 5.0, 3.0, 3.0)], [own, hired], [Site("ams")])
+    bought, hired = sku("own", {"web": 1.0}, 70.0), sku("hired", {"web": 1.0}, 0.0, rent=30.0, term=2)
+    q = ask([work("web", 3.0, 5.0, 3.0, 3.0)], [bought, hired], [Site("ams")])
     plan = solve(q, gap=0)
     assert isinstance(plan, Plan)
     rows = plan.stock[plan.stock["sku"] == "hired"].sort_values("period")

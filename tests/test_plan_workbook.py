@@ -297,7 +297,7 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
     assert "sheet Inputs, B28: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, B27: '2027-Q1' is a quarter, not a year" in faults
+    assert "sheet Inputs, B28: '2027-Q1' is a quarter, not a year" in faults
     renamed = edited(
         tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
     )

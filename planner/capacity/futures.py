@@ -150,8 +150,8 @@ class Fleet:
         self.installed[cell] = stock["installed"].to_numpy(float)
         self.count[cell] = stock["active"].to_numpy(float)
         skus, sites = list(question.skus), list(question.sites)
-        for at in np.argwhere(self.installed):  # idle servers can be activated, but spares cannot
-            t, i, j = at.tolist()
+        for position in np.argwhere(self.installed):  # idle servers can be activated, but spares cannot
+            t, i, j = position.tolist()
             usable = question.usable(skus[i], sites[j], t, self.installed[t, i, j])
             self.count[t, i, j] = max(self.count[t, i, j], usable)
         self.shares = np.zeros((periods, len(s), len(k), len(w)))

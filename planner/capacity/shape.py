@@ -30,6 +30,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Caps = Mapping[tuple[str, str], int]
 """(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
+SCARCE = 1e-3  # the least share of installed servers that counts as usable
 NEAR = 1e-9  # a count this close to the next whole number is rounded
 
 
@@ -228,17 +229,18 @@ class Shape:
         q, lines = self.question, np.zeros((len(self.pairs), 2))
         for p, (s, _) in enumerate(self.pairs):
             if q.unavailability(s) > 0:
-                most = int(self.bounds[p].max(initial=0.0)) + 1
+                active = int(self.bounds[p].max(initial=0.0)) + 1
                 owned = int(self.start[p] + self.placed[p].sum())
-                usual = most + int(down(most, q.unavailability(s), q.quantile))
+                usual = active + int(down(active, q.unavailability(s), q.quantile))
                 lines[p] = line(4 * usual + owned, usual, q.unavailability(s), q.quantile)
         return lines
 
     @cached_property
-    def most(self) -> Floats:
+    def largest_stock(self) -> Floats:
         """Return (pair,): the most installed servers that are useful."""
         active = self.bounds.max(axis=1, initial=0.0)
-        return np.asarray(np.ceil((active + self.idle) / (1 - self.withheld.max(axis=1, initial=0.0)) - NEAR))
+        usable = np.maximum(1 - self.withheld.max(axis=1, initial=0.0), SCARCE)
+        return np.asarray(np.ceil((active + self.idle) / usable - NEAR))
 
     @cached_property
     def order(self) -> Floats:
@@ -246,7 +248,7 @@ class Shape:
         order = np.zeros((len(self.pairs), self.periods))
         for p, sku in enumerate(self.skus):
             if self.sold(*self.pairs[p]) and self.bounds[p].any():
-                useful = max(self.most[p], sku.minimum_order, *(least for least, _ in sku.breaks))
+                useful = max(self.largest_stock[p], sku.minimum_order, *(least for least, _ in sku.breaks))
                 sold = [t for t in range(self.periods - sku.delay) if sku.sold_in(t)]
                 order[p, sold] = np.ceil(useful / sku.lot) * sku.lot
         return order

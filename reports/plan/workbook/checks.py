@@ -324,11 +324,11 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     late = np.cumsum(n.retire[p]) - n.must_leave[p]
 
     def idle(t: int) -> str:
-        there = ref("installed", t, p)
+        servers_there = ref("installed", t, p)
         maintained = n.series_cell("maintenance", k, t) or ref("sites", "maintenance", n.sites.index(k))
-        share = f"{there}*(IF({spares}<1,{spares},0)+N({maintained}))+IF({spares}<1,0,{spares})"
-        failed = f"IF({unavailable}>0,CRITBINOM({there},{unavailable},question_quantile),0)"
-        return f"{there}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{share}+{failed},0)"
+        share = f"{servers_there}*(IF({spares}<1,{spares},0)+N({maintained}))+IF({spares}<1,0,{spares})"
+        failed = f"IF({unavailable}>0,CRITBINOM({servers_there},{unavailable},question_quantile),0)"
+        return f"{servers_there}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{share}+{failed},0)"
 
     def integer_slack(t: int) -> str:
         cells = [ref(table, t, p) for table in ("buy", "retire", "active")]

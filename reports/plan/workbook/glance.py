@@ -140,11 +140,11 @@ def _bought(n: Numbers) -> Tabular:
 def _sentences(v: PlanView) -> Tabular:
     """Return the next decision, the promise and the largest risks, as they were when the plan was solved."""
     first = front(v)
-    said = [(message("next decision"), first.now or message("Nothing is bought."))]
-    said += [(message("promise"), sentence) for sentence in first.sure]
-    said += [(message("if nothing is bought"), first.nothing)]
-    said += [(message("risk {n}", n=i + 1), risk) for i, risk in enumerate(first.risks)]
+    sentences = [(message("next decision"), first.now or message("Nothing is bought."))]
+    sentences += [(message("promise"), sentence) for sentence in first.sure]
+    sentences += [(message("if nothing is bought"), first.nothing)]
+    sentences += [(message("risk {n}", n=i + 1), risk) for i, risk in enumerate(first.risks)]
     columns = (*names(what=message("what")), Column("sentence", message("when the plan was solved"), "note"))
     return Tabular(
-        "glance_words", message("Decision, promise and risks"), columns, [(Cell(w), Cell(s)) for w, s in said]
+        "glance_words", message("Decision, promise and risks"), columns, [(Cell(w), Cell(s)) for w, s in sentences]
     )
