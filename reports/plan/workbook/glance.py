@@ -17,6 +17,11 @@ from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 COMMAND = "fleetmark plan --from plan.xlsx --xlsx new.xlsx"
 EDITED = message("edited")
+REDO = message(
+    "Only the solver can redo orders, retirements, active servers, allocation and margins. Save the workbook, "
+    "then run: {command}",
+    command=COMMAND,
+)
 _NEAR = 1e-9  # relative difference of figures that are the same
 
 
@@ -28,11 +33,6 @@ def rules(say: Say) -> tuple[tuple[str, Tone], ...]:
 def decisions(n: Numbers, say: Say) -> Row:
     """Return the row that says whether the solver's decisions are those of the inputs as they are now."""
     same, other = say(message("as solved")), say(EDITED)
-    redo = message(
-        "Only the solver can redo orders, retirements, active servers, allocation and margins. Save the workbook, "
-        "then run: {command}",
-        command=COMMAND,
-    )
     last = f"p{n.periods - 1}!{len(n.workloads) - 1}"
     sums = [(f"SUM([{key}!p0!0:{last}])", float(np.nansum(values))) for key, values in _followed(n)]
     differs = [f"ABS(total_present_value-{ref('solved', 'value')})>{_NEAR:g}*ABS({ref('solved', 'value')})+0.01"]
@@ -40,7 +40,7 @@ def decisions(n: Numbers, say: Say) -> Row:
     is_edited = abs(n.total - n.plan.objective) > _NEAR * abs(n.plan.objective) + 0.01
     changed = f"OR({','.join(differs)})"
     state = live(f"IF({changed},{literal(other)},{literal(same)})", other if is_edited else same)
-    return (Cell(message("decisions of the solver")), state, Cell(redo))
+    return (Cell(message("decisions of the solver")), state, Cell(REDO))
 
 
 def _followed(n: Numbers) -> Iterator[tuple[str, Floats]]:
@@ -52,6 +52,7 @@ def _followed(n: Numbers) -> Iterator[tuple[str, Floats]]:
 def tables(v: PlanView, n: Numbers, say: Say) -> Iterator[Tabular]:
     """Yield figures by year, purchases by SKU and period, and the sentences of the first screen."""
     yield _figures(n, say)
+    yield _again(say)
     yield _by_year(n)
     yield _bought(n)
     yield _sentences(v)
@@ -60,7 +61,7 @@ def tables(v: PlanView, n: Numbers, say: Say) -> Iterator[Tabular]:
 def _figures(n: Numbers, say: Say) -> Tabular:
     first: tuple[Row, ...] = (
         (Cell(message("present value")), live("total_present_value", n.total, MONEY), Cell(n.question.currency)),
-        decisions(n, say),
+        (*decisions(n, say)[:2], Cell()),
     )
     if any(work.revenue for work in n.question.workloads.values()):
         row = len(n.workloads) + 1
@@ -73,9 +74,18 @@ def _figures(n: Numbers, say: Say) -> Tabular:
     columns = (
         *names(figure=message("figure")),
         numbers("value", message("value"), width=20, rules=rules(say)),
-        Column("unit", message("unit"), width=60, rules=rules(say)),
+        Column("unit", message("unit")),
     )
     return Tabular("glance", message("The plan"), columns, first)
+
+
+def _again(say: Say) -> Tabular:
+    """Return how to solve again, in red if the inputs have been edited."""
+    edited = f"{ref('glance', 'value', 1)}={literal(say(EDITED))}"
+    columns = (*names(what=message("what")), Column("sentence", message("how"), "note", rules=((edited, "bad"),)))
+    return Tabular(
+        "again", message("After a change of inputs"), columns, [(Cell(message("solving again")), Cell(REDO))]
+    )
 
 
 def _by_year(n: Numbers) -> Tabular:
