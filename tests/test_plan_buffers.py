@@ -60,7 +60,8 @@ def text() -> str:
 def test_buffers_arrive_in_the_planners_units(tmp_path: Path) -> None:
     q = asked(tmp_path, text())
     genoa, burst = q.skus["genoa"], q.skus["burst"]
-    assert (genoa.failure_rate, genoa.repair) == (0.4, pytest.approx(14 / 365.25 / 0.25))
+    assert genoa.failure_rate == 0.4
+    assert genoa.repair == pytest.approx(14 / 365.25 / 0.25)
     assert q.unavailability("genoa") == pytest.approx(0.4 * 14 / 365.25 / (1 + 0.4 * 14 / 365.25))
     assert (burst.rent, burst.term, burst.price) == (10_800.0, 2, 0.0)
     assert (q.sites["fra"].spares, q.sites["fra"].maintenance) == (0.03, (0.0, 0.0, 0.05, 0.05))
@@ -162,7 +163,7 @@ def _carbon(limit: float | None, q: Question) -> float:
                 rows, high = [*rows, kg], [*high, limit - fixed - idle]
             answer = optimize.linprog(swing, A_ub=rows, b_ub=high, bounds=[(0, n) for n in active])
             if answer.status == 0:
-                least = min(least, money + answer.fun)
+                least = min(least, money + float(answer.fun or 0.0))
     return least
 
 
