@@ -52,8 +52,8 @@ planner/capacity/question.py Question
 planner/capacity/question.py Site
 planner/capacity/question.py Sku
 planner/capacity/question.py Workload
-planner/capacity/tornado.py Effect
-planner/capacity/tornado.py _Input
+planner/capacity/analysis/tornado.py Effect
+planner/capacity/analysis/tornado.py _Input
 planner/capacity/uncertainty.py Futures
 planner/comparison.py Side
 planner/diagnosis/gate.py Result

@@ -9,8 +9,9 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import workbook
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Conflict, Site
+from fleetmark.planner.capacity.question import Site
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.reports.plan.terms import lines
 from tests import sheets

@@ -15,12 +15,13 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli.app import app
 from fleetmark.cli.common import OK, SOME_FAILED
 from fleetmark.demand import question as demand
-from fleetmark.planner.capacity.alternatives import alternatives
+from fleetmark.planner.capacity.analysis.alternatives import alternatives
+from fleetmark.planner.capacity.analysis.results import Conflict, Limit
+from fleetmark.planner.capacity.analysis.tornado import tornado
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.best import best
 from fleetmark.planner.capacity.clock import Clock
-from fleetmark.planner.capacity.question import Conflict, Limit, Question
-from fleetmark.planner.capacity.tornado import tornado
+from fleetmark.planner.capacity.question import Question
 from fleetmark.reports.formats import html as html_format
 from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language

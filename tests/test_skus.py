@@ -38,7 +38,7 @@ def test_what_a_file_leaves_out_is_what_the_planner_assumes() -> None:
         for field in fields(Sku)
         if field.default is not MISSING and field.name not in DERIVED | {"slips", "vendor", "age_limit"}
     }
-    own_units = {"lead": (0.0, "period")}  # with its unit in a file
+    own_units = dict.fromkeys(("lead", "term", "repair"), (0.0, "period"))  # with its unit in a file
     for name, default in plain.items():
         if name in WrittenSku.model_fields:
             value = WrittenSku.model_fields[name].default

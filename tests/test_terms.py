@@ -11,9 +11,10 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import workbook
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.futures import Fleet, allowance, sample
-from fleetmark.planner.capacity.question import Conflict, Site, Supply
+from fleetmark.planner.capacity.question import Site, Supply
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.cost.cash import by_year
 from tests import sheets

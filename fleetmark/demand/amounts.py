@@ -22,6 +22,16 @@ _LARGEST = 1e15
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 Written = float | str  # how an amount is written in a file: a number, or a number with a unit
+_KILOGRAMS = {"": 1.0, "kg": 1.0, "t": 1e3}
+_TIMES_A_YEAR = {
+    "year": 1.0,
+    "half": 2.0,
+    "quarter": 4.0,
+    "month": 12.0,
+    "week": 365.25 / 7,
+    "day": 365.25,
+    "hour": 8766.0,
+}
 _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 
@@ -107,6 +117,35 @@ def _watts(value: object) -> float:
     if unit.lower() not in _WATTS:
         raise ValueError(f"{_shown(value)} is not a power: write 450 W, 120 kW or 1.2 MW")
     return _within(number * _WATTS[unit.lower()], 0, _LARGEST)
+
+
+def _kilograms(value: object) -> float:
+    number, unit = _split(value)
+    if unit not in _KILOGRAMS:
+        raise ValueError(f"{_shown(value)} is not a mass: write 900 kg or 120 t")
+    return _within(number * _KILOGRAMS[unit], 0, _LARGEST)
+
+
+def _yearly_money(value: object) -> Quantity:
+    """Return money for a year, which a plain number is; ``unit`` is its currency, empty for the file's."""
+    number, rest = _split(value)
+    before, per, span = rest.partition("per ")
+    name = before.strip()
+    times = _TIMES_A_YEAR.get(span.strip()) if per else 1.0
+    if times is None or (name and not _CURRENCY.fullmatch(name)):
+        raise ValueError(
+            f"{_shown(value)} is not money per time: write 900 per month, 10800 per year or 2.5 USD per hour"
+        )
+    return Quantity(_within(number * times, 0, _LARGEST), name)
+
+
+def _spares(value: object) -> float:
+    """Return a number of servers, or a share below 1 of those installed."""
+    number, rest = _split(value)
+    part = number / 100 if rest == "%" else number
+    if rest not in ("", "%") or (part >= 1 and (rest or not part.is_integer())):
+        raise ValueError(f"{_shown(value)} is neither a number of servers nor a share of them: write 2 or 3%")
+    return _within(part, 0, 10**9)
 
 
 def _seconds(value: object) -> float:
@@ -257,6 +296,9 @@ Yearly = Annotated[float, BeforeValidator(growth, json_schema_input_type=Written
 Price = Annotated[Quantity | None, BeforeValidator(price, json_schema_input_type=Written)]
 Resource = Annotated[Quantity, BeforeValidator(_resource, json_schema_input_type=Written)]
 Money = Annotated[Quantity, BeforeValidator(_money, json_schema_input_type=Written)]
+Rate = Annotated[Quantity, BeforeValidator(_yearly_money, json_schema_input_type=Written)]
+Kilograms = Annotated[float, BeforeValidator(_kilograms, json_schema_input_type=Written)]
+Spares = Annotated[float, BeforeValidator(_spares, json_schema_input_type=Written)]
 Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=Written)]
 Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=Written)]
 Span = Annotated[tuple[float, str], BeforeValidator(_span, json_schema_input_type=Written)]

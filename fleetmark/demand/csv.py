@@ -26,6 +26,7 @@ from fleetmark.demand.keys.sku import Sku
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.demand.keys.worth import Worth
 from fleetmark.demand.places import Input, Path, Where
+from fleetmark.demand.tables import SERIES
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
 HISTORY = "history"  # the value in demand.csv that marks sheets of past use
@@ -67,7 +68,6 @@ _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
 _RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
-_BY_PERIOD = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")  # also one cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,7 @@ def _series(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         is_series = isinstance(given, Mapping) and set(given) <= set(names)
         return ", ".join(f"{name}: {one}" for name, one in given.items()) if is_series else value
 
-    return {key: cell(value) if key in _BY_PERIOD else value for key, value in values.items()}
+    return {key: cell(value) if key in SERIES else value for key, value in values.items()}
 
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -12,9 +12,11 @@ from fleetmark.demand.amounts import (
     ByPeriod,
     Correlations,
     Integer,
+    Kilograms,
     Limits,
     Number,
     Span,
+    Spares,
     Text,
     Watts,
     Yearly,
@@ -48,13 +50,14 @@ class Site(Part):
     ports: ByPeriod[Number] | None = None
     budget: Number | None = None
     domain: Annotated[Text | None, BeforeValidator(_joined, json_schema_input_type=list[str] | str | None)] = None
-    spares: Integer = 0
+    spares: Spares = 0.0
     energy_price: ByPeriod[Number] | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
     racks: ByPeriod[Number] | None = None
     liquid_racks: ByPeriod[Number] = 0.0
     rack_power: Annotated[Watts, AfterValidator(above)] | None = None
     windows: Annotated[tuple[Text, ...], written_texts] | None = None
+    maintenance: ByPeriod[Annotated[float, share(0, 1)]] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -119,10 +122,11 @@ class Periods(Part):
 
 
 class Carbon(Part):
-    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh."""
+    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh; ``limit``: kg CO2e over all periods."""
 
-    price: Number
-    grid: Number
+    price: Number = 0.0
+    grid: Number = 0.0
+    limit: Kilograms | None = None
 
 
 class Shock(Part):

@@ -109,6 +109,34 @@ def skus(money: str = "") -> tuple[Column, ...]:
             Rule(message("1: 20%, 2: 5%"), text=True, optional=True),
             message("periods late: share"),
         ),
+        Column(
+            "sku_rent",
+            message("rent"),
+            Rule(message("a sum of money"), optional=True, empty=message("none")),
+            year,
+            PRICE,
+        ),
+        Column(
+            "sku_term",
+            message("least service"),
+            Rule(message("a duration"), maximum=1000, integer=True, optional=True, empty=message("none")),
+            message("periods"),
+            INTEGER,
+        ),
+        Column(
+            "sku_failure_rate",
+            message("failure rate"),
+            Rule(message("a rate"), maximum=10, optional=True, empty=message("none")),
+            message("a year"),
+            "0.0%",
+        ),
+        Column(
+            "sku_repair",
+            message("time to repair"),
+            Rule(message("a duration"), maximum=1000, optional=True, empty=message("none")),
+            message("periods"),
+            "0.####",
+        ),
     )
 
 
@@ -141,9 +169,9 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_spares",
             message("spares"),
-            Rule(message("a count"), integer=True),
-            message("servers per SKU in use"),
-            INTEGER,
+            Rule(message("servers per SKU in use, or below 1 their share of the installed servers")),
+            message("servers, or a share"),
+            "0.##",
         ),
         Column(
             "site_energy_price",
@@ -185,5 +213,12 @@ def sites(money: str = "") -> tuple[Column, ...]:
             message("servers are retired only in"),
             Rule(message("the names of periods"), text=True, optional=True, empty=message("any period")),
             message("periods"),
+        ),
+        Column(
+            "site_maintenance",
+            message("out of service for maintenance"),
+            Rule(message("a share"), maximum=1, optional=True, empty=message("none")),
+            message("share of servers"),
+            "0.0%",
         ),
     )

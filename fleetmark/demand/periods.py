@@ -106,8 +106,13 @@ def duration(value: object) -> tuple[float, str]:
     return amount, unit
 
 
+def in_fractions(span: tuple[float, str], years: float) -> float:
+    """Return a duration as a number of periods of ``years`` each, which may be a fraction."""
+    amount, unit = span
+    return amount if unit == "period" else amount * _YEARS[unit] / years
+
+
 def in_periods(span: tuple[float, str], years: float, *, up: bool) -> int:
     """Return a duration as a number of periods of ``years`` each, rounded ``up`` or down."""
-    amount, unit = span
-    periods = amount if unit == "period" else amount * _YEARS[unit] / years
+    periods = in_fractions(span, years)
     return math.ceil(periods - _NEAR) if up else math.floor(periods + _NEAR)

@@ -75,7 +75,7 @@ def question(source: Input, root: File) -> Question:
     sites = {n: _site(n, s, names, source) for n, s in doc.sites.items()}
     energy_price = steps(doc.energy_price, names, source, ("energy_price",))
     histories: dict[str, Expected] = {}
-    workloads = {n: _workload(n, w, names, years, source, skus, histories) for n, w in doc.workloads.items()}
+    workloads = {n: _workload(n, w, names, years, source, skus, histories, terms) for n, w in doc.workloads.items()}
     correlation = resolved(doc.correlation, list(workloads), histories, source)
     source.stop()
     origin = {**source.files, "fleetmark": __version__}
@@ -111,6 +111,7 @@ def question(source: Input, root: File) -> Question:
         rates=dict(doc.currencies),
         correlation=correlation,
         energy_price_change=doc.energy_price_change,
+        carbon_limit=carbon.limit if carbon else None,
         depreciation=periods.in_periods(doc.depreciation, years, up=True) if doc.depreciation else 0,
         shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
@@ -156,12 +157,23 @@ def _check_plausible(doc: Document, source: Input) -> None:
         if 0 < sku.power.peak < LEAST_WATTS:
             sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
             source.fault(("skus", name, "power", "peak"), sentence)
+        age, term = (
+            None if span is None else periods.in_periods(span, years, up=up)
+            for span, up in ((sku.age_limit, False), (sku.term, True))
+        )
+        if age is not None and term is not None and term > age:
+            source.fault(
+                ("skus", name, "term"), f"is {term} periods, above the age limit ({age}): no server could serve it"
+            )
     least = min((sku.power.peak for sku in doc.skus.values() if sku.power.peak), default=0.0)
     for name, site in doc.sites.items():
         for watts in _written(site.power):
             if 0 < watts < least:
                 sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if that is meant"
                 source.fault(("sites", name, "power"), sentence)
+        spares = site.spares if site.spares < 1 else 0.0
+        if spares + max(_written(site.maintenance)) >= 1:
+            source.fault(("sites", name, "maintenance"), "and spares take all servers: lower one of them")
     for i, cohort in enumerate(doc.fleet):
         kind = doc.skus.get(cohort.sku)
         if kind is None or kind.age_limit is None or not cohort.count:
@@ -215,6 +227,7 @@ def _site(name: str, s: WrittenSite, names: list[str], source: Input) -> Site:
         series("liquid_racks"),
         s.rack_power,
         None if s.windows is None else frozenset(names.index(period) for period in s.windows if period in names),
+        series("maintenance"),
     )
 
 
@@ -348,6 +361,10 @@ def _sku(name: str, doc: Document, names: list[str], years: float, source: Input
         slips=slips,
         allowance=allowance,
         price_change=s.price_change,
+        rent=terms.money(s.rent, ("skus", name, "rent")),
+        term=periods.in_periods(s.term, years, up=True),
+        failure_rate=s.failure_rate,
+        repair=periods.in_fractions(s.repair, years),
     )
 
 
@@ -367,6 +384,7 @@ def _workload(
     source: Input,
     skus: Mapping[str, Sku],
     histories: dict[str, Expected],
+    terms: Terms,
 ) -> Workload:
     """Return the workload; its forecast from a history is added to ``histories``."""
     path: Path = ("workloads", name, "demand")
@@ -399,4 +417,5 @@ def _workload(
         words,
         w.pool or "",
         {resource: need.value for resource, need in w.needs.items() if need.value},
+        terms.money(w.revenue, ("workloads", name, "revenue")),
     )

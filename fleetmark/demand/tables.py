@@ -100,6 +100,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             "",
             "0.00",
         ),
+        Column(
+            "question_carbon_limit",
+            message("limit on carbon over all periods"),
+            Rule(message("a mass"), optional=True, empty=message("no limit")),
+            "kg CO2e",
+            AMOUNT,
+        ),
     )
 
 
@@ -165,6 +172,13 @@ def workloads() -> tuple[Column, ...]:
             message("pool of servers"),
             Rule(message("a name"), text=True, optional=True, empty=message("those that all others share")),
         ),
+        Column(
+            "workload_revenue",
+            message("revenue of one unit of demand"),
+            Rule(message("a sum of money"), optional=True, empty=message("none")),
+            message("money a year"),
+            PRICE,
+        ),
     )
 
 
@@ -217,7 +231,7 @@ def resources() -> tuple[Column, ...]:
     )
 
 
-SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks")
+SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks", "maintenance")
 SERIES_VALUE = "series_value"  # the range of its figures
 
 

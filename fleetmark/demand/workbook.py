@@ -20,9 +20,11 @@ from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
 from fleetmark.planner.capacity.question import Question, Worth
 
-_SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")} | {
-    f"shock_{key}": ("shock", key) for key in ("chance", "demand")
-}
+_SETTINGS: Mapping[str, Path] = {
+    "carbon_price": ("carbon", "price"),
+    "grid": ("carbon", "grid"),
+    "carbon_limit": ("carbon", "limit"),
+} | {f"shock_{key}": ("shock", key) for key in ("chance", "demand")}
 _SKU: Mapping[str, Path] = {
     "idle_w": ("power", "idle"),
     "peak_w": ("power", "peak"),

@@ -18,13 +18,14 @@ from fleetmark.base.text import message
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
-from fleetmark.planner.capacity.alternatives import alternatives
+from fleetmark.planner.capacity.analysis.alternatives import alternatives
+from fleetmark.planner.capacity.analysis.prices import shadow_prices
+from fleetmark.planner.capacity.analysis.results import Conflict
+from fleetmark.planner.capacity.analysis.tornado import tornado
 from fleetmark.planner.capacity.answer import Answer, Scenario
 from fleetmark.planner.capacity.clock import Clock
-from fleetmark.planner.capacity.prices import shadow_prices
-from fleetmark.planner.capacity.question import Conflict, Plan, Question
+from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.capacity.solve import solve
-from fleetmark.planner.capacity.tornado import tornado
 from fleetmark.planner.capacity.uncertainty import futures, margined
 from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents, print_as, renderers, write

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fleetmark.planner.capacity.alternatives import trades
+from fleetmark.planner.capacity.analysis.alternatives import trades
+from fleetmark.planner.capacity.analysis.nothing import Nothing, do_nothing
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding, Conflict
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.nothing import Nothing, do_nothing
-from fleetmark.planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
-from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.capacity.uncertainty import Futures
 
 

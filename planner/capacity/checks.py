@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
@@ -31,6 +33,7 @@ def check(question: Question, plan: Plan) -> list[str]:
     faults += _demand(question, plan)
     faults += _limits(question, counts)
     faults += _money(question, plan)
+    faults += _carbon(question, plan)
     return faults
 
 
@@ -71,7 +74,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
     for (s, k), table in counts.items():
         sku, names = q.skus[s], {"sku": s, "site": k}
         all_counts = np.array([table[c] for c in COUNTED])
-        buy, arrived, retire, installed, active = all_counts
+        buy, arrived, retire, installed, _ = all_counts
         for t in np.flatnonzero(((all_counts < 0) | (all_counts != np.round(all_counts))).any(axis=0)).tolist():
             yield message(
                 "{sku} at {site} in {period}: counts must be whole and not negative", **names, period=q.periods[t]
@@ -129,21 +132,46 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
                 **names,
                 period=q.periods[late[0]],
             )
-        spares = q.sites[k].spares
-        short = np.flatnonzero((active > 0) & (active + spares > installed)).tolist()
-        if short:
+        yield from _in_service(q, (s, k), table, cohorts, arrive)
+
+
+def _in_service(
+    q: Question, pair: tuple[str, str], table: Mapping[str, Floats], cohorts: Sequence[Cohort], arrive: Floats
+) -> Iterator[str]:
+    """Yield servers that leave before their term, and active ones that may be needed as spares."""
+    (s, k), sku = pair, q.skus[pair[0]]
+    retire, active, installed = table["retire"], table["active"], table["installed"]
+    names = {"sku": s, "site": k}
+    if sku.term:
+        served = _expired(replace(sku, age_limit=sku.term), cohorts, arrive)
+        for t in np.flatnonzero(np.cumsum(retire) > served).tolist()[:1]:
             yield message(
-                "{sku} at {site} in {period}: more active than installed, less {spares} spares",
-                **names,
-                period=q.periods[short[0]],
-                spares=spares,
+                "{sku} at {site} in {period}: servers are retired before their term", **names, period=q.periods[t]
             )
+    for t in np.flatnonzero(active > 0).tolist():
+        if not _may_be_active(q, sku, q.sites[k], t, active[t], installed[t]):
+            yield message(
+                "{sku} at {site} in {period}: more active than installed, less spares, maintenance and failures",
+                **names,
+                period=q.periods[t],
+            )
+            break
+
+
+def _may_be_active(q: Question, sku: Sku, site: Site, t: int, active: float, installed: float) -> bool:
+    """Return whether all active servers are up in a share ``quantile`` of the time, beside spares and maintenance."""
+    maintained = site.maintenance[t] if isinstance(site.maintenance, tuple) else site.maintenance
+    spares = site.spares * installed if site.spares < 1 else site.spares
+    left = installed * (1 - maintained) - spares - active
+    if left < -TOLERANCE * max(installed, 1.0):
+        return False
+    rate = sku.failure_rate * sku.repair * q.years
+    up = stats.binom.cdf(math.floor(left + TOLERANCE * max(installed, 1.0)), installed, rate / (1 + rate))
+    return bool(up >= q.quantile - TOLERANCE) or not rate
 
 
 def _later(buy: Floats, lead: int) -> Floats:
-    late = np.zeros_like(buy)
-    late[lead:] = buy[: max(len(buy) - lead, 0)]
-    return late
+    return np.concatenate([np.zeros(min(lead, len(buy))), buy[: max(len(buy) - lead, 0)]])
 
 
 def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
@@ -437,6 +465,7 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "purchase"] += buy * float(prices[s][t])
         if t == end and sku.residual:
             money[end, "residual"] -= _left_over(q, plan, s, k, installed)
+        money[t, "rent"] += installed * sku.rent * q.years
         money[t, "support"] += installed * sku.support * q.years
         money[t, "space"] += installed * sku.space * q.years
         money[t, "migration"] += retire * sku.migration
@@ -453,3 +482,17 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "energy"] += kwh * price * (1 + q.energy_price_change) ** (q.years * t)
         money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
     return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}
+
+
+def _carbon(q: Question, plan: Plan) -> Iterator[str]:
+    """Yield the fault of a plan that emits more carbon than its limit."""
+    if q.carbon_limit is None:
+        return
+    kg = {k: HOURS * q.years / 1000 * (site.pue or q.pue) * q.grid for k, site in q.sites.items()}  # of one W
+    emitted = 0.0
+    for s, k, buy, active in zip(*(plan.stock[c] for c in ("sku", "site", "buy", "active")), strict=True):
+        emitted += buy * q.skus[s].embodied + active * q.skus[s].idle_w * kg[k]
+    for s, k, w, working in zip(*(plan.use[c] for c in ("sku", "site", "workload", "working")), strict=True):
+        emitted += working * _used(q, s, w) * (q.skus[s].peak_w - q.skus[s].idle_w) * kg[k]
+    if _over(emitted, q.carbon_limit):
+        yield message("the plan emits {n} kg CO2e, the limit is {m}", n=emitted, m=q.carbon_limit)

@@ -142,15 +142,18 @@ class Fleet:
             {name: i for i, name in enumerate(names)} for names in (question.skus, question.sites, question.workloads)
         )
         periods = len(question.periods)
-        workloads, sites = list(question.workloads.values()), list(question.sites.values())
-        spares = np.array([site.spares for site in sites])
+        workloads = list(question.workloads.values())
         stock = plan.stock
         self.count = np.zeros((periods, len(s), len(k)))
         cell = (stock["period"].to_numpy(int), stock["sku"].map(s).to_numpy(int), stock["site"].map(k).to_numpy(int))
         self.installed = np.zeros_like(self.count)
         self.installed[cell] = stock["installed"].to_numpy(float)
         self.count[cell] = stock["active"].to_numpy(float)
-        self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, but spares cannot
+        skus, sites = list(question.skus), list(question.sites)
+        for position in np.argwhere(self.installed):  # idle servers can be activated, but spares cannot
+            t, i, j = position.tolist()
+            usable = question.usable(skus[i], sites[j], t, self.installed[t, i, j])
+            self.count[t, i, j] = max(self.count[t, i, j], usable)
         self.shares = np.zeros((periods, len(s), len(k), len(w)))
         use = plan.use
         positions = [use[name].map(index).to_numpy(int) for name, index in (("sku", s), ("site", k), ("workload", w))]
@@ -205,7 +208,7 @@ class Fleet:
                 [np.zeros(slip), np.cumsum(arrivals)[: len(arrivals) - slip]]
             )
             installed = np.maximum(rows["installed"].to_numpy(float) - missing, 0)
-            room = np.maximum(installed - self.question.sites[site].spares, 0)
+            room = np.array([self.question.usable(sku, site, t, n) for t, n in enumerate(installed.tolist())])
             stock.loc[rows.index, "installed"] = installed
             stock.loc[rows.index, "active"] = np.minimum(rows["active"].to_numpy(float), room)
         left = Fleet(self.question, replace(self.plan, stock=stock))

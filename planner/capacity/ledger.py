@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.planner.capacity.question import KINDS, Question, Supply
+from fleetmark.planner.capacity.question import KINDS, Question, Sku, Supply
 
 Floats = npt.NDArray[np.float64]
 _NEAR = 1e-6  # relative tolerance of solvers, absolute below one server
@@ -161,18 +161,22 @@ class Ledger:
     @cached_property
     def must_leave(self) -> Floats:
         """Return (pair, period): the number of servers that have reached the age limit by then, since the start."""
+        return self._of_age(lambda s: s.age_limit)
+
+    @cached_property
+    def may_leave(self) -> Floats:
+        """Return (pair, period): the number of servers that have served their term by then; 0 without a term."""
+        return self._of_age(lambda s: s.term or None)
+
+    def _of_age(self, age: Callable[[Sku], int | None]) -> Floats:
+        """Return (pair, period): the number of servers that have reached an age by then, since the start."""
         leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
-            limit = self.question.skus[s].age_limit
-            if limit is None:
-                continue
-            for t in range(self.periods):
-                leaving[p, t] = sum(
-                    c.count
-                    for c in self.question.fleet
-                    if (c.sku, c.site) == (s, k) and not c.ordered and c.age + t >= limit
-                )
-                leaving[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
+            limit = age(self.question.skus[s])
+            mine = [c for c in self.question.fleet if (c.sku, c.site) == (s, k) and not c.ordered]
+            for t in range(self.periods) if limit is not None else ():
+                leaving[p, t] = sum(c.count for c in mine if c.age + t >= (limit or 0))
+                leaving[p, t] += self.arrive[p, : max(t - (limit or 0) + 1, 0)].sum()
         return leaving
 
     @cached_property
@@ -426,7 +430,7 @@ class Ledger:
 
     @cached_property
     def kwh(self) -> Floats:
-        """Return (period,): the energy at the meters of all sites, in kWh."""
+        """Return (period,): the energy at all meters, in kWh."""
         return np.asarray(self.of_pairs(lambda _, k: self.question.energy(k)) @ self.draw)
 
     @cached_property
@@ -444,7 +448,7 @@ class Ledger:
         """Return (period,) for each kind of cost, undiscounted, in the order of ``KINDS``.
 
         Purchases are paid in the period of the order. Energy covers the idle power of active servers and the additional
-        power of the work done with everything up. Support and space count all installed servers; migration counts
+        power of the work done with everything up. Rent, support and space count all installed servers; migration counts
         retired servers. The residual value of purchases is subtracted in the last period.
         """
         q, skus = self.question, self.question.skus
@@ -452,6 +456,7 @@ class Ledger:
         money = np.array([[q.energy(k) * q.price_of_energy(k, t) for t in span] for _, k in self.pairs])
         return {
             "purchase": (self.paid * self.buy).sum(axis=0),
+            "rent": self.of_pairs(lambda s, _: skus[s].rent) @ self.installed * q.years,
             "energy": (money.reshape(self.draw.shape) * self.draw).sum(axis=0),
             "support": self.of_pairs(lambda s, _: skus[s].support) @ self.installed * q.years,
             "space": self.of_pairs(lambda s, _: skus[s].space) @ self.installed * q.years,

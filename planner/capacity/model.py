@@ -63,6 +63,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     _demand(rows, shape)
     _limits(rows, shape)
     _domains(rows, shape)
+    _carbon(rows, shape)
     return Model(
         shape=shape,
         cost=cost / scale,
@@ -88,7 +89,7 @@ def _money(shape: Shape) -> Floats:
     each = {
         "x": _column(s.price or 0.0 for s in skus) * level + _column(q.carbon_price / 1000 * s.embodied for s in skus),
         "d": _column(s.migration for s in skus),
-        "i": _column((s.support + s.space) * q.years for s in skus),
+        "i": _column((s.rent + s.support + s.space) * q.years for s in skus),
         "n": watt * _column(s.idle_w for s in skus),
         "a": watt[shape.pair_of] * _column(swing),
     }
@@ -134,6 +135,8 @@ def _stock(rows: Rows, shape: Shape) -> None:
         rows.put(r[1:], i[p, :-1], -1.0)
         rows.put(r, d[p], 1.0)
         rows.put(r[sku.delay :], x[p, : max(shape.periods - sku.delay, 0)], -1.0)
+        if sku.term:
+            _term(rows, shape, p)
         if sku.age_limit is None:
             continue
         gone = shape.start[p] + np.cumsum(shape.placed[p]) - shape.remaining[p]
@@ -143,6 +146,18 @@ def _stock(rows: Rows, shape: Shape) -> None:
         delay = sku.delay + sku.age_limit
         late, early = np.tril_indices(max(shape.periods - delay, 0))
         rows.put(r[late + delay], x[p, early], -1.0)
+
+
+def _term(rows: Rows, shape: Shape, p: int) -> None:
+    """Require servers to stay for their term: no more leave than have served it, the oldest first."""
+    q, sku, span = shape.question, shape.skus[p], shape.periods
+    mine = [c for c in q.fleet if (c.sku, c.site) == shape.pairs[p] and c.count]
+    served = [sum(c.count for c in mine if c.age + t - (c.arrives or 0) >= sku.term) for t in range(span)]
+    r = rows.add([("term", p, t) for t in range(span)], -np.inf, np.array(served, dtype=float))
+    late, early = np.tril_indices(span)
+    rows.put(r[late], shape.columns("d")[p, early], 1.0)
+    late, early = np.tril_indices(max(span - sku.delay - sku.term, 0))
+    rows.put(r[late + sku.delay + sku.term], shape.columns("x")[p, early], -1.0)
 
 
 def _use(rows: Rows, shape: Shape) -> None:
@@ -158,16 +173,16 @@ def _use(rows: Rows, shape: Shape) -> None:
     if pools:
         _enough(rows, shape, pools, e, shape.own_of, shape.own_of >= 0)
     r = rows.add([("active", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
-    rows.put(r, i, 1.0)
+    rows.put(r, i, 1.0 - shape.withheld)
     rows.put(r, n, -1.0)
     for j, p in enumerate(shape.spared):
-        rows.put(r[p], z[j], -shape.sites[p].spares)
+        rows.put(r[p], z[j], -shape.idle[p])
         in_use = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(in_use, z[j], shape.bounds[p])
         rows.put(in_use, n[p], -1.0)
         # Implied for integer z, but tighter for fractions: all installed servers but the spares can be active.
         tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
-        rows.put(tighter, z[j], shape.remaining[p] - shape.sites[p].spares)
+        rows.put(tighter, z[j], shape.remaining[p] - shape.idle[p])
         rows.put(tighter, n[p], -1.0)
         lead = shape.skus[p].delay
         late, early = np.tril_indices(max(shape.periods - lead, 0))
@@ -280,3 +295,21 @@ def _domains(rows: Rows, shape: Shape) -> None:
         mine = [p for p, (_, k) in enumerate(shape.pairs) if name in q.domains(k)]
         r = rows.add([("domain power", name, t) for t in range(shape.periods)], -np.inf, limit / unit, unit)
         rows.put(r, i[mine], watts[mine][:, None] / unit)
+
+
+def _carbon(rows: Rows, shape: Shape) -> None:
+    """Add the limit on the carbon of energy and of making the ordered servers, over all periods."""
+    q, skus = shape.question, shape.skus
+    if q.carbon_limit is None:
+        return
+    watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg of one W over a period
+    swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
+    each = {
+        "x": np.array([s.embodied for s in skus]),
+        "n": watt * np.array([s.idle_w for s in skus]),
+        "a": watt[shape.pair_of] * np.array(swing),
+    }
+    unit = max((float(kg.max(initial=0.0)) for kg in each.values()), default=0.0) or 1.0
+    r = rows.add([("carbon",)], -np.inf, q.carbon_limit / unit, unit)
+    for block, kg in each.items():
+        rows.put(r, shape.columns(block), kg[:, None] / unit)

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
+from fleetmark.planner.capacity.reserve import down, unavailability
 from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
@@ -20,7 +21,7 @@ HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
-KINDS = ("purchase", "energy", "support", "space", "migration", "carbon", "residual")
+KINDS = ("purchase", "rent", "energy", "support", "space", "migration", "carbon", "residual")
 TRADES = (  # figures of alternatives: present values of purchases and of other costs, then values at the end
     "purchases",
     "running",
@@ -76,6 +77,7 @@ class Workload:
     - ``gpus``: the number that one unit of its demand needs in one server, each with at least ``gpu_memory`` bytes
     - ``forecast``: the quality of the forecast, if the demand is derived from past use
     - ``needs``: by resource, what one unit of demand takes of the server that serves it, in base units
+    - ``revenue``: the money that one unit of demand earns in a year
     """
 
     name: str
@@ -92,6 +94,7 @@ class Workload:
     forecast: str = ""
     pool: str = ""
     needs: Mapping[str, float] = field(default_factory=dict)
+    revenue: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,8 @@ class Sku:
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
     - ``has``: by resource, what one server has for the ``needs`` of workloads, in base units
+    - ``rent``: money per installed server and year; ``term``: the least periods of service
+    - ``failure_rate``: failures per server and year; ``repair``: the periods that each takes, also fractions
     """
 
     name: str
@@ -153,6 +158,10 @@ class Sku:
     price_change: float = 0.0
     prices: tuple[float | None, ...] = ()
     has: Mapping[str, float] = field(default_factory=dict)
+    rent: float = 0.0
+    term: int = 0
+    failure_rate: float = 0.0
+    repair: float = 0.0
 
     def sold_in(self, period: int) -> bool:
         """Return whether it can be ordered in that period."""
@@ -185,7 +194,8 @@ class Site:
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
-    - ``spares``: idle servers per SKU in use there (N+1)
+    - ``spares``: idle servers per SKU in use there (N+1); below 1, a share of the installed servers
+    - ``maintenance``: the share of the installed servers that is out of service
     - ``racks``, ``liquid_racks``: the rack positions, and those with liquid cooling (none by default)
     - ``rack_w``: the power of a position without liquid cooling
     - ``windows``: the periods in which servers may be retired; None for all
@@ -197,13 +207,14 @@ class Site:
     ports: Series | None = None
     budget: float | None = None
     domain: str = ""
-    spares: int = 0
+    spares: float = 0
     energy_price: Series | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
     racks: Series | None = None
     liquid_racks: Series | None = 0.0
     rack_w: float | None = None
     windows: frozenset[int] | None = None
+    maintenance: Series = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +275,7 @@ class Question:
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
     - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
     - ``shock``: a jump that all demands share, or None
+    - ``carbon_limit``: the kg CO2e over all periods, from energy and from making the ordered servers; None for no limit
     - ``depreciation``: the periods over which purchases are depreciated; 0 for no such accounts
     - ``energy_price_change``: the relative change of energy prices a year, at all sites
     """
@@ -293,6 +305,7 @@ class Question:
     shock: Shock | None = None
     energy_price_change: float = 0.0
     depreciation: int = 0
+    carbon_limit: float | None = None
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""
@@ -308,6 +321,26 @@ class Question:
     def level_at_arrival(self, sku: str, period: int) -> float:
         """Return the price level at the order of what arrives in that period, or 1 for what came before the plan."""
         return self.price_level(sku, max(period - self.skus[sku].delay, 0))
+
+    def unavailability(self, sku: str) -> float:
+        """Return the share of the SKU's servers that are down on average."""
+        s = self.skus[sku]
+        return unavailability(s.failure_rate, s.repair * self.years)
+
+    def withheld(self, site: str, period: int) -> float:
+        """Return the share of installed servers that is kept idle there, or out of service, in that period."""
+        spares = self.sites[site].spares
+        return (spares if spares < 1 else 0.0) + in_period(self.sites[site].maintenance, period)
+
+    def reserved(self, sku: str, site: str, period: int, installed: float) -> float:
+        """Return how many of the installed servers must not be active; see ``reserve``. It may be a fraction."""
+        spares = self.sites[site].spares
+        idle = installed * self.withheld(site, period) + (spares if spares >= 1 else 0.0)
+        return idle + down(installed, self.unavailability(sku), self.quantile)
+
+    def usable(self, sku: str, site: str, period: int, installed: float) -> float:
+        """Return how many of the installed servers may be active, as a fraction."""
+        return max(installed - self.reserved(sku, site, period, installed), 0.0)
 
     def domains(self, site: str) -> tuple[str, ...]:
         """Return the failure domains of the site."""
@@ -403,23 +436,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """Describe a limit that binds.
-
-    - ``name``, ``unit``: the limit in words and its unit
-    - ``more``: the increase that was tried (for a demand, the decrease)
-    - ``saves``: the present value saved per unit, with fractions of servers
-    - ``demand``: True if the limit is a demand
-    """
-
-    name: str
-    unit: str
-    more: float
-    saves: float
-    demand: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Hold a plan: what to buy, use and retire; ``period`` is a number from 0 everywhere.
 
@@ -451,47 +467,3 @@ class Plan:
         """Return the factor on the demand of that workload and period, or 1 without a margin."""
         factors = self.margin.get(workload, 1.0)
         return float(factors[period] if isinstance(factors, Sequence) else factors)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """Hold the cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
-
-    ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
-    negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of
-    ``TRADES``.
-    """
-
-    name: str
-    plan: Plan
-    extra: float
-    least: float
-    trades: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Hold a limit of a conflict.
-
-    - ``name``: the limit in words
-    - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
-    - ``cost``: the present value of that plan
-    - ``beside``: limits that conflict even without this one, if known
-    """
-
-    name: str
-    relax: float | None
-    unit: str
-    cost: float | None = None
-    beside: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Hold limits that cannot hold together; without any one of them, the others can.
-
-    ``smallest`` is True if it is proven that no smaller set is in conflict.
-    """
-
-    limits: Sequence[Limit]
-    smallest: bool = False

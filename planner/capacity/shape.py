@@ -23,12 +23,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetmark.planner.capacity.question import Margin, Question
+from fleetmark.planner.capacity.reserve import down, line
 from fleetmark.planner.capacity.series import in_period
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Caps = Mapping[tuple[str, str], int]
 """(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
+SCARCE = 1e-3  # the least share of installed servers that counts as usable
 NEAR = 1e-9  # a count this close to the next whole number is rounded
 
 
@@ -77,7 +79,7 @@ class Shape:
         place = {pool: j for j, pool in enumerate(self.named_pools)}
         self.own_of = np.array([place.get(pool, -1) for pool in pools], dtype=np.int64)
         self.gives = sorted({(self.combos[j][1], self.pairs[self.combos[j][0]][1]) for j in self.lasting.tolist()})
-        self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
+        self.spared = [p for p, (s, k) in enumerate(self.pairs) if q.sites[k].spares >= 1 or q.unavailability(s) > 0]
         self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
         n = len(self.pairs)
         self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
@@ -204,19 +206,49 @@ class Shape:
             ):
                 if limit is not None and each > 0:
                     room = np.array([in_period(limit, t) for t in range(self.periods)])
-                    bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - site.spares, 0))
+                    bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - int(site.spares), 0))
             early = sku.delay if self.sold(*self.pairs[p]) else self.periods
-            old = np.maximum(self.remaining[p, :early] - site.spares, 0)
+            old = np.maximum(self.remaining[p, :early] - int(site.spares), 0)
             bound[p, :early] = np.minimum(bound[p, :early], old)
         return bound
+
+    @cached_property
+    def withheld(self) -> Floats:
+        """Return (pair, period): the share of installed servers that is never active."""
+        shares = [[self.question.withheld(k, t) for t in range(self.periods)] for _, k in self.pairs]
+        return np.array(shares).reshape(len(self.pairs), self.periods) + self._down[:, 1:]
+
+    @cached_property
+    def idle(self) -> Floats:
+        """Return (pair,): the servers of a SKU in use that are never active, beside the share ``withheld``."""
+        return np.array([float(int(site.spares)) for site in self.sites]) + self._down[:, 0]
+
+    @cached_property
+    def _down(self) -> Floats:
+        """Return (pair, 2): the line over the servers that are down, as their number and their share."""
+        q, lines = self.question, np.zeros((len(self.pairs), 2))
+        for p, (s, _) in enumerate(self.pairs):
+            if q.unavailability(s) > 0:
+                active = int(self.bounds[p].max(initial=0.0)) + 1
+                owned = int(self.start[p] + self.placed[p].sum())
+                usual = active + int(down(active, q.unavailability(s), q.quantile))
+                lines[p] = line(4 * usual + owned, usual, q.unavailability(s), q.quantile)
+        return lines
+
+    @cached_property
+    def largest_stock(self) -> Floats:
+        """Return (pair,): the most installed servers that are useful."""
+        active = self.bounds.max(axis=1, initial=0.0)
+        usable = np.maximum(1 - self.withheld.max(axis=1, initial=0.0), SCARCE)
+        return np.asarray(np.ceil((active + self.idle) / usable - NEAR))
 
     @cached_property
     def order(self) -> Floats:
         """Return the largest useful order, per pair and period."""
         order = np.zeros((len(self.pairs), self.periods))
-        for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
+        for p, sku in enumerate(self.skus):
             if self.sold(*self.pairs[p]) and self.bounds[p].any():
-                useful = max(self.bounds[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
+                useful = max(self.largest_stock[p], sku.minimum_order, *(least for least, _ in sku.breaks))
                 sold = [t for t in range(self.periods - sku.delay) if sku.sold_in(t)]
                 order[p, sold] = np.ceil(useful / sku.lot) * sku.lot
         return order

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.conflict import conflict
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.best import GAP, best
-from fleetmark.planner.capacity.conflict import conflict
-from fleetmark.planner.capacity.question import Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.series import Series, figures
 
 SECONDS = 60.0
@@ -36,7 +37,8 @@ def refuse(question: Question, margin: Margin) -> None:
     numbers: list[tuple[str, float | None]] = [(f"demand of {w}", v) for w, x in q.workloads.items() for v in x.point]
     numbers += [(f"margin of {w}", x) for w, v in margin.items() for x in (v if isinstance(v, Sequence) else (v,))]
     for s, sku in q.skus.items():
-        names = "price idle_w peak_w rack_units ports lead support space migration minimum_order embodied"
+        names = "price idle_w peak_w rack_units ports lead support space migration minimum_order embodied rent term"
+        names += " failure_rate repair"
         numbers += [(f"{name} of {s}", getattr(sku, name)) for name in names.split()]
         if sku.peak_w < sku.idle_w:
             raise FleetmarkError(message("{sku} draws less at its peak than idle: correct idle_w or peak_w", sku=s))
@@ -45,12 +47,14 @@ def refuse(question: Question, margin: Margin) -> None:
             if not (math.isfinite(worth.value) and worth.value > 0):
                 raise FleetmarkError(message("the worth of {sku} for {workload} must be positive", sku=s, workload=w))
     for k, site in q.sites.items():
-        for name in ("power_w", "rack_units", "ports", "racks", "liquid_racks", "energy_price"):
+        if any(q.withheld(k, t) >= 1 for t in range(len(q.periods))):
+            raise FleetmarkError(message("{site}: spares and maintenance take all servers; lower them", site=k))
+        for name in ("maintenance", "power_w", "rack_units", "ports", "racks", "liquid_racks", "energy_price"):
             series = getattr(site, name)
             numbers += [(f"{name} of {k}", value) for value in (() if series is None else _figures(q, series, name))]
         numbers += [(f"{name} of {k}", getattr(site, name)) for name in ("budget", "spares", "pue")]
     numbers += [("energy_price", value) for value in _figures(q, q.energy_price, "energy_price")]
-    numbers += [("pue", q.pue), ("carbon_price", q.carbon_price), ("grid", q.grid)]
+    numbers += [("pue", q.pue), ("carbon_limit", q.carbon_limit), ("carbon_price", q.carbon_price), ("grid", q.grid)]
     numbers += [(f"budget of {p}", v) for p, v in zip(q.periods, q.budget, strict=False)]
     for name, value in numbers:
         if value is not None and not (math.isfinite(value) and value >= 0):

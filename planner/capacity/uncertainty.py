@@ -26,8 +26,9 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.futures import Draws, Fleet, needed, sample, useful_worth
-from fleetmark.planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from fleetmark.planner.capacity.question import HOURS, Margin, Plan, Question
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.planner.estimate import CONFIDENCE, Estimate
 
@@ -128,7 +129,7 @@ def _cheapest(question: Question, workload: str) -> str:
         s = q.skus[name]
         used = q.utilisation(name, workload)
         energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * in_period(q.energy_price, 0)
-        return ((s.price or 0.0) / years + s.support + s.space + energy) / q.rate(name, workload)
+        return ((s.price or 0.0) / years + s.rent + s.support + s.space + energy) / q.rate(name, workload)
 
     return min((s.name for s in able), key=cost)
 

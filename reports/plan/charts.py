@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.capacity.series import figures
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.axes import Spec

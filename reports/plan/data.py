@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetmark.planner.capacity.analysis.results import Alternative, Conflict
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Alternative, Conflict, Plan, Question
+from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.cost.margin import gross_margins
 from fleetmark.reports.plan import scenarios, terms
 from fleetmark.reports.plan.front import front
 from fleetmark.reports.plan.model import PlanView, Supply, served, view
@@ -46,6 +48,10 @@ def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
             "cash": [
                 {"year": year} | {name: float(getattr(v.cash, name)[n]) for name in CASH}
                 for n, year in enumerate(v.years)
+            ],
+            "margins": [
+                {"workload": m.workload, "revenue": m.revenue, "cost": m.cost, "margin": m.margin, "share": m.share}
+                for m in gross_margins(answer.ledger)
             ],
         },
         "capacity": [{**asdict(s), "period": q.periods[s.period], "bound_by": _bound_by(s)} for s in v.supply],

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from fleetmark import __version__
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.planner.capacity.analysis.results import Limit
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Limit, Question
+from fleetmark.planner.capacity.question import Question
 from fleetmark.planner.capacity.series import in_period
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import (
@@ -103,7 +104,9 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
     yield Section("tightest", message("What limits it"), tuple(Finding("", limit) for limit in first.limits))
     yield Section("purchases", message("Purchases"), tuple(_purchases(v)), _STATIC)
     costs = tables.costs(v)
-    yield Section("costs", costs.title, (costs, *charts.costs(v, _), tables.cash(v)), _STATIC)
+    margins = tables.margins(v)
+    earned = (margins,) if margins.rows else ()
+    yield Section("costs", costs.title, (costs, *charts.costs(v, _), tables.cash(v), *earned), _STATIC)
     yield Section("capacity", message("Capacity"), tuple(_capacity(v, _)), _READ)
     yield Section("capacity_periods", by_period[0].title, by_period[:1], _BY_PERIOD, is_folded=True)
     yield Section("sites", message("Sites"), (*charts.power(v, _), tables.sites(v)), _READ)

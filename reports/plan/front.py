@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, joined, message
-from fleetmark.planner.capacity.question import Alternative, Binding, Cohort
-from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
+from fleetmark.planner.capacity.question import Cohort
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of

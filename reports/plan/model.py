@@ -8,21 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fleetmark.base.text import Message, joined, message
+from fleetmark.planner.capacity.analysis.nothing import Nothing
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.nothing import Nothing
-from fleetmark.planner.capacity.question import (
-    KINDS,
-    NORMAL,
-    PREEMPTIBLE,
-    SURVIVES,
-    Alternative,
-    Binding,
-    Plan,
-    Question,
-)
+from fleetmark.planner.capacity.question import KINDS, NORMAL, PREEMPTIBLE, SURVIVES, Plan, Question
 from fleetmark.planner.capacity.series import in_period
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.cost.cash import Cash, by_year
 from fleetmark.planner.estimate import Estimate
@@ -377,6 +369,7 @@ def kind(name: str) -> Message:
     """A kind of cost (of ``KINDS``) as a translatable word."""
     return {
         "purchase": message("purchase"),
+        "rent": message("rent"),
         "energy": message("energy"),
         "support": message("support"),
         "space": message("space"),

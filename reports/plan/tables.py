@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.text import joined, message
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Sku
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.cost.margin import gross_margins
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure, number, share
 from fleetmark.reports.plan import scenarios
@@ -100,6 +101,24 @@ def cash(v: PlanView) -> Tabular:
     shown = [(Cell(label), *map(number, values.tolist())) for label, values in rows if values.any()]
     title = message("Capital and operating expenses by year, {currency}", currency=v.question.currency)
     return Tabular("cash", title, columns, shown)
+
+
+def margins(v: PlanView) -> Tabular:
+    """Return the revenue, the share of costs and the gross margin of each workload; no rows without revenue."""
+    columns = (
+        Column("workload", message("workload"), "name"),
+        Column("revenue", message("revenue"), "number"),
+        Column("cost", message("cost"), "number"),
+        Column("margin", message("gross margin"), "number"),
+        Column("share", message("of revenue"), "number"),
+    )
+    rows = [
+        (Cell(m.workload), *map(number, (m.revenue, m.cost, m.margin)), Cell() if m.share is None else share(m.share))
+        for m in gross_margins(v.answer.ledger)
+    ]
+    title = message("Revenue and gross margin, {currency}, present value", currency=v.question.currency)
+    note = message("Costs of servers are shared in proportion to the servers that are assigned to each workload.")
+    return Tabular("margins", title, columns, rows, notes=(note,))
 
 
 def capacity(v: PlanView) -> Tabular:

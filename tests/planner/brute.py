@@ -30,7 +30,9 @@ def small(seed: int) -> Question:
     It has so few possible orders that all can be tried.
     """
     question = _with_resources(_over_time(_random(seed), random.Random(seed + 7)), random.Random(seed + 8))
-    return question if _orders(question) <= LARGEST else small(seed + 100_000)
+    buffered = _with_buffers(question, random.Random(seed + 9))
+    few = (one for one in (buffered, question) if _orders(one) <= LARGEST)
+    return next(few, None) or small(seed + 100_000)
 
 
 def pooled(seed: int) -> Question:
@@ -218,6 +220,30 @@ def _with_resources(q: Question, r: random.Random) -> Question:
     return replace(q, skus=skus, workloads={w: replace(v, needs=needs[w]) for w, v in q.workloads.items()})
 
 
+def _with_buffers(q: Question, r: random.Random) -> Question:
+    """Return the question with rented servers, spares as a share and maintenance, or without them."""
+    if r.random() < 0.6:
+        return q
+    skus = {}
+    for s, sku in q.skus.items():
+        term = min(r.choice([0, 1, 2]), 2 if sku.age_limit is None else sku.age_limit)
+        skus[s] = replace(sku, rent=float(r.randint(1, 9)), term=term) if r.random() < 0.6 else sku
+    sites = {
+        k: replace(
+            site,
+            spares=r.choice([site.spares, 0.1, 0.4]),
+            maintenance=tuple(r.choice([0.0, 0.3]) for _ in q.periods) if r.random() < 0.5 else r.choice([0.0, 0.2]),
+        )
+        for k, site in q.sites.items()
+    }
+    return replace(q, skus=skus, sites=sites)
+
+
+def _withheld(q: Question, k: str, t: int) -> float:
+    """Return the share of installed servers that may not be active."""
+    return (q.sites[k].spares if q.sites[k].spares < 1 else 0.0) + _in(q.sites[k].maintenance, t)
+
+
 def _in(series: Series, t: int) -> float:
     """Return the figure of a constant or a series in that period."""
     return series[t] if isinstance(series, tuple) else series
@@ -270,9 +296,15 @@ def _most(q: Question) -> list[int]:
     return [
         0
         if sku.price is None
-        else max(need + site.spares, sku.minimum_order, *(n for n, _ in sku.breaks)) + sku.lot - 1
+        else max(
+            math.ceil((need + int(site.spares)) / (1 - max(_withheld(q, k, t) for t in range(len(q.periods)))) - 1e-9),
+            sku.minimum_order,
+            *(n for n, _ in sku.breaks),
+        )
+        + sku.lot
+        - 1
         for sku in q.skus.values()
-        for site in q.sites.values()
+        for k, site in q.sites.items()
     ]
 
 
@@ -349,6 +381,7 @@ def least(q: Question) -> float:
                 limit, windows = q.skus[s].age_limit, q.sites[k].windows
                 forced = 0 if limit is None else sum(age >= limit for age in servers)
                 most_gone = 0 if windows is not None and t not in windows else len(servers)
+                most_gone = min(most_gone, sum(age >= q.skus[s].term for age in servers))
                 gone.append(range(forced, most_gone + 1))
             for d in itertools.product(*gone):
                 installed = tuple(len(servers) - n for servers, n in zip(present, d, strict=True))
@@ -447,11 +480,12 @@ def _racks(sku: Sku, site: Site) -> float:
 
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """Return the cost of a period with these servers: support, space and the cheapest energy that meets the demand."""
+    """Return the cost of a period with these servers: rent, support, space and the cheapest energy that meets the demand."""
     if not _room(q, pairs, t, installed):
         return math.inf
     fixed_cost = sum(
-        n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True)
+        n * (q.skus[s].rent + q.skus[s].support + q.skus[s].space) * q.years
+        for n, (s, _) in zip(installed, pairs, strict=True)
     )
     watt = []
     for _, k in pairs:
@@ -496,7 +530,10 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         here = [j for j, (pair, _) in enumerate(combos) if (pair, pool[j]) == (p, name)]
         row({many + j: 1.0 for j in here if not guest[j]}, 0.0)
         row(dict.fromkeys(here, 1.0), 0.0)
-    ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
+    ready = [
+        max(math.floor(n * (1 - _withheld(q, k, t)) - int(q.sites[k].spares) + 1e-9), 0)
+        for n, (_, k) in zip(installed, pairs, strict=True)
+    ]
     works = {w: [c / g for (_, v), c, g in zip(combos, swing, gives, strict=True) if v == w] for w in q.workloads}
     least_work = sum(q.workloads[w].point[t] * min(each, default=0.0) for w, each in works.items())
     matrix = np.array(rows).reshape(len(rows), 2 * many)

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.planner.capacity.alternatives import alternatives, trades
+from fleetmark.planner.capacity.analysis.alternatives import alternatives, trades
+from fleetmark.planner.capacity.analysis.prices import shadow_prices
 from fleetmark.planner.capacity.best import best
 from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.clock import Clock
-from fleetmark.planner.capacity.prices import shadow_prices
 from fleetmark.planner.capacity.question import TRADES, Plan, Question, Site
 from fleetmark.planner.capacity.shape import Caps
 from fleetmark.planner.capacity.solve import solve
@@ -89,7 +89,7 @@ def test_a_choice_that_takes_too_long_does_not_cost_the_others(monkeypatch: pyte
             raise FleetmarkError("no plan was found within 1 s")
         return best(question, caps=caps, **more)
 
-    monkeypatch.setattr("fleetmark.planner.capacity.alternatives.best", late)
+    monkeypatch.setattr("fleetmark.planner.capacity.analysis.alternatives.best", late)
     others = alternatives(question, plan)
     assert len(tried) > 3 and len(others) == 2
     assert all(check(question, a.plan) == [] and a.extra > -1e-6 for a in others)

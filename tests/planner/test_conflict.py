@@ -9,9 +9,10 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.planner.capacity import limits
+from fleetmark.planner.capacity.analysis import limits
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.best import best
-from fleetmark.planner.capacity.question import Cohort, Conflict, Plan, Question, Site
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site
 from fleetmark.planner.capacity.solve import refuse, solve
 from tests.planner.brute import small
 from tests.planner.questions import ask, sku, work

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.demand.correlation import correlated, matrix, members
 from fleetmark.planner.capacity.futures import sample
-from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Plan, Question, Shock, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Workload, Worth
 from fleetmark.planner.capacity.uncertainty import margined
 from tests.planner.uncertain import one_kind, question
 

@@ -97,6 +97,7 @@ def test_costs_are_those_of_the_model() -> None:
     kwh = 8766 * 1.5 * 150 / 1000
     first = {
         "purchase": 1000,
+        "rent": 0,
         "energy": 0.2 * kwh,
         "support": 40,
         "space": 20,
@@ -388,7 +389,7 @@ def test_the_check_finds_what_was_broken() -> None:
     assert "whole and not negative" in faults(
         broken(plan.__class__(**{**_fields(plan), "stock": plan.stock.astype({"buy": float})}), here, buy=8.5)
     )
-    assert "more active than installed, less 1 spares" in faults(
+    assert "more active than installed, less spares, maintenance and failures" in faults(
         broken(plan, here, active=int(counts(plan, "installed", "a")[0]))
     )
     late = broken(broken(plan, {"sku": "old"}, retire=0), {"sku": "old", "site": "ams"}, installed=2)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from fleetmark.planner.capacity.analysis.tornado import Effect, tornado
 from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.question import Plan, Question, Site, Sku, Workload, Worth
-from fleetmark.planner.capacity.tornado import Effect, tornado
 
 SE = 0.01
 

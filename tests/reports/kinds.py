@@ -19,9 +19,9 @@ from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.hosts.ssh.target import Target, UnknownKey
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding, Conflict, Limit
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer, Scenario
-from fleetmark.planner.capacity.question import Alternative, Binding, Conflict, Limit
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.planner.capacity.uncertainty import futures
 from fleetmark.planner.diagnosis.isolation.partners import Fault, Reason, Suspicion
 from fleetmark.planner.diagnosis.trial import TrialChange

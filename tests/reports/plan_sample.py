@@ -151,6 +151,7 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
         kwh = watts * HOURS * q.years * pue / 1000
         money = {
             "purchase": row["buy"] * (sku.price or 0.0),
+            "rent": installed * sku.rent * q.years,
             "energy": kwh * price,
             "support": installed * sku.support * q.years,
             "space": installed * sku.space * q.years,

@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fleetmark.planner.capacity.analysis.results import Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Binding
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.diagnosis import diagnose
 from fleetmark.record.diagnosis.history import history
 from fleetmark.record.results import Results

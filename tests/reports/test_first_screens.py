@@ -13,9 +13,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
+from fleetmark.planner.capacity.analysis.results import Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Binding
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.record.values import Values
 from fleetmark.reports.campaign.against import against

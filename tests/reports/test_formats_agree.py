@@ -10,9 +10,9 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from fleetmark.planner.capacity.analysis.results import Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Binding
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import Results
 from fleetmark.reports.campaign.deviation import title

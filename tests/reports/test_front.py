@@ -11,10 +11,10 @@ import pytest
 from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.nothing import do_nothing
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.nothing import do_nothing
 from fleetmark.planner.capacity.question import Cohort
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.record.values import Values
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts, percent, unlike

@@ -16,20 +16,10 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import column_index_from_string, range_boundaries
 
 from fleetmark.demand import workbook as plan_workbook
+from fleetmark.planner.capacity.analysis.results import Alternative, Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import (
-    TRADES,
-    Alternative,
-    Binding,
-    Cohort,
-    Plan,
-    Question,
-    Site,
-    Sku,
-    Workload,
-    Worth,
-)
-from fleetmark.planner.capacity.tornado import Effect
+from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit.language import Language
@@ -220,10 +210,12 @@ def test_every_limit_can_break() -> None:
             "money for purchases in the period": {named(book, "period_budget", 3): 404_999},
             "gone at the age limit": {named(book, "sku_age_limit", 0): 9},
             "orders are of the minimum at least": {named(book, "sku_minimum_order", 1): 5},
-            "active are installed, spares beside them": {named(book, "site_spares", 0): 2},
+            "active are up, beside spares and maintenance": {named(book, "site_spares", 0): 2},
             "positions for racks": {named(book, "site_racks", 0): 1, named(book, "site_rack_w", 0): 1000},
             "liquid-cooled positions": {named(book, "sku_cooling", 1): "liquid", named(book, "sku_racks", 1): 1},
             "orders are of whole lots": {named(book, "sku_lot", 1): 7},
+            "retired after their term": {named(book, "sku_term", 0): 90},
+            "carbon over all periods": {named(book, "question_carbon_limit"): 1},
             "retired in the site's windows": {named(book, "site_windows", k): "2031-Q1" for k in range(3)},
         },
         {

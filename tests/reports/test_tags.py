@@ -8,9 +8,9 @@ from pathlib import Path
 import pikepdf
 import pytest
 
+from fleetmark.planner.capacity.analysis.results import Binding
+from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Binding
-from fleetmark.planner.capacity.tornado import Effect
 from fleetmark.reports.campaign.document import document
 from fleetmark.reports.formats import pdf as pdf_format
 from fleetmark.reports.kit.language import Language, language

@@ -14,6 +14,7 @@ from fleetmark.demand.amounts import (
     Number,
     Price,
     Quantity,
+    Rate,
     Resource,
     Span,
     Text,
@@ -110,12 +111,18 @@ class Sku(Part):
     price_change: Yearly = 0.0
     has: Annotated[Mapping[str, Has], written_entries] = {}
     slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
+    rent: Rate = Quantity(0.0)
+    term: Span = (0.0, "period")
+    failure_rate: Annotated[float, share(0, 10)] = 0.0
+    repair: Span = (0.0, "period")
     worth: Mapping[str, Worth]
 
     @model_validator(mode="after")
     def _terms(self) -> Sku:
         if self.price_breaks and not self.is_sold:
             raise ValueError("price_breaks: it is not sold")
+        if self.failure_rate and not self.repair[0]:
+            raise ValueError("failure_rate: give repair, the time from a failure to the server's return (2 weeks)")
         if self.price_change and isinstance(self.price, list | dict):
             raise ValueError("price_change: the price is already given by period; leave out price_change")
         return self

@@ -12,6 +12,8 @@ from fleetmark.demand.amounts import (
     Deviations,
     Integer,
     Number,
+    Quantity,
+    Rate,
     Resource,
     Seconds,
     Series,
@@ -147,6 +149,7 @@ class Workload(Part):
     gpu_memory: Gigabytes = 0.0
     needs: Annotated[Mapping[str, Resource], written_entries] = {}
     reference: Text | None = None
+    revenue: Rate = Quantity(0.0)
 
     @model_validator(mode="after")
     def _one(self) -> Workload:

@@ -12,13 +12,24 @@ from functools import cache
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import INTEGER, PRICE
 from fleetmark.planner.capacity.question import KINDS
-from fleetmark.reports.kit.charts import COLOURS, Chart
+from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
 from fleetmark.reports.plan.model import PlanView
-from fleetmark.reports.plan.workbook import checks, inputs, limits, money, resources, sensitivity, series, stock
+from fleetmark.reports.plan.workbook import (
+    checks,
+    demands,
+    glance,
+    inputs,
+    limits,
+    money,
+    resources,
+    sensitivity,
+    series,
+    stock,
+)
 from fleetmark.reports.plan.workbook.cells import across, down, live, names, numbers
 from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Numbers
@@ -86,6 +97,12 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         (_now(v, n, limits_of_plan, say), _guide(v)),
     )
     yield _tab(
+        "glance",
+        message("At a glance"),
+        message("Money, purchases, servers and power by year, the promise, the largest risks and the next decision."),
+        glance.tables(v, n, say),
+    )
+    yield _tab(
         "charts",
         message("Charts"),
         message("Demand against capacity, cost by year, power by site. They follow the cells."),
@@ -138,7 +155,7 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         message(
             "Demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."
         ),
-        (*inputs.demands(n), *((resources.bound_by(n),) if n.resources else ())),
+        (*demands.demands(n), *((resources.bound_by(n),) if n.resources else ())),
     )
     yield _tab(
         "series",
@@ -268,6 +285,7 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
         broken = sum(not check.is_kept for check in limits_of_plan())
         yield from (
             (Cell(message("limits")), live(limit, f"{broken} {no}" if broken else yes), Cell()),
+            glance.decisions(n, say),
             (
                 Cell(message("present value")),
                 live("total_present_value", n.total, PRICE, tone="strong"),
@@ -301,10 +319,10 @@ def _now(v: PlanView, n: Numbers, limits_of_plan: Limits, say: Say) -> Tabular:
 
     columns = (
         *names(figure=message("figure")),
-        numbers("value", message("value"), width=34, rules=kept),
-        Column("unit", message("unit"), width=60),
+        numbers("value", message("value"), width=34, rules=(*kept, *glance.rules(say))),
+        Column("unit", message("unit"), width=60, rules=glance.rules(say)),
     )
-    return Tabular("now", message("The plan now"), columns, LazyRows(rows, 5))
+    return Tabular("now", message("The plan now"), columns, LazyRows(rows, 6))
 
 
 def _guide(v: PlanView) -> Tabular:
@@ -326,8 +344,9 @@ def _charts(n: Numbers) -> Iterator[Chart]:
     """Yield cost by year, demand and capacity by workload, and power by site."""
     q, last = n.question, n.periods - 1
     years = max(n.years) - 1
+    colours = colour_of(KINDS)
     kinds = tuple(
-        Series(money.WORDS[kind], across("years", i, years), "column", COLOURS[i]) for i, kind in enumerate(KINDS)
+        Series(money.WORDS[kind], across("years", i, years), "column", colours[kind]) for i, kind in enumerate(KINDS)
     )
     by_year = Native(category=f"[years!p0!-1:p{years}!-1]", series=kinds, axis=q.currency, form="#,##0")
     yield Chart(message("Cost by year, undiscounted"), "", native=by_year)

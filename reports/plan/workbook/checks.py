@@ -98,6 +98,7 @@ def every(n: Numbers) -> Iterator[Check]:
     yield from _of_domains(n)
     yield from _of_supply(n)
     yield _budget(n)
+    yield _carbon(n)
     for p in range(len(n.pairs)):
         yield from _of_pair(n, p)
     yield from _of_inputs(n)
@@ -296,11 +297,25 @@ def _budget(n: Numbers) -> Check:
     return Check(message("money for purchases in the period"), message("all sites"), n.question.currency, cells, size)
 
 
+def _carbon(n: Numbers) -> Check:
+    limit = n.question.carbon_limit
+    emitted = ref("emitted", "total")
+    slack = f'IF(question_carbon_limit="","",question_carbon_limit-{emitted})'
+    size = ("question_carbon_limit", limit)
+    return Check(
+        message("carbon over all periods"),
+        message("all sites"),
+        "kg CO2e",
+        [(slack, None if limit is None else limit - n.carbon)],
+        size,
+    )
+
+
 def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     s, k = n.pairs[p]
     sku, site = n.question.skus[s], n.question.sites[k]
     subject, servers = joined([s, k]), message("servers")
-    spares, least = (ref("figures", name, p) for name in ("spares", "minimum_order"))
+    spares, least, unavailable = (ref("figures", name, p) for name in ("spares", "minimum_order", "unavailable"))
     price = ref("skus", "price", n.skus.index(s))
     lot = ref("skus", "lot", n.skus.index(s))
     windows = ref("sites", "windows", n.sites.index(k))
@@ -309,7 +324,11 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     late = np.cumsum(n.retire[p]) - n.must_leave[p]
 
     def idle(t: int) -> str:
-        return f"{ref('installed', t, p)}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{spares},0)"
+        servers_there = ref("installed", t, p)
+        maintained = n.series_cell("maintenance", k, t) or ref("sites", "maintenance", n.sites.index(k))
+        share = f"{servers_there}*(IF({spares}<1,{spares},0)+N({maintained}))+IF({spares}<1,0,{spares})"
+        failed = f"IF({unavailable}>0,CRITBINOM({servers_there},{unavailable},question_quantile),0)"
+        return f"{servers_there}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{share}+{failed},0)"
 
     def integer_slack(t: int) -> str:
         cells = [ref(table, t, p) for table in ("buy", "retire", "active")]
@@ -321,9 +340,11 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
 
     rows: Sequence[tuple[Message, Formula, Value, Formula | None]] = (
         (
-            message("active are installed, spares beside them"),
+            message("active are up, beside spares and maintenance"),
             idle,
-            lambda t: float(installed[t] - active[t] - (site.spares if active[t] > 0 else 0)),
+            lambda t: float(
+                installed[t] - active[t] - (n.question.reserved(s, k, t, installed[t]) if active[t] > 0 else 0)
+            ),
             None,
         ),
         (
@@ -331,6 +352,12 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
             lambda t: f"{ref('have_left', t, p)}-{ref('must_leave', t, p)}",
             lambda t: float(late[t]),
             None,
+        ),
+        (
+            message("retired after their term"),
+            lambda t: f"{ref('may_leave', t, p)}-{ref('have_left', t, p)}",
+            lambda t: None if not sku.term else float(n.may_leave[p, t] - np.cumsum(n.retire[p])[t]),
+            lambda t: f"{ref('figures', 'term', p)}=0",
         ),
         (
             message("orders are of the minimum at least"),

@@ -9,18 +9,15 @@ from dataclasses import replace
 from fleetmark.base.text import message
 from fleetmark.demand import columns as demand
 from fleetmark.demand import equipment, tables
-from fleetmark.demand.columns import AMOUNT, LIQUID, NO, PRICE, YES
+from fleetmark.demand.columns import LIQUID, NO, PRICE, YES
 from fleetmark.planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.estimate import CONFIDENCE
-from fleetmark.reports.kit.format import FIGURE_FORM
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal, t_quantile
 from fleetmark.reports.plan.workbook import resources
 from fleetmark.reports.plan.workbook.cells import (
     SPARE,
-    by_period,
-    decided,
     down,
     entry,
     grid,
@@ -30,7 +27,7 @@ from fleetmark.reports.plan.workbook.cells import (
     plain,
     ref,
 )
-from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quantile
+from fleetmark.reports.plan.workbook.numbers import Numbers
 from fleetmark.reports.plan.workbook.series import follows
 
 Say = Callable[[str], str]
@@ -94,6 +91,8 @@ def _first(value: object) -> object:
 
 def _of_site(q: Question, site: Site, field: str) -> object:
     """Return a field of a site in the form of its cell."""
+    if field == "maintenance":
+        return _first(site.maintenance) or None
     if field == "windows":
         return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
     return _first(getattr(site, field))
@@ -109,6 +108,7 @@ def _of_sku(sku: Sku, field: str) -> object:
         "racks": sku.racks or None,
         "residual": sku.residual or None,
         "price_change": sku.price_change or None,
+        **{key: getattr(sku, key) or None for key in ("rent", "term", "failure_rate", "repair")},
     }
     return shown[field] if field in shown else getattr(sku, field)
 
@@ -318,7 +318,7 @@ def utilisation(n: Numbers) -> Tabular:
     rows = [
         (
             *(w.name, w.unit, w.utilisation, YES if w.dedicated else NO, w.availability),
-            *(w.gpus or None, w.gpu_memory or None, w.pool),
+            *(w.gpus or None, w.gpu_memory or None, w.pool, w.revenue or None),
         )
         for w in q.workloads.values()
     ]
@@ -356,14 +356,16 @@ def skus(n: Numbers) -> Tabular:
     )
     watt = f"{HOURS:g}/1000*question_pue*(question_energy_price+question_carbon_price*question_grid/1000)"
     annuity = f"SUM({down('periods', 'weight')})*question_years"
-    base = f"N({{price}})+question_carbon_price/1000*{{embodied}}+{annuity}*({{support}}+{{space}})"
+    base = f"N({{price}})+question_carbon_price/1000*{{embodied}}+{annuity}*(N({{rent}})+{{support}}+{{space}})"
 
     def results(i: int) -> Iterator[Cell]:
         if i >= len(n.skus):
             return
         sku = q.skus[n.skus[i]]
         idle, peak = (watts * n.watt_year() for watts in (sku.idle_w, sku.peak_w))
-        fixed = (sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied + n.annuity * (sku.support + sku.space)
+        fixed = (
+            (sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied + n.annuity * (sku.rent + sku.support + sku.space)
+        )
         yield from (live(f"{{idle_w}}*{watt}", idle), live(f"{{peak_w}}*{watt}", peak))
         yield live(f"{base}+{annuity}*{{idle_year}}", fixed + n.annuity * idle)
         yield live(f"{base}+{annuity}*{{peak_year}}", fixed + n.annuity * peak)
@@ -387,88 +389,3 @@ def skus(n: Numbers) -> Tabular:
 
     title = message("SKU & TCO")
     return _inputs("skus", title, columns, rows, more=more, results=results, follow=follow, notes=(note,))
-
-
-# --- demand ----------------------------------------------------------------------------------------------------------
-
-
-def demands(n: Numbers) -> Iterator[Tabular]:
-    """Yield demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."""
-    q = n.question
-    works = list(q.workloads.values())
-    labels = names(workload=message("workload"), unit=message("unit"))
-    labelled = [(Cell(work.name), Cell(work.unit)) for work in works]
-    unitless = [(Cell(work.name), Cell("1")) for work in works]
-
-    def given(column: demand.Column, key: str, values: Floats, rows: list[tuple[Cell, Cell]]) -> Tabular:
-        def cell(i: int, t: int) -> Cell:
-            return entry(column, values[i][t] if i < len(works) else None)
-
-        table = by_period(n, key, column.title, labels, [*rows, *[(Cell(), Cell())] * SPARE], cell)
-        first, second, *rest = table.columns
-        named = (replace(first, name=f"{column.name}_of"), second, *(replace(c, name=column.name) for c in rest))
-        return replace(table, columns=named)
-
-    def block(
-        key: str, title: str, cell: Callable[[int, int], Cell], form: str, rows: Sequence[Sequence[Cell]] = ()
-    ) -> Tabular:
-        return by_period(n, key, title, labels, rows or labelled, cell, form)
-
-    def spread(key: str, title: str, share: str, value: float) -> Tabular:
-        def cell(i: int, t: int) -> Cell:
-            formula = f"{ref('median', t, i)}*EXP(NORMSINV({share})*{ref('sigma', t, i)})"
-            return live(formula, quantile(n.point[i, t], n.sigma[i, t], value))
-
-        return block(key, title, cell, AMOUNT)
-
-    yield given(tables.MEDIAN, "median", n.point, labelled)
-    yield given(tables.SIGMA, "sigma", n.sigma, unitless)
-    yield spread("low", message("demand at 5%"), f"{BAND[0]:g}", BAND[0])
-    yield spread("high", message("demand at 95%"), f"{BAND[1]:g}", BAND[1])
-    at_share = message("demand at the share of futures in which it must be met")
-    yield spread("quantile", at_share, "question_quantile", q.quantile)
-    margin = message("margin: what the solver multiplied the median by, for demand and equivalence together")
-    yield block("margin", margin, lambda i, t: decided(n.margin[i, t]), "0.0000", unitless)
-    planned = message("planned demand: median times margin; the plan must meet it")
-    yield block(
-        "planned",
-        planned,
-        lambda i, t: live(f"{ref('median', t, i)}*{ref('margin', t, i)}", n.planned[i, t]),
-        FIGURE_FORM,
-    )
-    work_of, used = down("allocation", "workload_no"), down("allocation", "rate")
-    done = [n.done(i) for i in range(len(works))]
-    delivered = [n.delivered(i) for i in range(len(works))]
-    counted = [n.counted(i) for i in range(len(works))]
-
-    def does(i: int, t: int) -> Cell:
-        shares = f"{down('allocation', f'working_{t}')}*{down('allocation', f'servers_{t}')}"
-        return live(f"SUMPRODUCT(({work_of}={i + 1})*{used}*{shares})", done[i][t])
-
-    def counts(i: int, t: int) -> Cell:
-        losses = len(n.sites) * n.most_domains
-        least = f"MIN({down('left', t, i * losses, (i + 1) * losses - 1)})"
-        formula = f'IF({ref("workloads", "counts", i)}="{SURVIVES}",{least},{ref("delivered", t, i)})'
-        return live(formula, counted[i][t])
-
-    yield block("done", message("work done, all sites up"), does, FIGURE_FORM)
-    yield block(
-        "delivered",
-        message("capacity, all sites up"),
-        lambda i, t: live(f"SUMIFS({down('allocation', f'work_{t}')},{work_of},{i + 1})", delivered[i][t]),
-        FIGURE_FORM,
-    )
-    yield block("counted", message("capacity"), counts, FIGURE_FORM)
-    yield by_period(
-        n,
-        "band",
-        message("width of the band of demand in charts"),
-        labels,
-        labelled,
-        lambda i, t: live(
-            f"{ref('high', t, i)}-{ref('low', t, i)}",
-            quantile(n.point[i, t], n.sigma[i, t], BAND[1]) - quantile(n.point[i, t], n.sigma[i, t], BAND[0]),
-        ),
-        AMOUNT,
-        is_working=True,
-    )

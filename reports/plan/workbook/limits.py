@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -173,15 +174,17 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
     rows = [(live(ref("buy", "sku", i), s), live(ref("buy", "site", i), k)) for i, (s, k) in enumerate(n.pairs)]
     retired = np.cumsum(n.retire, axis=1)
 
-    def leaving(i: int, t: int) -> Cell:
-        limit, number = ref("figures", "age_limit", i), ref("periods", "no", t)
+    def leaving(i: int, t: int, key: str = "age_limit") -> Cell:
+        limit, number = ref("figures", key, i), ref("periods", "no", t)
         arrivals = across("arrive", i, n.periods - 1)
         bought = f"IF({number}>{limit},SUM({ref('arrive', 0, i)}:INDEX({arrivals},{number}-{limit})),0)"
         in_place = (
             'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")'
             f"*(fleet_age+{number}-1>={limit})*fleet_count)"
         )
-        return live(f'IF({limit}="",0,{in_place}+{bought})', n.must_leave[i, t])
+        none = '""' if key == "age_limit" else "0"
+        values = n.must_leave if key == "age_limit" else n.may_leave
+        return live(f"IF({limit}={none},0,{in_place}+{bought})", values[i, t])
 
     def left(i: int, t: int) -> Cell:
         before = f"{{p{t - 1}}}+" if t else ""
@@ -189,6 +192,9 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
 
     must = message("Servers at their age limit by then")
     yield by_period(n, "must_leave", must, pair_labels(), rows, leaving, _WHOLE)
+    may = message("Servers that have served their term by then")
+    served = partial(leaving, key="term")
+    yield by_period(n, "may_leave", may, pair_labels(), rows, served, _WHOLE, is_working=True)
     yield by_period(n, "have_left", message("Servers retired by then"), pair_labels(), rows, left, _WHOLE)
 
 

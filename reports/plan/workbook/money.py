@@ -11,7 +11,7 @@ from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import PRICE
 from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.cost.cash import AT_END, CAPITAL, by_year
-from fleetmark.reports.kit.tabular import Cell, Tabular
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
     across,
@@ -30,6 +30,7 @@ from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
 WORDS: Mapping[str, Message] = {
     "purchase": message("purchase"),
+    "rent": message("rent"),
     "energy": message("energy"),
     "support": message("support"),
     "space": message("space"),
@@ -67,8 +68,21 @@ def tables(n: Numbers) -> Iterator[Tabular]:
         kinds * n.weight,
         name="total_present_value",
     )
+    emitted = (n.embodied + n.question.grid * n.kwh)[None]
+    yield by_period(
+        n,
+        "emitted",
+        message("Carbon of energy and of making the ordered servers"),
+        (*names(figure=message("figure")), Column("unit", message("unit"))),
+        [[Cell(message("carbon")), Cell("kg CO2e")]],
+        lambda i, t: live(formulas["emitted"](t), emitted[i, t]),
+        MONEY,
+        last=[total(emitted)],
+    )
     yield _by_year(n, kinds)
     yield _cash(n)
+    if any(work.revenue for work in n.question.workloads.values()):
+        yield _earned(n)
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
 
     def spent(i: int, t: int) -> str:
@@ -119,7 +133,7 @@ def _in(title: str, n: Numbers) -> Message:
 
 
 def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
-    """Return the formula of each kind of cost for a period."""
+    """Return the formula of each kind of cost for a period, and of the carbon emitted."""
 
     def column(name: str) -> str:
         return down("figures", name)
@@ -135,15 +149,16 @@ def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
 
     left = f"[kept_worth!p0!0:p{n.periods - 1}!{len(n.pairs) - 1}]"
     return {
+        "emitted": lambda t: (
+            f"SUMPRODUCT({column('embodied')},{down('buy', t)})+question_grid*SUMPRODUCT({column('kwh')}*{draw(t)})"
+        ),
         "purchase": lambda t: f"SUMPRODUCT({down('paid', t)},{down('buy', t)})",
         "energy": energy,
+        "rent": lambda t: f"question_years*SUMPRODUCT({column('rent')},{down('installed', t)})",
         "support": lambda t: f"question_years*SUMPRODUCT({column('support')},{down('installed', t)})",
         "space": lambda t: f"question_years*SUMPRODUCT({column('space')},{down('installed', t)})",
         "migration": lambda t: f"SUMPRODUCT({column('migration')},{down('retire', t)})",
-        "carbon": lambda t: (
-            f"question_carbon_price/1000*(SUMPRODUCT({column('embodied')},{down('buy', t)})"
-            f"+question_grid*SUMPRODUCT({column('kwh')}*{draw(t)}))"
-        ),
+        "carbon": lambda t: f"question_carbon_price/1000*{ref('emitted', t)}",
         "residual": lambda t: f"-SUM({left})" if t == n.periods - 1 and n.pairs else "0",
     }
 
@@ -186,6 +201,30 @@ def _cash(n: Numbers) -> Tabular:
     heads = (numbers(f"p{y}", name, MONEY, width=11) for y, name in enumerate(n.year_names))
     columns = (*names(kind=message("figure")), *heads)
     return grid("cash", _in(message("Capital and operating expenses by year"), n), columns, len(rows), row)
+
+
+def _earned(n: Numbers) -> Tabular:
+    """Return the present value of each workload's revenue at the median demand, and the gross margin of the plan."""
+    works = list(n.question.workloads.values())
+    revenue = [float(n.point[i] @ n.weight) * n.question.years * work.revenue for i, work in enumerate(works)]
+    weights, last = across("weights", 0, n.periods - 1), len(works)
+    rows = [
+        (
+            Cell(work.name),
+            live(
+                f"SUMPRODUCT({across('median', i, n.periods - 1)},{weights})*question_years"
+                f"*N({ref('workloads', 'revenue', i)})",
+                revenue[i],
+            ),
+        )
+        for i, work in enumerate(works)
+    ]
+    all_revenue = f"SUM({down('earned', 'value', 0, last - 1)})"
+    rows.append((Cell(message("revenue of all workloads")), live(all_revenue, sum(revenue), tone="strong")))
+    margin = f"{ref('earned', 'value', last)}-total_present_value"
+    rows.append((Cell(message("gross margin")), live(margin, sum(revenue) - n.total, tone="strong")))
+    columns = (*names(workload=message("workload")), numbers("value", message("present value"), MONEY, width=14))
+    return Tabular("earned", _in(message("Revenue and gross margin"), n), columns, rows)
 
 
 def _by_year(n: Numbers, kinds: Floats) -> Tabular:

@@ -73,6 +73,15 @@ class Numbers(Ledger):
         """(workload, period): the median demand."""
         return np.array([work.point for work in self.question.workloads.values()], dtype=float)
 
+    def growth(self, workload: int) -> float | None:
+        """The growth a year of a median demand that grows by the same rate in all periods; None for others."""
+        point = self.point[workload]
+        if len(point) < 2 or not point.all() or (point == point[0]).all():
+            return None
+        rate = float((point[-1] / point[0]) ** (1 / (self.question.years * (len(point) - 1))) - 1)
+        grown = point[0] * (1 + rate) ** (self.question.years * np.arange(len(point)))
+        return rate if np.allclose(point, grown, rtol=1e-10, atol=0.0) else None
+
     @cached_property
     def sigma(self) -> Floats:
         return np.array([work.sigma for work in self.question.workloads.values()], dtype=float)

@@ -34,6 +34,7 @@ _TRADES: Mapping[str, tuple[Message, str]] = {  # the unit is money where it is 
 _PRICES: Sequence[tuple[str, Message]] = (
     ("energy", message("energy price at all sites")),
     ("carbon", message("carbon price")),
+    ("rent", message("rent of all SKUs")),
     ("support", message("support of all SKUs")),
     ("space", message("space of all SKUs")),
     ("migration", message("moving off servers")),

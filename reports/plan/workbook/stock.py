@@ -181,6 +181,7 @@ def _figures(n: Numbers) -> Tabular:
         numbers("peak", message("power against the limit"), unit="W"),
         numbers("rack_units", message("rack units"), unit="U"),
         numbers("ports", message("ports")),
+        numbers("rent", message("rent"), unit=yearly),
         numbers("support", message("support"), unit=yearly),
         numbers("space", message("space"), unit=yearly),
         numbers("migration", message("moving off one"), unit=q.currency),
@@ -195,6 +196,8 @@ def _figures(n: Numbers) -> Tabular:
         numbers("racks", message("positions for racks")),
         numbers("liquid", message("liquid-cooled positions")),
         numbers("residual", message("keeps of its price"), unit=message("a year")),
+        numbers("term", message("least service"), unit=message("periods")),
+        numbers("unavailable", message("down on average"), "0.00%", unit=message("share of servers")),
     )
 
     def row(i: int) -> Sequence[Cell]:
@@ -213,6 +216,7 @@ def _figures(n: Numbers) -> Tabular:
         racks = f"IF(N({sku_ref('racks')})>0,{sku_ref('racks')},{share})"
         taken, is_liquid = q.positions(s, k), f'{sku_ref("cooling")}="{LIQUID}"'
         price = q.energy(k) * q.price_of_energy(k, 0)
+        failing = f"(N({sku_ref('failure_rate')})*N({sku_ref('repair')})*question_years)"
         return (
             *pair_names(n)[i],
             live(start, n.start[i]),
@@ -220,7 +224,9 @@ def _figures(n: Numbers) -> Tabular:
             sku_cell("idle_w"),
             live(f"{sku_ref('peak_w')}-{sku_ref('idle_w')}", sku.peak_w - sku.idle_w),
             live(f'IF({sku_ref("provisioned_w")}="",{sku_ref("peak_w")},{sku_ref("provisioned_w")})', sku.budgeted_w),
-            *map(sku_cell, ("rack_units", "ports", "support", "space", "migration", "embodied")),
+            *map(sku_cell, ("rack_units", "ports")),
+            live(f"N({sku_ref('rent')})", sku.rent),
+            *map(sku_cell, ("support", "space", "migration", "embodied")),
             live(f'{sku_ref("lead")}+IF({sku_ref("slips")}="",0,{sku.allowance})', sku.delay),
             live(f'IF({sku_ref("age_limit")}="","",{sku_ref("age_limit")})', sku.age_limit),
             sku_cell("minimum_order"),
@@ -231,6 +237,8 @@ def _figures(n: Numbers) -> Tabular:
             live(f"IF({is_liquid},0,{racks})", 0.0 if sku.liquid else taken),
             live(f"IF({is_liquid},{racks},0)", taken if sku.liquid else 0.0),
             live(f"N({sku_ref('residual')})", sku.residual),
+            live(f"N({sku_ref('term')})", sku.term),
+            live(f"{failing}/(1+{failing})", q.unavailability(s)),
         )
 
     title = message("Figures behind each row, from SKU & TCO, Sites and Fleet")

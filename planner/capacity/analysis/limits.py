@@ -9,7 +9,9 @@ A limit is a tuple of its kind and its object:
 - budget: a period
 - lead time, age limit, minimum order, lots and sale: a SKU
 - sites: a workload
-- survival: nothing
+- survival, carbon: nothing
+- term, failures: a SKU
+- maintenance: a site
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.model import Model
 from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 from fleetmark.planner.capacity.rows import Label
-from fleetmark.planner.capacity.series import each, in_period
+from fleetmark.planner.capacity.series import each, figures, in_period
 from fleetmark.planner.capacity.shape import Floats
 
 AMOUNTS = (  # limits that are rows of the programme
@@ -41,6 +43,7 @@ AMOUNTS = (  # limits that are rows of the programme
     "supply",
     "site budget",
     "budget",
+    "carbon",
 )
 SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}
 SITE = {
@@ -52,7 +55,27 @@ SITE = {
     "site budget": "budget",
 }
 _ENOUGH = 10**9  # a number of servers that never runs short
-ALL = ("survival", "lots", "windows", "sale")  # rules that are left out together
+SKU_RULES: dict[str, dict[str, Any]] = {  # what a SKU has without the rule
+    "age limit": {"age_limit": None},
+    "lots": {"lot": 1},
+    "term": {"term": 0},
+    "failures": {"failure_rate": 0.0},
+}
+SITE_RULES: dict[str, dict[str, Any]] = {
+    "windows": {"windows": None},
+    "maintenance": {"maintenance": 0.0},
+    "spare share": {"spares": 0.0},
+}
+ALL = (
+    "survival",
+    "lots",
+    "windows",
+    "sale",
+    "term",
+    "failures",
+    "maintenance",
+    "spare share",
+)  # rules that are left out together
 
 
 def limits(question: Question) -> list[Label]:
@@ -65,7 +88,10 @@ def limits(question: Question) -> list[Label]:
     labels += [("lots", s) for s, sku in q.skus.items() if sku.lot > 1 and sku.price is not None]
     labels += [("sale", s) for s, sku in q.skus.items() if None in sku.prices]
     labels += [("windows", k) for k, site in q.sites.items() if site.windows is not None]
-    labels += [("spares", k) for k, site in q.sites.items() if site.spares]
+    labels += [("term", s) for s, sku in q.skus.items() if sku.term]
+    labels += [("failures", s) for s in q.skus if q.unavailability(s)]
+    labels += [("maintenance", k) for k, site in q.sites.items() if any(figures(site.maintenance))]
+    labels += [("spare share" if site.spares < 1 else "spares", k) for k, site in q.sites.items() if site.spares]
     labels += [("supply", j) for j in range(len(q.supply))]
     labels += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
     liquid = any(sku.liquid for sku in q.skus.values())
@@ -73,6 +99,7 @@ def limits(question: Question) -> list[Label]:
         some = kind != "liquid racks" or liquid
         labels += [(kind, k) for k, site in q.sites.items() if some and getattr(site, SITE[kind]) is not None]
     labels += [("domain power", name) for name in q.domains_w]
+    labels += [("carbon",)] if q.carbon_limit is not None else []
     labels += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
     return labels
 
@@ -101,6 +128,11 @@ def name(question: Question, limit: Label) -> str:
         "site budget": lambda: message("budget of {site}", site=subject),
         "budget": lambda: message("budget of {period}", period=period),
         "spares": lambda: message("spares at {site}", site=subject),
+        "spare share": lambda: message("spares at {site}", site=subject),
+        "maintenance": lambda: message("maintenance at {site}", site=subject),
+        "term": lambda: message("term of {sku}", sku=subject),
+        "failures": lambda: message("failures of {sku}", sku=subject),
+        "carbon": lambda: message("carbon over all periods"),
         "lead time": lambda: message("lead time of {sku}", sku=subject),
         "age limit": lambda: message("age limit of {sku}", sku=subject),
         "minimum order": lambda: message("minimum order of {sku}", sku=subject),
@@ -124,6 +156,11 @@ def unit(question: Question, limit: Label) -> str:
         "lots": message("rules"),
         "sale": message("rules"),
         "windows": message("rules"),
+        "term": message("rules"),
+        "failures": message("rules"),
+        "maintenance": message("rules"),
+        "spare share": message("rules"),
+        "carbon": "kg CO2e",
         "site budget": question.currency,
         "budget": question.currency,
         "spares": message("servers"),
@@ -143,20 +180,18 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
             question = _site(question, replace(question.sites[subject], **{SITE[kind]: None}))  # type: ignore[arg-type]
         elif kind == "budget":
             question = _budget(question, int(limit[1]), None)
-        elif kind == "age limit":
-            question = _sku(question, replace(question.skus[subject], age_limit=None))
+        elif kind in SKU_RULES:
+            question = _sku(question, replace(question.skus[subject], **SKU_RULES[kind]))
+        elif kind in SITE_RULES:
+            question = _site(question, replace(question.sites[subject], **SITE_RULES[kind]))
         elif kind == "sites":
             question = _work(question, replace(question.workloads[subject], sites=frozenset()))
-        elif kind == "survival":
-            question = _unsafe(question)
-        elif kind == "lots":
-            question = _sku(question, replace(question.skus[subject], lot=1))
+        elif kind in ("survival", "carbon"):
+            question = _unsafe(question) if kind == "survival" else replace(question, carbon_limit=None)
         elif kind == "sale":
             sku = question.skus[subject]
             prices = tuple(sku.price if price is None else price for price in sku.prices)
             question = _sku(question, replace(sku, prices=prices))
-        elif kind == "windows":
-            question = _site(question, replace(question.sites[subject], windows=None))
         elif kind == "supply":
             question = _supply(question, int(limit[1]), _ENOUGH)
         elif kind == "domain power":
@@ -168,13 +203,14 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
 
 def amount(question: Question, limit: Label, period: int = 0) -> float:
     """Return the size of a limit that is an amount or a count; of a site's limit, in that period."""
-    kind, subject = str(limit[0]), str(limit[1])
+    kind, subject = str(limit[0]), str(limit[-1])
     if kind == "demand":
-        return question.workloads[subject].point[int(limit[2])]
-    if kind == "budget":
-        return question.budget[int(limit[1])] or 0.0
-    if kind == "supply":
-        return float(question.supply[int(limit[1])].maximum)
+        return question.workloads[str(limit[1])].point[int(limit[2])]
+    if kind == "carbon":
+        return question.carbon_limit or 0.0
+    if kind in ("budget", "supply"):
+        j = int(limit[1])
+        return float(question.budget[j] or 0.0) if kind == "budget" else float(question.supply[j].maximum)
     if kind == "domain power":
         return question.domains_w[subject]
     if kind in SITE or kind == "spares":
@@ -184,8 +220,10 @@ def amount(question: Question, limit: Label, period: int = 0) -> float:
 
 def loosened(question: Question, limit: Label, excess: float) -> Question:
     """Return the question with a limit that is an amount or a count loosened by ``excess``."""
-    kind, subject = str(limit[0]), str(limit[1])
     now = amount(question, limit)
+    if limit[0] == "carbon":
+        return replace(question, carbon_limit=now + excess)
+    kind, subject = str(limit[0]), str(limit[1])
     if kind == "demand":
         work, t = question.workloads[subject], int(limit[2])
         point = [max(now - excess, 0.0) if u == t else v for u, v in enumerate(work.point)]

@@ -11,11 +11,12 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
+from fleetmark.planner.capacity.analysis.results import Alternative
 from fleetmark.planner.capacity.best import best
 from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.model import build
-from fleetmark.planner.capacity.question import TRADES, Alternative, Plan, Question
+from fleetmark.planner.capacity.question import TRADES, Plan, Question
 from fleetmark.planner.capacity.search import highs
 from fleetmark.planner.capacity.shape import Caps
 

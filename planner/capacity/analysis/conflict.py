@@ -18,11 +18,12 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.planner.capacity import limits
+from fleetmark.planner.capacity.analysis import limits
+from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.best import GAP, best
 from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import build
-from fleetmark.planner.capacity.question import Conflict, Limit, Margin, Question
+from fleetmark.planner.capacity.question import Margin, Question
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs, search
 

@@ -52,7 +52,7 @@ def do_nothing(question: Question) -> Nothing:
 
 
 def _in_place(question: Question, period: int) -> Floats:
-    """(skus, sites): servers in place or ordered before, within their age limit, without spares."""
+    """(skus, sites): servers in place or ordered before, within their age limit, that may be active."""
     skus, sites = list(question.skus), list(question.sites)
     count = np.zeros((len(skus), len(sites)))
     for cohort in question.fleet:
@@ -60,5 +60,5 @@ def _in_place(question: Question, period: int) -> Floats:
         since = cohort.arrives or 0
         if since <= period and (limit is None or cohort.age + period - since < limit):
             count[skus.index(cohort.sku), sites.index(cohort.site)] += cohort.count
-    spares = np.array([question.sites[k].spares for k in sites], dtype=float)
-    return np.asarray(np.maximum(count - spares[None, :], 0.0))
+    usable = [[question.usable(s, k, period, count[i, j]) for j, k in enumerate(sites)] for i, s in enumerate(skus)]
+    return np.array(usable).reshape(count.shape)

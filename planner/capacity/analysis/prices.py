@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.text import message
-from fleetmark.planner.capacity.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+from fleetmark.planner.capacity.analysis.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+from fleetmark.planner.capacity.analysis.results import Binding
 from fleetmark.planner.capacity.model import Model, build
-from fleetmark.planner.capacity.question import Binding, Margin, Plan, Question
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Sku
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs
 
@@ -68,9 +69,16 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
         "liquid racks": [q.positions(s.name, k) for s in skus for k in q.sites],
         "domain power": [s.budgeted_w for s in skus],
         "supply": [1.0],
+        "carbon": [_carbon(q, s) for s in skus],
     }
     sold = [s.price for s in skus if s.price] or [s.price for s in q.skus.values() if s.price]
     return max(each.get(str(kind), sold), default=1.0) or 1.0
+
+
+def _carbon(q: Question, sku: Sku) -> float:
+    """Return the kg CO2e of making a server and of its work at its peak over all periods."""
+    used = max(q.energy(k) for k in q.sites) * sku.peak_w * len(q.periods) * q.grid
+    return sku.embodied + used
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:

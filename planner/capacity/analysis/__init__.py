@@ -1,0 +1,1 @@
+"""Analyses of a solved plan, or of a question without one."""

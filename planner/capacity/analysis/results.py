@@ -1,0 +1,69 @@
+"""Define the results of analyses: binding limits, next best plans, and limits in conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetmark.planner.capacity.question import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Describe a limit that binds.
+
+    - ``name``, ``unit``: the limit in words and its unit
+    - ``more``: the increase that was tried (for a demand, the decrease)
+    - ``saves``: the present value saved per unit, with fractions of servers
+    - ``demand``: True if the limit is a demand
+    """
+
+    name: str
+    unit: str
+    more: float
+    saves: float
+    demand: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Hold the cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
+
+    ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
+    negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of
+    ``TRADES``.
+    """
+
+    name: str
+    plan: Plan
+    extra: float
+    least: float
+    trades: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Hold a limit of a conflict.
+
+    - ``name``: the limit in words
+    - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
+    - ``cost``: the present value of that plan
+    - ``beside``: limits that conflict even without this one, if known
+    """
+
+    name: str
+    relax: float | None
+    unit: str
+    cost: float | None = None
+    beside: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Hold limits that cannot hold together; without any one of them, the others can.
+
+    ``smallest`` is True if it is proven that no smaller set is in conflict.
+    """
+
+    limits: Sequence[Limit]
+    smallest: bool = False
