@@ -36,6 +36,31 @@ Margin = Mapping[str, float | Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Say how a worth was measured, so that delivered servers can be measured in the same way.
+
+    - ``select``: the machines measured; ``baseline``, ``pinned``: those they were compared with, empty for a rate
+    - ``class_``, ``benchmark``, ``mix``: what was compared, one of them
+    - ``unit``: the workload's units in one base unit of a rate, 1 for a ratio
+    - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than that of the worth if the
+      worth covers a workload like its benchmarks
+    - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the machines
+    """
+
+    select: str
+    baseline: str = ""
+    pinned: str = ""
+    class_: str = ""
+    benchmark: str = ""
+    mix: str = ""
+    _: KW_ONLY
+    unit: float = 1.0
+    se: float = 0.0
+    df: float = math.inf
+    hosts: tuple[int, int] = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Worth:
     """Hold the demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
@@ -46,6 +71,7 @@ class Worth:
       error is its own
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
+    - ``origin``: how it was measured, None for a figure that was given
     """
 
     value: float
@@ -56,6 +82,7 @@ class Worth:
     utilisation: float | None = None
     reason: str = ""
     hosts: str = ""
+    origin: Origin | None = None
 
     @property
     def estimate(self) -> Estimate:

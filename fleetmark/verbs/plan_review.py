@@ -1,0 +1,162 @@
+"""``fleetmark plan review``: measure delivered servers against a plan, and plan the remaining periods again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import message
+from fleetmark.demand import saved
+from fleetmark.demand.worth import Record
+from fleetmark.planner.capacity.question import Conflict, Origin, Plan, Question
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.planner.capacity.uncertainty import futures, margined
+from fleetmark.planner.review.later import plan_from, question_from
+from fleetmark.planner.review.lots import Delivery, deliveries
+from fleetmark.planner.review.posterior import Measurement
+from fleetmark.planner.review.review import Review, findings, replanned, updated, updates
+from fleetmark.record.campaigns import find
+from fleetmark.reports.kit.language import Language
+from fleetmark.verbs.plan import SEEDS_OF_MARGINS, Effort
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """Say how to measure worths that the question gave as figures: a ``baseline`` selector, and a class or a benchmark."""
+
+    baseline: str = ""
+    class_: str = ""
+    benchmark: str = ""
+
+    def origin(self) -> Origin | None:
+        """Return the way to measure, or None. Raise FleetmarkError if the options do not give one."""
+        if not (self.baseline or self.class_ or self.benchmark):
+            return None
+        if not self.baseline or bool(self.class_) == bool(self.benchmark):
+            raise FleetmarkError("--baseline goes with one of --class and --benchmark: --baseline gen=icelake --class cpu-int")
+        return Origin("", self.baseline, class_=self.class_, benchmark=self.benchmark)
+
+
+def review(
+    file: Path,
+    delivered: Sequence[str],
+    root: Path,
+    effort: Effort,
+    console: Console,
+    *,
+    now: str | None = None,
+    quantile: float | None = None,
+    measuring: Measuring | None = None,
+    spoken: Language | None = None,
+) -> Review:
+    """Return the review of the plan in ``file`` after the deliveries ``LOT=CAMPAIGN``.
+
+    ``now``: the period from which on to plan again, by default that in which the last delivered lot arrives.
+    ``quantile``: the share of futures to meet from then on, by default that of the plan. ``console`` shows the
+    progress, in the language ``spoken``. Raise FleetmarkError for invalid input, and for a campaign that does not
+    measure what the plan assumed.
+    """
+    if not delivered:
+        raise FleetmarkError("plan review needs a delivered lot: --delivered LOT=CAMPAIGN, such as genoa@2027-Q1=last")
+    question, plan = saved.read(file)
+    lots = deliveries(question, plan, delivered)
+    start = _start(question, lots, now)
+    with console.status("", spinner="dots") as status:
+
+        def say(sentence: str) -> None:
+            sentence = spoken(sentence) if spoken else sentence
+            status.update(sentence)
+            if not console.is_terminal:
+                console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+        record = Record(root)
+        given = (measuring or Measuring()).origin()
+        measured = [(d, _measured(record, question, d, given, say)) for d in _with_ids(lots, root)]
+        changes = updates(question, measured)
+        remaining = question_from(question, plan, start)
+        if quantile is not None:
+            remaining = replace(remaining, quantile=quantile)
+        after = updated(remaining, changes)
+        kept = plan_from(after, plan, start)
+        say(message("solving for {share} of futures", share=f"{after.quantile:.1%}"))
+        answer, late = replanned(after, lambda q: _planned(q, effort, say))
+        say(message("simulating {n} futures", n=f"{effort.draws:,}"))
+        seed = effort.seed + SEEDS_OF_MARGINS
+        new = answer if isinstance(answer, Plan) else None
+        return Review(
+            now=start,
+            question=after,
+            findings=findings(question, measured),
+            updates=changes,
+            kept=kept,
+            kept_futures=futures(after, kept, effort.draws, seed),
+            plan=new,
+            futures=None if new is None else futures(after, new, effort.draws, seed),
+            conflict=answer if isinstance(answer, Conflict) else None,
+            late=late,
+        )
+
+
+def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
+    def solved(q: Question, *, margin: dict[str, tuple[float, ...]]) -> Plan | Conflict:
+        return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
+
+    return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+
+
+def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int:
+    """Return the number of the period from which on to plan again."""
+    last = max(lots, key=lambda d: d.lot.arrives).lot
+    names = question.periods
+    if last.arrives >= len(names):
+        raise FleetmarkError(f"lot {last.name}: arrives after the plan ends in {names[-1]}, so there is nothing to plan")
+    if now is None:
+        return last.arrives
+    if now not in names:
+        raise FleetmarkError(f"--now {now}: the plan has no such period; there are {', '.join(names)}")
+    if names.index(now) < last.arrives:
+        raise FleetmarkError(f"--now {now}: lot {last.name} arrives in {names[last.arrives]}; name that period or a later one")
+    return names.index(now)
+
+
+def _with_ids(lots: Sequence[Delivery], root: Path) -> list[Delivery]:
+    """Return the deliveries with the ids of their campaigns. Raise FleetmarkError if one is not under ``root``."""
+    result = []
+    for delivery in lots:
+        archive = find(root, delivery.campaign)
+        if archive.path.parent.resolve() != root.resolve():
+            raise FleetmarkError(f"{delivery.campaign}: is not a campaign under {root}; name its folder with --results")
+        result.append(replace(delivery, campaign=archive.id))
+    return result
+
+
+def _measured(
+    record: Record, question: Question, delivery: Delivery, given: Origin | None, say: Say
+) -> dict[str, Measurement]:
+    """Return what a delivery is worth, by workload."""
+    say(message("measuring {lot} by campaign {campaign}", lot=delivery.lot.name, campaign=delivery.campaign))
+    result = {}
+    for workload, worth in question.skus[delivery.lot.sku].worth.items():
+        origin = worth.origin or given
+        if origin is None:
+            continue
+        if not origin.select:
+            origin = replace(origin, select=f"campaign={delivery.campaign}")
+        try:
+            result[workload] = record.delivered(origin, delivery.campaign)
+        except FleetmarkError as error:
+            raise FleetmarkError(
+                f"lot {delivery.lot.name}: campaign {delivery.campaign} does not measure its worth for {workload}: {error}"
+            ) from error
+    if not result:
+        raise FleetmarkError(
+            f"lot {delivery.lot.name}: the question gives the worth of {delivery.lot.sku} as a figure; say how it is "
+            "measured: --baseline gen=icelake --class cpu-int"
+        )
+    return result
