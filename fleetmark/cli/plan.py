@@ -99,8 +99,8 @@ def review(
         list[str],
         typer.Option(
             metavar="LOT=CAMPAIGN",
-            help="A planned purchase and the campaign that measured it: genoa@2027-Q1=last; with several sites "
-            "genoa@2027-Q1/ams. Instead of a campaign, another delivered lot. Repeatable.",
+            help="Servers that arrive in a period, and the campaign that measured them: genoa@2027-Q2=last; of one "
+            "site genoa@2027-Q2/ams. Instead of a campaign, another delivered lot. Repeatable.",
         ),
     ],
     now: Annotated[
@@ -115,6 +115,9 @@ def review(
     class_: Annotated[str | None, typer.Option("--class", help="With --baseline: the class to measure.")] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="With --baseline: the benchmark to measure, instead of a class.")
+    ] = None,
+    new: Annotated[
+        Path | None, typer.Option("--new", metavar="FILE.json", help="Write the new plan, to review it next time.")
     ] = None,
     html: Html = None,
     pdf: Pdf = None,
@@ -132,15 +135,17 @@ def review(
 ) -> None:
     """Measure delivered servers against the worth that a plan assumed, and plan the remaining periods again.
 
-    Examples: fleetmark plan review plan.json --delivered genoa@2027-Q1=last;
-    fleetmark plan review plan.json --delivered genoa@2027-Q1/ams=last --delivered genoa@2027-Q1/fra=genoa@2027-Q1/ams
+    Examples: fleetmark plan review plan.json --delivered genoa@2027-Q2=last;
+    fleetmark plan review plan.json --delivered genoa@2027-Q2/ams=last --delivered genoa@2027-Q2/fra=genoa@2027-Q2/ams
     """
     from fleetmark.verbs import plan_review as reviewing
-    from fleetmark.verbs.documents import documents_of, show
+    from fleetmark.verbs.documents import documents_of
     from fleetmark.verbs.plan import Effort, Provenance
 
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)
+        if new is not None:
+            documents_of({"json": new}, lang, templates, date)  # refuses a file that cannot be written
         with results(root) as here:
             result = reviewing.review(
                 plan,
@@ -153,11 +158,7 @@ def review(
                 measuring=reviewing.Measuring(baseline or "", class_ or "", benchmark or ""),
                 spoken=documents.language,
             )
-        from fleetmark.reports.review.document import document
-
-        provenance = Provenance(documents.date)
-        shown = document(result, provenance.created, provenance.command)
-        show(shown, as_.value, beside(as_), documents)
+        reviewing.show(result, Provenance(documents.date), as_.value, beside(as_), documents, new)
     raise typer.Exit(OK if result.is_sound else SOME_FAILED)
 
 

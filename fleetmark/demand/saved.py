@@ -34,13 +34,14 @@ def read(file: Path) -> tuple[Question, Plan]:
     try:
         doc = json.loads(read_bytes(file, MAX_BYTES, "a plan is smaller"))
     except (ValueError, RecursionError) as error:
-        raise FleetmarkError(f"{file}: is not a plan in JSON; `fleetmark plan QUESTION -o plan.json` writes one") from error
+        raise FleetmarkError(
+            f"{file}: is not a plan in JSON; `fleetmark plan QUESTION -o plan.json` writes one"
+        ) from error
     if not (isinstance(doc, dict) and isinstance(doc.get("question"), dict) and "plan" in doc):
         raise FleetmarkError(f"{file}: is JSON, but not a plan; `fleetmark plan QUESTION -o plan.json` writes one")
     writer = str((doc["question"].get("source") or {}).get("fleetmark", "an unknown version"))
     again = FleetmarkError(
-        f"{file}: was written by Fleetmark {writer[:40]}, and {__version__} cannot read it; plan the question again "
-        "with this version"
+        f"{file}: is a plan of another version of Fleetmark ({writer[:40]}; this is {__version__}); plan it again"
     )
     if doc.get("schema") != SCHEMA or set(doc["question"]) - {f.name for f in fields(Question)}:
         raise again
@@ -53,7 +54,9 @@ def read(file: Path) -> tuple[Question, Plan]:
     except (ValidationError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise again from error
     if wrong:
-        raise FleetmarkError(f"{file}: its plan does not fit its question: {wrong[0]}; plan again, edit the question only")
+        raise FleetmarkError(
+            f"{file}: its plan does not fit its question: {wrong[0]}; plan again, edit the question only"
+        )
     return question, plan
 
 
@@ -72,10 +75,19 @@ def _question(doc: Mapping[str, Any]) -> Question:
         "fleet": [numbered(c, "arrives") for c in doc["fleet"]],
         "supply": [numbered(s, "period") for s in doc["supply"]],
         "sites": sites,
-        "skus": {s: {**sku, "worth": {w: _worth(v) for w, v in sku["worth"].items()}} for s, sku in doc["skus"].items()},
+        "skus": {
+            s: {**sku, "worth": {w: _worth(v) for w, v in sku["worth"].items()}} for s, sku in doc["skus"].items()
+        },
         "workloads": {w: _reasoned(work) for w, work in doc["workloads"].items()},
     }
-    return TypeAdapter(Question).validate_python(changed)
+    return TypeAdapter(Question).validate_python(_immutable(changed))
+
+
+def _immutable(value: Any) -> Any:
+    """Return a document with tuples instead of lists."""
+    if isinstance(value, Mapping):
+        return {key: _immutable(part) for key, part in value.items()}
+    return tuple(map(_immutable, value)) if isinstance(value, list | tuple) else value
 
 
 def _worth(doc: Mapping[str, Any]) -> dict[str, Any]:

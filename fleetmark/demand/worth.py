@@ -150,17 +150,17 @@ class Record:
         """Return the worth of the servers in a campaign, measured in the way of ``origin``. Raise FleetmarkError if the
         campaign does not measure it.
         """
+        terms = [term for term in selection.parse(origin.select) if term.key not in ("host", "campaign")]
         mine = [machine for machine in self._all() if machine.campaign == campaign]
-        selected = [m for m in mine if all(term.matches(m) for term in selection.parse(origin.select))]
-        select = f"{origin.select},campaign={campaign}" if selected else f"campaign={campaign}"
+        if not any(all(term.matches(machine) for term in terms) for machine in mine):
+            raise FleetmarkError(f"none of its hosts is {origin.select}; the delivered servers need the same labels")
+        select = ",".join([*(f"{term.key}{term.operator}{term.value}" for term in terms), f"campaign={campaign}"])
         if not (origin.baseline or origin.pinned):
             title, _, logs = self._logs(Measured(select=select, benchmark=origin.benchmark))
             if len(logs) < 2:
                 raise FleetmarkError(f"{title} comes from one host, so it has no error; measure at least two")
             se = float(logs.std(ddof=1)) / math.sqrt(len(logs))
             return Measurement(math.exp(float(logs.mean())) / origin.unit, se, len(logs) - 1.0, (0, len(logs)))
-        if origin.baseline and not selected and any(self._is_baseline(m, origin) for m in mine):
-            raise FleetmarkError(f"none of its hosts is {origin.select}, and some are {origin.baseline}; label them")
         chosen = Compared.model_validate(
             {"candidate": select}
             | {k: v for k, v in (("class", origin.class_), ("benchmark", origin.benchmark), ("mix", origin.mix)) if v}
@@ -168,19 +168,15 @@ class Record:
         answer = self._answer(chosen, origin.baseline or None, origin.pinned or None)
         ratio, _ = _headline(answer, chosen)
         if ratio.log_error is None or ratio.of_repeats:
-            raise FleetmarkError("it has one host, or its baseline has, so the ratio has no error; measure at least two")
+            raise FleetmarkError(
+                "it has one host, or its baseline has, so the ratio has no error; measure at least two"
+            )
         of_class, df = _of_class(answer, chosen), ratio.df or math.inf
         workload = None if of_class is None or len(of_class.weights) < 2 else of_class.workload
         if workload is None or workload.log_error is None:
             return Measurement(ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]))
         spread = math.sqrt(max(workload.log_error**2 - ratio.log_error**2, 0.0))
-        return Measurement(
-            ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]), spread, workload.df or math.inf
-        )
-
-    @staticmethod
-    def _is_baseline(machine: selection.Machine, origin: Origin) -> bool:
-        return all(term.matches(machine) for term in selection.parse(origin.baseline))
+        return Measurement(ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]), spread, workload.df or math.inf)
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}

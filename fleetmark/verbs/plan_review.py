@@ -9,10 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import write_atomic
 from fleetmark.base.text import message
 from fleetmark.demand import saved
 from fleetmark.demand.worth import Record
-from fleetmark.planner.capacity.question import Conflict, Origin, Plan, Question
+from fleetmark.planner.capacity.answer import Answer
+from fleetmark.planner.capacity.question import Conflict, Margin, Origin, Plan, Question
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import futures, margined
 from fleetmark.planner.review.later import plan_from, question_from
@@ -21,14 +23,17 @@ from fleetmark.planner.review.posterior import Measurement
 from fleetmark.planner.review.review import Review, findings, replanned, updated, updates
 from fleetmark.record.campaigns import find
 from fleetmark.reports.kit.language import Language
-from fleetmark.verbs.plan import SEEDS_OF_MARGINS, Effort
+from fleetmark.verbs import documents as writing
+from fleetmark.verbs import plan as planning
+from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.plan import SEEDS_OF_MARGINS, Effort, Provenance
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Say how to measure worths that the question gave as figures: a ``baseline`` selector, and a class or a benchmark."""
+    """Say how to measure worths that were given as figures: a ``baseline`` selector, and a class or a benchmark."""
 
     baseline: str = ""
     class_: str = ""
@@ -39,8 +44,10 @@ class Measuring:
         if not (self.baseline or self.class_ or self.benchmark):
             return None
         if not self.baseline or bool(self.class_) == bool(self.benchmark):
-            raise FleetmarkError("--baseline goes with one of --class and --benchmark: --baseline gen=icelake --class cpu-int")
-        return Origin("", self.baseline, class_=self.class_, benchmark=self.benchmark)
+            raise FleetmarkError(
+                "--baseline goes with one of --class and --benchmark: --baseline gen=icelake --class cpu-int"
+            )
+        return Origin("host=*", self.baseline, class_=self.class_, benchmark=self.benchmark)
 
 
 def review(
@@ -63,7 +70,7 @@ def review(
     measure what the plan assumed.
     """
     if not delivered:
-        raise FleetmarkError("plan review needs a delivered lot: --delivered LOT=CAMPAIGN, such as genoa@2027-Q1=last")
+        raise FleetmarkError("plan review needs a delivered lot: --delivered LOT=CAMPAIGN, such as genoa@2027-Q2=last")
     question, plan = saved.read(file)
     lots = deliveries(question, plan, delivered)
     start = _start(question, lots, now)
@@ -103,8 +110,24 @@ def review(
         )
 
 
+def show(
+    review: Review, provenance: Provenance, form: str, console: Console, documents: Documents, new: Path | None = None
+) -> None:
+    """Write the new plan as JSON to ``new``, and the review's documents; then print it as ``form``: table, json, ..."""
+    from fleetmark.reports.review.document import document
+
+    if new is not None and review.plan is not None:
+        answer = Answer(review.question, review.plan, futures=review.futures)
+        text = writing.renderers(planning.document(answer, provenance, documents.language), documents)["json"]()
+        write_atomic(new, text)
+        console.print(documents.language(message("wrote {file} ({size} MB)", file=new, size=f"{len(text) / 1e6:.1f}")))
+    elif new is not None:
+        console.print(documents.language(message("no document was written: there is no plan")))
+    writing.show(document(review, provenance.created, provenance.command), form, console, documents)
+
+
 def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
-    def solved(q: Question, *, margin: dict[str, tuple[float, ...]]) -> Plan | Conflict:
+    def solved(q: Question, *, margin: Margin) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
     return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
@@ -115,13 +138,17 @@ def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int
     last = max(lots, key=lambda d: d.lot.arrives).lot
     names = question.periods
     if last.arrives >= len(names):
-        raise FleetmarkError(f"lot {last.name}: arrives after the plan ends in {names[-1]}, so there is nothing to plan")
+        raise FleetmarkError(
+            f"lot {last.name}: arrives after the plan ends in {names[-1]}, so there is nothing to plan"
+        )
     if now is None:
         return last.arrives
     if now not in names:
         raise FleetmarkError(f"--now {now}: the plan has no such period; there are {', '.join(names)}")
     if names.index(now) < last.arrives:
-        raise FleetmarkError(f"--now {now}: lot {last.name} arrives in {names[last.arrives]}; name that period or a later one")
+        raise FleetmarkError(
+            f"--now {now}: lot {last.name} arrives in {names[last.arrives]}; name that period or a later one"
+        )
     return names.index(now)
 
 
@@ -146,14 +173,11 @@ def _measured(
         origin = worth.origin or given
         if origin is None:
             continue
-        if not origin.select:
-            origin = replace(origin, select=f"campaign={delivery.campaign}")
         try:
             result[workload] = record.delivered(origin, delivery.campaign)
         except FleetmarkError as error:
-            raise FleetmarkError(
-                f"lot {delivery.lot.name}: campaign {delivery.campaign} does not measure its worth for {workload}: {error}"
-            ) from error
+            place = f"lot {delivery.lot.name}: campaign {delivery.campaign}"
+            raise FleetmarkError(f"{place} does not measure the worth for {workload}: {error}") from error
     if not result:
         raise FleetmarkError(
             f"lot {delivery.lot.name}: the question gives the worth of {delivery.lot.sku} as a figure; say how it is "

@@ -72,6 +72,7 @@ class Worth:
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
     - ``origin``: how it was measured, None for a figure that was given
+    - ``promised``: the value before measurements of deliveries changed it; 0 if none did
     """
 
     value: float
@@ -83,6 +84,7 @@ class Worth:
     reason: str = ""
     hosts: str = ""
     origin: Origin | None = None
+    promised: float = 0.0
 
     @property
     def estimate(self) -> Estimate:

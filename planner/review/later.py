@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku, Workload
+from fleetmark.planner.review.orders import moves, orders
 
 _NOT_BY_PERIOD = ("periods", "slips", "breaks", "fleet", "supply")
-_Part = TypeVar("_Part", Any, Any)
+_Part = TypeVar("_Part", Question, Workload, Sku, Site)
 
 
 @dataclass(slots=True)
@@ -58,8 +59,9 @@ def plan_from(question: Question, plan: Plan, now: int) -> Plan:
         return kept.assign(period=kept["period"] - now).reset_index(drop=True)
 
     stock, use = rest(plan.stock), rest(plan.use)
-    first = (stock["period"] == 0) & (stock["sku"].map(lambda s: question.skus[s].delay) > 0)
-    stock.loc[first, "arrive"] = 0  # they are in place
+    at_once = stock["sku"].map(lambda s: question.skus[s].delay == 0)
+    first = stock["period"] == 0  # what was ordered before is in place
+    stock.loc[first, "arrive"] = stock["buy"].where(at_once, 0)[first]
     ledger = Ledger(question, stock, use)
     margin = {w: tuple(plan.factor(w, t + now) for t in range(len(question.periods))) for w in question.workloads}
     return replace(
@@ -69,7 +71,7 @@ def plan_from(question: Question, plan: Plan, now: int) -> Plan:
 
 def _sliced(part: _Part, now: int, periods: int) -> _Part:
     """Return a part of a question with the figures by period from ``now`` on."""
-    changed = {
+    changed: dict[str, Any] = {
         f.name: tuple(value[now:])
         for f in fields(part)
         if f.name not in _NOT_BY_PERIOD
@@ -106,12 +108,7 @@ def _site(q: Question, site: Site, plan: Plan, now: int) -> Site:
 
 def spent(q: Question, plan: Plan, site: str, now: int) -> float:
     """Return the money for a site's purchases before period ``now``, undiscounted."""
-    stock = plan.stock[(plan.stock["period"] < now) & (plan.stock["buy"] > 0)]
-    ordered = {key: float(n) for key, n in stock.groupby(["sku", "period"])["buy"].sum().items()}
-    return sum(
-        float(row.buy) * q.skus[row.sku].price_in(ordered[row.sku, row.period]) * q.price_level(row.sku, row.period)
-        for row in stock[stock["site"] == site].itertuples()
-    )
+    return sum(order.money for order in orders(q, plan) if order.site == site and order.period < now)
 
 
 def _energy(q: Question, later: Question, now: int) -> dict[str, Any]:
@@ -131,15 +128,17 @@ def _fleet(q: Question, plan: Plan, now: int) -> tuple[Cohort, ...]:
             later.append(replace(c, arrives=c.arrives - now))
         else:
             owned[c.sku, c.site].append(_Owned(-c.age if c.arrives is None else c.arrives, c.count))
-    for row in plan.stock[(plan.stock["buy"] > 0) & (plan.stock["period"] < now)].itertuples():
-        arrives = int(row.period) + q.skus[row.sku].delay
+    for order in orders(q, plan):
+        arrives = order.period + q.skus[order.sku].delay
+        if order.period >= now:
+            continue
         if arrives <= now:
-            owned[row.sku, row.site].append(_Owned(arrives, int(row.buy)))
+            owned[order.sku, order.site].append(_Owned(arrives, order.count))
         elif arrives < len(q.periods):
-            later.append(Cohort(row.sku, row.site, int(row.buy), arrives=arrives - now))
-    retired = plan.stock[(plan.stock["retire"] > 0) & (plan.stock["period"] < now)]
-    for (sku, site), count in retired.groupby(["sku", "site"])["retire"].sum().items():
-        _retire(owned[sku, site], int(count))
+            later.append(Cohort(order.sku, order.site, order.count, arrives=arrives - now))
+    for (sku, site, period), count in moves(plan, "retire").items():
+        if period < now:
+            _retire(owned[sku, site], count)
     place = [
         Cohort(sku, site, one.count, age=now - one.arrived)
         for (sku, site), several in owned.items()

@@ -7,6 +7,9 @@ many degrees of freedom, it is the precision-weighted mean.
 If the plan's estimate was measured in the same way, two parts of its error remain. The baseline's hosts are the same in
 both, so their error is common. And benchmarks of a class stand for a workload that is none of them: to measure them
 again says nothing about that difference.
+
+A delivery that differs too much from the plan's estimate is not of the servers that were estimated. To average both
+would credit it with the worth of others, so the measurement then replaces the estimate.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from fleetmark.planner.capacity.question import Worth
 from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate
 
 Floats = npt.NDArray[np.float64]
+UNLIKELY = 0.01  # probability of a difference from which on the delivered servers are taken for others
 _FARTHEST = 1e6  # of the grid, in standard errors: tails of few degrees of freedom are long
 _POINTS = 801  # of the grid around each estimate
 _EXACT = 1e-9  # a smaller standard error is rounding
@@ -59,38 +63,67 @@ class Measurement:
 def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
     """Return the worth of ``prior`` updated with measurements of delivered servers.
 
-    A prior without an error is a figure and no estimate: the measurements replace it. Without measurements, return the
-    prior.
+    The measurements replace a prior without an error, which is a figure and no estimate, and one that they contradict.
+    Without measurements, return the prior.
     """
     if not measured:
         return prior
     origin = prior.origin
     if origin is None:
-        whole = [((m.se, m.df), (m.spread, m.spread_df)) for m in measured]
-        errors = [(math.hypot(one[0], two[0]), _satterthwaite([one, two])) for one, two in whole]
+        both = [((m.se, m.df), (m.spread, m.spread_df)) for m in measured]
+        errors = [(math.hypot(one[0], two[0]), _satterthwaite([one, two])) for one, two in both]
         own, shared, spread = (prior.se, prior.df), 0.0, (0.0, math.inf)
     else:
         fleet = min(origin.se, prior.se)
-        shared = min(_baseline(se, hosts) for se, hosts in [(fleet, origin.hosts), *((m.se, m.hosts) for m in measured)])
-        errors = [(_without(m.se, shared), m.df) for m in measured]
-        own, spread = (_without(fleet, shared), origin.df), (_without(prior.se, fleet), prior.df)
+        ratios = [(fleet, origin.hosts), *((m.se, m.hosts) for m in measured)]
+        shared = math.sqrt(sum(_baseline(*ratio) ** 2 for ratio in ratios) / len(ratios))
+        errors = [(_candidate(m.se, m.hosts, shared), m.df) for m in measured]
+        own, spread = (_candidate(fleet, origin.hosts, shared), origin.df), (_without(prior.se, fleet), prior.df)
     terms = [(math.log(m.value), se, df) for m, (se, df) in zip(measured, errors, strict=True)]
-    if prior.se > _EXACT:
+    if prior.se > _EXACT and not contradicts(prior, measured):
         terms.append((math.log(prior.value), *own))
-    shared_df = max(m.df for m in measured)
+    shared_df = math.inf if origin is None else origin.df
     centre, se, df = _product(terms)
     parts = [(se, df), (shared, shared_df), spread]
-    return replace(prior, value=math.exp(centre), se=math.hypot(*(s for s, _ in parts)), df=_satterthwaite(parts))
+    if origin is not None:
+        a, b = origin.hosts
+        origin = replace(
+            origin,
+            se=math.hypot(se, shared),
+            df=_satterthwaite(parts[:2]),
+            hosts=(a, b + sum(m.hosts[1] for m in measured)),
+        )
+    whole = math.hypot(*(error for error, _ in parts))
+    return replace(
+        prior,
+        value=math.exp(centre),
+        se=whole,
+        df=_satterthwaite(parts),
+        origin=origin,
+        promised=promised(prior),
+    )
+
+
+def promised(worth: Worth) -> float:
+    """Return what one server was worth before measurements of deliveries updated it."""
+    return worth.promised or worth.value
+
+
+def contradicts(prior: Worth, measured: Sequence[Measurement]) -> bool:
+    """Return whether the delivered servers are hardly those of the prior: so large a difference is too unlikely."""
+    return any(disagreement(prior, m) < UNLIKELY / len(measured) for m in measured)
 
 
 def disagreement(prior: Worth, measured: Measurement) -> float:
     """Return the two-sided probability of a difference this large if the delivered servers are those of the plan."""
     origin = prior.origin
     fleet = prior.se if origin is None else min(origin.se, prior.se)
-    common = 0.0 if origin is None else min(_baseline(fleet, origin.hosts), _baseline(measured.se, measured.hosts))
     parts = [
-        (_without(fleet, common), prior.df if origin is None else origin.df),
-        (_without(measured.se, common), measured.df),
+        (
+            fleet if origin is None else _without(fleet, _baseline(fleet, origin.hosts)),
+            origin.df if origin else prior.df,
+        ),
+        (measured.se if origin is None else _without(measured.se, _baseline(measured.se, measured.hosts)), measured.df),
     ]
     se = max(math.hypot(*(s for s, _ in parts)), _EXACT)
     t = abs(math.log(measured.value / prior.value)) / se
@@ -101,6 +134,11 @@ def _baseline(se: float, hosts: tuple[int, int]) -> float:
     """Return the part of a ratio's standard error that comes from its baseline, if hosts of both sides vary alike."""
     a, b = hosts
     return se * math.sqrt(b / (a + b)) if a and b else 0.0
+
+
+def _candidate(se: float, hosts: tuple[int, int], baseline: float) -> float:
+    """Return a ratio's standard error without that of its baseline, and at least the part of its own hosts."""
+    return max(_without(se, baseline), _without(se, _baseline(se, hosts)))
 
 
 def _without(se: float, part: float) -> float:

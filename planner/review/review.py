@@ -12,7 +12,7 @@ from fleetmark.planner.capacity.question import Conflict, Plan, Question, Worth
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.lots import Delivery
-from fleetmark.planner.review.posterior import Measurement, disagreement, posterior, source_of
+from fleetmark.planner.review.posterior import Measurement, disagreement, posterior, promised, source_of
 
 _ROOM = 0.9  # share of what servers in place serve that a new plan must meet where nothing can arrive in time
 _NEAR = 1e-9
@@ -33,6 +33,7 @@ class Verdict(StrEnum):
 class Finding:
     """Hold what a delivered lot is worth for a workload beside what the plan assumed.
 
+    - ``promised``: the worth that the plan assumed, before measurements of other deliveries
     - ``below``: the probability that its servers are worth less than ``promised``
     - ``disagreement``: the probability of so large a difference if the servers are those of the plan's estimate
     - ``owed``: the servers that are missing for what the lot was to serve, with the interval of the measurement
@@ -40,7 +41,7 @@ class Finding:
 
     delivery: Delivery
     workload: str
-    promised: Worth
+    promised: float
     measured: Measurement
     below: float
     disagreement: float
@@ -49,10 +50,10 @@ class Finding:
     @property
     def verdict(self) -> Verdict:
         """Return the conclusion at 95% confidence."""
-        if self.measured.value >= self.promised.value:
+        if self.measured.value >= self.promised:
             return Verdict.KEPT
         hi = self.measured.estimate.hi
-        return Verdict.BELOW if hi is not None and hi < self.promised.value else Verdict.CANNOT_TELL
+        return Verdict.BELOW if hi is not None and hi < self.promised else Verdict.CANNOT_TELL
 
     @property
     def servers(self) -> int:
@@ -118,26 +119,27 @@ def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) 
         Finding(
             delivery,
             workload,
-            promised,
+            promise,
             m,
-            m.below(promised.value),
-            disagreement(promised, m),
-            owed(delivery.lot.count, promised.value, m.estimate),
+            m.below(promise),
+            disagreement(worth, m),
+            owed(delivery.lot.count, promise, m.estimate),
         )
         for delivery, by_workload in measured
         for workload, m in by_workload.items()
-        for promised in [question.skus[delivery.lot.sku].worth[workload]]
+        for worth in [question.skus[delivery.lot.sku].worth[workload]]
+        for promise in [promised(worth)]
     ]
 
 
-def owed(count: int, promised: float, measured: Estimate) -> Estimate:
+def owed(count: int, promise: float, measured: Estimate) -> Estimate:
     """Return the servers that ``count`` delivered ones lack to serve what was promised, with their interval.
 
     They are fractions, and negative if the delivered servers are worth more.
     """
 
     def lacks(worth: float) -> float:
-        return count * (promised / worth - 1)
+        return count * (promise / worth - 1)
 
     lo, hi = measured.hi, measured.lo
     return Estimate(

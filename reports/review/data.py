@@ -68,7 +68,7 @@ def _delivery(review: Review, f: Finding) -> dict[str, Any]:
         "measured_as": f.delivery.like or None,
         "workload": f.workload,
         "unit": review.question.workloads[f.workload].unit,
-        "promised": f.promised.value,
+        "promised": f.promised,
         "measured": _share(f.measured.estimate),
         "verdict": str(f.verdict),
         "probability_below": f.below,

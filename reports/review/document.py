@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.planner.capacity.question import Plan
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.review.posterior import UNLIKELY
 from fleetmark.planner.review.review import Finding, Review, Verdict
-from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit import document as kit
+from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Document, Exhibit, Note, Section, provenance
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone, compact, number, share
+from fleetmark.reports.plan.model import kind
 from fleetmark.reports.review.data import as_json
 from fleetmark.reports.review.purchases import Purchase, purchases
 
-UNLIKELY = 0.01  # probability below which a delivery is not the machine of the plan's estimate
 MOST_ORDERS = 20
+_LEAST = 0.001  # probability below which only a limit is shown
 _TONES: dict[Verdict, Tone] = {Verdict.BELOW: "bad", Verdict.KEPT: "good", Verdict.CANNOT_TELL: "unsure"}
 
 
@@ -63,13 +65,13 @@ def _answer(review: Review) -> str:
 def _owes(review: Review, finding: Finding) -> str:
     q, lot = review.question, finding.delivery.lot
     return message(
-        "Lot {lot} delivers {measured} {unit} per server for {workload} instead of {promised}; {more} at {price} "
-        "{currency} ({money} {currency}) are needed to keep the promise.",
+        "Lot {lot}: one server is worth {measured} {unit} for {workload} instead of {promised}. "
+        "To keep the promise takes {more} at {price} {currency}: {money} {currency}.",
         lot=fmt.clean(lot.name),
         measured=_plus_minus(finding.measured.estimate),
         unit=fmt.clean(q.workloads[finding.workload].unit),
         workload=fmt.clean(finding.workload),
-        promised=fmt.figure(finding.promised.value),
+        promised=fmt.figure(finding.promised),
         more=count(finding.servers, "more server"),
         price=fmt.money(lot.price),
         money=fmt.money(finding.money),
@@ -80,7 +82,16 @@ def _owes(review: Review, finding: Finding) -> str:
 def _plus_minus(estimate: Estimate) -> str:
     """A value with the half-width of its interval: ``1.71 ± 0.03``."""
     assert estimate.lo is not None and estimate.hi is not None
-    return f"{fmt.figure(estimate.value)} ± {fmt.figure((estimate.hi - estimate.lo) / 2)}"
+    value, half = fmt.figure(estimate.value), (estimate.hi - estimate.lo) / 2
+    rounded = f"{half:.{len(value.partition('.')[2])}f}"
+    return f"{value} ± {rounded if float(rounded) else fmt.figure(half)}"
+
+
+def _probability(p: float) -> Cell:
+    """A probability, with a sign where rounding would make it impossible or certain."""
+    if p < _LEAST:
+        return Cell(f"<{fmt.share(_LEAST)}", p)
+    return Cell(f">{fmt.share(1 - _LEAST)}", p) if p > 1 - _LEAST else share(p)
 
 
 def _deliveries(review: Review) -> Iterator[Exhibit]:
@@ -109,37 +120,40 @@ def _deliveries(review: Review) -> Iterator[Exhibit]:
             number(f.delivery.lot.count),
             Cell(fmt.clean(f.workload)),
             Cell(f.delivery.campaign),
-            Cell(fmt.figure(f.promised.value), f.promised.value),
+            Cell(fmt.figure(f.promised), f.promised),
             _estimate(f.measured.estimate),
             Cell(_verdict(f.verdict), tone=_TONES[f.verdict]),
-            share(f.below),
+            _probability(f.below),
             _servers_owed(f),
             number(f.money or None),
         )
         for f in review.findings
     )
     yield compact(Tabular("deliveries", message("Deliveries"), columns, rows))
-    for f in review.findings:
-        if f.disagreement < UNLIKELY:
-            yield Note(
-                message(
-                    "{lot}, {workload}: so large a difference has a probability of {p} if these are the servers that the "
-                    "plan's worth was measured on; check their parts, firmware and settings.",
-                    lot=fmt.clean(f.delivery.lot.name),
-                    workload=fmt.clean(f.workload),
-                    p=fmt.share(f.disagreement, 2),
-                ),
-                "unsure",
-            )
-        if f.delivery.like:
-            yield Note(
-                message(
-                    "{lot} was not measured itself: the campaign of {other} stands for it.",
-                    lot=fmt.clean(f.delivery.lot.name),
-                    other=fmt.clean(f.delivery.like),
-                ),
-                quiet=True,
-            )
+    for lot in dict.fromkeys(f.delivery.lot.name for f in review.findings):
+        yield from _remarks([f for f in review.findings if f.delivery.lot.name == lot])
+
+
+def _remarks(findings: Sequence[Finding]) -> Iterator[Note]:
+    """What qualifies the findings of one lot."""
+    delivery = findings[0].delivery
+    lot = fmt.clean(delivery.lot.name)
+    if delivery.like:
+        other = fmt.clean(delivery.like)
+        yield Note(
+            message("{lot} was not measured: the campaign of {other} stands for it.", lot=lot, other=other), quiet=True
+        )
+    least = min(f.disagreement for f in findings)
+    if least < UNLIKELY:
+        yield Note(
+            message(
+                "{lot}: servers like those of the plan's estimate differ so much with probability {p}, so the "
+                "measurement replaces it; check their parts, firmware and settings.",
+                lot=lot,
+                p=_probability(least).text,
+            ),
+            "unsure",
+        )
 
 
 def _servers_owed(finding: Finding) -> Cell:
@@ -203,8 +217,8 @@ def _summary(review: Review) -> Iterator[Note]:
     )
     yield Note(
         message(
-            "Demand is not met in {new} of {n} simulated futures, and in {kept} if the old plan is kept; the target is at "
-            "most {target}.",
+            "Demand is not met in {new} of {n} simulated futures, and in {kept} if the old plan is kept; the target "
+            "is at most {target}.",
             new=fmt.share(review.futures.shortfall.value),
             n=f"{review.futures.draws:,}",
             kept=kept,
@@ -248,13 +262,18 @@ def _changes(review: Review, plan: Plan) -> Iterator[Exhibit]:
         Column("now", message("now"), "number", unit=q.currency),
         Column("change", message("change"), "number", unit=q.currency),
     )
-    money = [(Cell(kind_of(k)), *_money(float(old.get(k, 0)), float(new.get(k, 0)))) for k in map(str, kinds)]
+    money = [(Cell(kind(k)), *_money(float(old.get(k, 0)), float(new.get(k, 0)))) for k in map(str, kinds)]
     money.append((Cell(message("total")), *_money(review.kept.objective, plan.objective)))
     yield Tabular("costs", message("Costs, present value"), heads, tuple(money))
 
 
 def _money(old: float, new: float) -> tuple[Cell, Cell, Cell]:
-    return number(old), number(new), Cell(fmt.change_of_money(new - old), new - old)
+    return number(old), number(new), _change(new - old)
+
+
+def _change(value: float) -> Cell:
+    """A change with its sign, 0 without."""
+    return Cell(fmt.change_of_money(value) if abs(value) >= 0.5 else "0", value)
 
 
 def _row(review: Review, b: Purchase) -> tuple[Cell, ...]:
@@ -266,9 +285,9 @@ def _row(review: Review, b: Purchase) -> tuple[Cell, ...]:
         Cell(fmt.clean(b.sku)),
         number(b.planned),
         number(b.now),
-        Cell(fmt.with_minus(f"{b.change:+,}"), b.change),
+        _change(b.change),
         Cell(fmt.clean(arrives)),
-        Cell(fmt.change_of_money(b.money), b.money),
+        _change(b.money),
     )
 
 
@@ -299,7 +318,8 @@ def _next(review: Review) -> Iterator[Exhibit]:
     for f in review.below:
         yield Note(
             message(
-                "Claim {more} or {money} {currency} from the supplier of {lot}; at 95% confidence it owes at least {least}.",
+                "Claim {more} or {money} {currency} from the supplier of {lot}; at 95% confidence it owes at least "
+                "{least} servers.",
                 more=count(f.servers, "more server"),
                 money=fmt.money(f.money),
                 currency=review.question.currency,
@@ -309,17 +329,12 @@ def _next(review: Review) -> Iterator[Exhibit]:
         )
     unsure = dict.fromkeys(f.delivery.lot.name for f in review.findings if f.verdict is Verdict.CANNOT_TELL)
     for lot in unsure:
-        yield Note(message("Measure more servers of {lot}: its interval includes what was promised.", lot=fmt.clean(lot)))
+        yield Note(
+            message("Measure more servers of {lot}: its interval includes what was promised.", lot=fmt.clean(lot))
+        )
     if review.plan is None:
         yield Note(message("Relax one of these limits in the question, then plan again."))
     elif purchases(review):
         yield Note(message("Order as the table of purchases says, and review again when the next lot is delivered."))
     else:
         yield Note(message("Nothing remains to be ordered."))
-
-
-def kind_of(name: str) -> str:
-    """A kind of cost in words."""
-    from fleetmark.reports.plan.tables import kind
-
-    return kind(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetmark.planner.capacity.question import Plan, Question
+from fleetmark.planner.review.orders import orders
 from fleetmark.planner.review.review import Review
 
 
@@ -53,12 +54,4 @@ def purchases(review: Review) -> list[Purchase]:
 
 def _priced(q: Question, plan: Plan) -> dict[tuple[int, str, str], tuple[int, float]]:
     """Return (period, site, SKU) to the servers bought and their price, undiscounted."""
-    stock = plan.stock[plan.stock["buy"] > 0]
-    ordered = {key: float(n) for key, n in stock.groupby(["sku", "period"])["buy"].sum().items()}
-    return {
-        (int(r.period), str(r.site), str(r.sku)): (
-            int(r.buy),
-            float(r.buy) * q.skus[r.sku].price_in(ordered[r.sku, r.period]) * q.price_level(r.sku, int(r.period)),
-        )
-        for r in stock.itertuples()
-    }
+    return {(o.period, o.site, o.sku): (o.count, o.money) for o in orders(q, plan)}
