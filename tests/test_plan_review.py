@@ -25,6 +25,7 @@ from fleetmark.verbs.documents import Documents, renderers
 from fleetmark.verbs.plan_review import Measuring, review
 from tests.commands import run
 from tests.records import MCF, TRIAD, record
+from tests.test_schemas import validator
 
 QUESTION = """\
 currency: EUR
@@ -155,6 +156,7 @@ def test_every_format_says_what_is_owed(slow: Review) -> None:
     assert xlsx.render(shown, spoken).startswith(b"PK")
     assert "批次" in html.render(shown, language("zh-CN"))
     data = json.loads(json_form.render(shown))
+    assert list(validator("plan-review").iter_errors(data)) == []
     assert data["deliveries"][0]["owed"]["servers"] == slow.findings[0].servers
     assert sum(row["now"] - row["planned"] for row in data["purchases"]) > 0
     assert data["shortfall"]["planned"]["value"] > data["shortfall"]["now"]["value"]
@@ -184,8 +186,10 @@ def test_options_that_are_refused(folder: Path) -> None:
     lot = "genoa@2028=20270301T000000-slow"
     with pytest.raises(FleetmarkError, match="is measured: --baseline gen=icelake --class cpu-int"):
         reviewed(folder, lot, plan="stated.json")
-    with pytest.raises(FleetmarkError, match="lot genoa@2028 arrives in 2028; name that period or a later one"):
+    with pytest.raises(FleetmarkError, match="lot genoa@2028 is in place for 2029; name that period or a later one"):
         reviewed(folder, lot, now="2027")
+    with pytest.raises(FleetmarkError, match="nothing remains to be planned"):
+        reviewed(folder, "genoa@2030=20270301T000000-slow")
     with pytest.raises(FleetmarkError, match="the plan has no such period"):
         reviewed(folder, lot, now="2040")
     with pytest.raises(FleetmarkError, match="--baseline goes with one of --class and --benchmark"):
@@ -194,7 +198,7 @@ def test_options_that_are_refused(folder: Path) -> None:
 
 def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
     plan = json.loads((folder / "plan.json").read_text())
-    broken = {
+    broken: dict[str, list[object]] = {
         "is a plan of another version of Fleetmark": [
             {**plan, "schema": 2},
             {**plan, "question": {**plan["question"], "colour": "red"}},
@@ -226,7 +230,7 @@ def test_the_command_writes_the_next_plan(folder: Path) -> None:
     assert "To keep the promise takes" in " ".join(printed.split())
     assert "What changes" in (folder / "review.md").read_text()
     again = reviewed(folder, "genoa@2029=20270302T000000-good", plan="next.json")
-    assert again.question.periods == ("2029", "2030")
+    assert again.question.periods == ("2030",)
     assert again.findings[0].promised == pytest.approx(1.83)
     assert again.findings[0].verdict is Verdict.KEPT
     assert again.updates[0].before.value < 1.83

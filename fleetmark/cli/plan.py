@@ -104,7 +104,7 @@ def review(
         ),
     ],
     now: Annotated[
-        str | None, typer.Option(help="The period to plan from; by default the last delivered lot's arrival.")
+        str | None, typer.Option(help="The period to plan from; by default the first after the last delivery.")
     ] = None,
     quantile: Annotated[
         float | None, typer.Option(min=0.5, max=0.999, help="The share of futures to meet; by default the plan's.")

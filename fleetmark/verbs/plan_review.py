@@ -64,7 +64,7 @@ def review(
 ) -> Review:
     """Return the review of the plan in ``file`` after the deliveries ``LOT=CAMPAIGN``.
 
-    ``now``: the period from which on to plan again, by default that in which the last delivered lot arrives.
+    ``now``: the period from which on to plan again, by default the first whose orders can follow the last delivery.
     ``quantile``: the share of futures to meet from then on, by default that of the plan. ``console`` shows the
     progress, in the language ``spoken``. Raise FleetmarkError for invalid input, and for a campaign that does not
     measure what the plan assumed.
@@ -135,20 +135,19 @@ def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
 
 def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int:
     """Return the number of the period from which on to plan again."""
-    last = max(lots, key=lambda d: d.lot.arrives).lot
     names = question.periods
-    if last.arrives >= len(names):
+    last = max((d.lot for d in lots), key=lambda lot: lot.reviewed)
+    if last.reviewed >= len(names):
         raise FleetmarkError(
-            f"lot {last.name}: arrives after the plan ends in {names[-1]}, so there is nothing to plan"
+            f"lot {last.name}: nothing remains to be planned after it; plan the question for more periods, then review"
         )
     if now is None:
-        return last.arrives
+        return last.reviewed
     if now not in names:
         raise FleetmarkError(f"--now {now}: the plan has no such period; there are {', '.join(names)}")
-    if names.index(now) < last.arrives:
-        raise FleetmarkError(
-            f"--now {now}: lot {last.name} arrives in {names[last.arrives]}; name that period or a later one"
-        )
+    if names.index(now) < last.reviewed:
+        first = names[last.reviewed]
+        raise FleetmarkError(f"--now {now}: lot {last.name} is in place for {first}; name that period or a later one")
     return names.index(now)
 
 

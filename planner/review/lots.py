@@ -30,6 +30,11 @@ class Lot:
     count: int
     price: float
 
+    @property
+    def reviewed(self) -> int:
+        """Return the first period whose orders can follow the delivery: the next one for an order without lead time."""
+        return self.arrives + (self.ordered == self.arrives)
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

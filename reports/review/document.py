@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.planner.capacity.question import Plan
@@ -12,13 +12,14 @@ from fleetmark.planner.review.review import Finding, Review, Verdict
 from fleetmark.reports.kit import document as kit
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Document, Exhibit, Note, Section, provenance
-from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone, compact, number, share
+from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone, compact, number, share
 from fleetmark.reports.plan.model import kind
 from fleetmark.reports.review.data import as_json
 from fleetmark.reports.review.purchases import Purchase, purchases
 
 MOST_ORDERS = 20
 _LEAST = 0.001  # probability below which only a limit is shown
+_DATA: tuple[Kind, ...] = ("xlsx", "json", "csv", "markdown")  # formats with room for every column
 _TONES: dict[Verdict, Tone] = {Verdict.BELOW: "bad", Verdict.KEPT: "good", Verdict.CANNOT_TELL: "unsure"}
 
 
@@ -53,8 +54,16 @@ def _sections(review: Review, command: str) -> Iterator[Section]:
 
 
 def _answer(review: Review) -> str:
+    if len(review.below) == 1:
+        return _owes(review, review.below[0])
     if review.below:
-        return joined((_owes(review, finding) for finding in review.below), " ")
+        return message(
+            "{lots} are below what was promised. To keep the promise takes {more}: {money} {currency}.",
+            lots=count(len(review.below), "lot"),
+            more=count(sum(f.servers for f in review.below), "more server"),
+            money=fmt.money(sum(f.money for f in review.below)),
+            currency=review.question.currency,
+        )
     open_ = [f for f in review.findings if f.verdict is Verdict.CANNOT_TELL]
     if open_:
         lots = joined(dict.fromkeys(fmt.clean(f.delivery.lot.name) for f in open_))
@@ -106,13 +115,13 @@ def _deliveries(review: Review) -> Iterator[Exhibit]:
         Column("lot", message("lot"), "name"),
         Column("servers", message("servers"), "number"),
         Column("workload", message("workload")),
-        Column("campaign", message("campaign"), only=kit.FILES),
+        Column("campaign", message("campaign"), only=_DATA),
         Column("promised", message("promised"), "number"),
         Column("measured", message("measured"), "number"),
         Column("verdict", message("verdict"), "verdict"),
-        Column("below", message("probability of less than promised"), "number"),
+        Column("below", message("probability below"), "number"),
         Column("owed", message("servers owed"), "number"),
-        Column("money", message("owed"), "number", unit=currency),
+        Column("money", message("owed"), "number", unit=currency, only=_DATA),
     )
     rows = tuple(
         (
@@ -184,6 +193,8 @@ def _verdict(verdict: Verdict) -> str:
 
 def _summary(review: Review) -> Iterator[Note]:
     q = review.question
+    if len(review.below) > 1:
+        yield from (Note(_owes(review, finding)) for finding in review.below)
     target = fmt.share(1 - q.quantile)
     kept = fmt.share(review.kept_futures.shortfall.value)
     if review.plan is None or review.futures is None:
@@ -191,15 +202,14 @@ def _summary(review: Review) -> Iterator[Note]:
         yield Note(message("If the old plan is kept, demand is not met in {kept} of futures.", kept=kept))
         return
     buys = purchases(review)
-    bought, money = sum(b.change for b in buys), sum(b.money for b in buys)
-    if bought or any(b.change for b in buys):
+    if any(b.change for b in buys):
         yield Note(
             message(
-                "From {first} on, buy {new} instead of {old} servers: {money} {currency} for purchases.",
+                "From {first} on, buy {new} instead of {old}: {money} {currency} for purchases.",
                 first=fmt.clean(q.periods[0]),
-                new=f"{sum(b.now for b in buys):,}",
-                old=f"{sum(b.planned for b in buys):,}",
-                money=fmt.change_of_money(money),
+                new=_counted((b.sku, b.now) for b in buys),
+                old=_counted((b.sku, b.planned) for b in buys),
+                money=fmt.change_of_money(sum(b.money for b in buys)),
                 currency=q.currency,
             ),
             "strong",
@@ -234,6 +244,15 @@ def _summary(review: Review) -> Iterator[Note]:
             ),
             "bad",
         )
+
+
+def _counted(orders: Iterable[tuple[str, int]]) -> str:
+    """Servers by SKU: ``29 genoa, 395 turin``."""
+    counts: dict[str, int] = {}
+    for sku, servers in orders:
+        counts[sku] = counts.get(sku, 0) + servers
+    named = [message("{n} {sku}", n=f"{n:,}", sku=fmt.clean(sku)) for sku, n in counts.items() if n]
+    return joined(named) or message("no servers")
 
 
 def _changes(review: Review, plan: Plan) -> Iterator[Exhibit]:
@@ -298,7 +317,7 @@ def _worth(review: Review) -> Tabular:
         Column("before", message("assumed"), "number"),
         Column("after", message("now"), "number"),
         Column("lots", message("measured on")),
-        Column("source", message("source"), only=kit.FILES),
+        Column("source", message("source"), only=_DATA),
     )
     rows = tuple(
         (
