@@ -1,6 +1,6 @@
 """Simulate procurements whose lots are measured on delivery, beside the same procurements planned once.
 
-``python -m benchmarks.closed_loop [--procurements 1000] [--seed 1] [--output FILE]``. A comparison of a few hosts gives
+``python -m benchmarks.closed_loop [--procurements 1000] [--seed 1]``. A comparison of a few hosts gives
 the worth of a new server with its interval. The true worth of each procurement is drawn from that interval.
 
 - Open loop: the plan is made once, with the margin that keeps its promise under the interval, and bought as planned.
@@ -158,7 +158,7 @@ def covers(worth: Worth, truth: float) -> bool:
     return estimate.lo <= truth <= estimate.hi
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Summary:
     """Hold the results of a setting: mean costs, procurements that fall short, and the coverage of intervals."""
 
@@ -187,17 +187,17 @@ def simulate(setting: Setting, procurements: int, seed: int) -> Summary:
     costs = [(cost(q, p.open_lots), cost(q, p.closed_lots)) for p in done]
     open_cost, closed_cost = (statistics.mean(column) for column in zip(*costs, strict=True))
     return Summary(
-        setting,
-        procurements,
-        open_cost,
-        closed_cost,
-        statistics.stdev(a - b for a, b in costs) / math.sqrt(procurements) / open_cost,
-        sum(any(short(q, p.open_lots, p.worth)) for p in done),
-        sum(any(short(q, p.closed_lots, p.worth)) for p in done),
-        statistics.mean(covers(setting.worth, p.worth) for p in done),
-        statistics.mean(covers(w, p.worth) for p in done for w in p.worths[:1]),
-        statistics.mean(p.worths[0].se for p in done) / setting.worth.se,
-        time.perf_counter() - began,
+        setting=setting,
+        procurements=procurements,
+        open_cost=open_cost,
+        closed_cost=closed_cost,
+        saved_error=statistics.stdev(a - b for a, b in costs) / math.sqrt(procurements) / open_cost,
+        open_short=sum(any(short(q, p.open_lots, p.worth)) for p in done),
+        closed_short=sum(any(short(q, p.closed_lots, p.worth)) for p in done),
+        prior_covered=statistics.mean(covers(setting.worth, p.worth) for p in done),
+        covered=statistics.mean(covers(w, p.worth) for p in done for w in p.worths[:1]),
+        narrower=statistics.mean(p.worths[0].se for p in done) / setting.worth.se,
+        seconds=time.perf_counter() - began,
     )
 
 

@@ -138,9 +138,9 @@ def review(
     Examples: fleetmark plan review plan.json --delivered genoa@2027-Q2=last;
     fleetmark plan review plan.json --delivered genoa@2027-Q2/ams=last --delivered genoa@2027-Q2/fra=genoa@2027-Q2/ams
     """
-    from fleetmark.verbs import plan_review as reviewing
     from fleetmark.verbs.documents import documents_of
     from fleetmark.verbs.plan import Effort, Provenance
+    from fleetmark.verbs.review import delivery as reviewing
 
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)

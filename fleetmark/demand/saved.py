@@ -139,5 +139,6 @@ def _grid(question: Question, rows: list[Mapping[str, Any]], number: Mapping[str
 
 def _use(rows: list[Mapping[str, Any]], number: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
     for r in rows:
-        of = float(r["of"])
-        yield r["sku"], r["site"], r["workload"], number[r["period"]], of * r["share"], of * r["share_working"]
+        servers = float(r["of"])
+        shares = (servers * r["share"], servers * r["share_working"])
+        yield r["sku"], r["site"], r["workload"], number[r["period"]], *shares

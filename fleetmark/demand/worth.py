@@ -139,7 +139,7 @@ class Record:
             pinned or "",
             chosen.class_ or "",
             chosen.benchmark or "",
-            chosen.mix or "",
+            mix=chosen.mix or "",
             se=worth.se if ratio.log_error is None or ratio.of_repeats else ratio.log_error,
             df=ratio.df or math.inf,
             hosts=(ratio.n[0], ratio.n[1]),
@@ -176,7 +176,8 @@ class Record:
         if workload is None or workload.log_error is None:
             return Measurement(ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]))
         spread = math.sqrt(max(workload.log_error**2 - ratio.log_error**2, 0.0))
-        return Measurement(ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]), spread, workload.df or math.inf)
+        hosts, spread_df = (ratio.n[0], ratio.n[1]), workload.df or math.inf
+        return Measurement(ratio.value, ratio.log_error, df, hosts, spread=spread, spread_df=spread_df)
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}

@@ -52,8 +52,8 @@ class Origin:
     pinned: str = ""
     class_: str = ""
     benchmark: str = ""
-    mix: str = ""
     _: KW_ONLY
+    mix: str = ""
     unit: float = 1.0
     se: float = 0.0
     df: float = math.inf

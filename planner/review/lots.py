@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.planner.capacity.question import Plan, Question
@@ -27,6 +27,7 @@ class Lot:
     site: str
     arrives: int
     ordered: int | None
+    _: KW_ONLY
     count: int
     price: float
 
@@ -103,10 +104,10 @@ def lot_of(question: Question, plan: Plan, name: str) -> Lot:
             else suggest(name, names)
         )
         raise FleetmarkError(f"lot {name!r} was never planned{hint}; the plan has {some}")
-    where = chosen[0].site if len({lot.site for lot in chosen}) == 1 else ""
+    common_site = chosen[0].site if len({lot.site for lot in chosen}) == 1 else ""
     count = sum(lot.count for lot in chosen)
     price = sum(lot.count * lot.price for lot in chosen) / count
-    return replace(chosen[0], name=name, site=where, count=count, price=price)
+    return replace(chosen[0], name=name, site=common_site, count=count, price=price)
 
 
 def lots(question: Question, plan: Plan) -> list[Lot]:
@@ -118,7 +119,7 @@ def lots(question: Question, plan: Plan) -> list[Lot]:
 
     def lot(sku: str, site: str, arrives: int, ordered: int | None, count: int, price: float) -> Lot:
         name = f"{sku}@{question.periods[arrives]}" + (f"/{site}" if several else "")
-        return Lot(name, sku, site, arrives, ordered, count, price)
+        return Lot(name, sku, site, arrives, ordered, count=count, price=price)
 
     before = [
         lot(c.sku, c.site, c.arrives, None, c.count, question.skus[c.sku].price_in(c.count))

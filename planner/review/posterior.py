@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,7 @@ class Measurement:
     se: float
     df: float
     hosts: tuple[int, int] = (0, 1)
+    _: KW_ONLY
     spread: float = 0.0
     spread_df: float = math.inf
 
@@ -72,16 +73,16 @@ def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
     if origin is None:
         both = [((m.se, m.df), (m.spread, m.spread_df)) for m in measured]
         errors = [(math.hypot(one[0], two[0]), _satterthwaite([one, two])) for one, two in both]
-        own, shared, spread = (prior.se, prior.df), 0.0, (0.0, math.inf)
+        estimated, shared, spread = (prior.se, prior.df), 0.0, (0.0, math.inf)
     else:
         fleet = min(origin.se, prior.se)
         ratios = [(fleet, origin.hosts), *((m.se, m.hosts) for m in measured)]
         shared = math.sqrt(sum(_baseline(*ratio) ** 2 for ratio in ratios) / len(ratios))
         errors = [(_candidate(m.se, m.hosts, shared), m.df) for m in measured]
-        own, spread = (_candidate(fleet, origin.hosts, shared), origin.df), (_without(prior.se, fleet), prior.df)
+        estimated, spread = (_candidate(fleet, origin.hosts, shared), origin.df), (_without(prior.se, fleet), prior.df)
     terms = [(math.log(m.value), se, df) for m, (se, df) in zip(measured, errors, strict=True)]
     if prior.se > _EXACT and not contradicts(prior, measured):
-        terms.append((math.log(prior.value), *own))
+        terms.append((math.log(prior.value), *estimated))
     shared_df = math.inf if origin is None else origin.df
     centre, se, df = _product(terms)
     parts = [(se, df), (shared, shared_df), spread]
@@ -93,11 +94,11 @@ def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
             df=_satterthwaite(parts[:2]),
             hosts=(a, b + sum(m.hosts[1] for m in measured)),
         )
-    whole = math.hypot(*(error for error, _ in parts))
+    total = math.hypot(*(error for error, _ in parts))
     return replace(
         prior,
         value=math.exp(centre),
-        se=whole,
+        se=total,
         df=_satterthwaite(parts),
         origin=origin,
         promised=promised(prior),

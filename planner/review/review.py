@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 
 from fleetmark.planner.capacity.nothing import do_nothing
@@ -44,6 +44,7 @@ class Finding:
     promised: float
     measured: Measurement
     below: float
+    _: KW_ONLY
     disagreement: float
     owed: Estimate
 
@@ -77,7 +78,7 @@ class Update:
     lots: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Review:
     """Hold the review of a plan from period ``now`` of its question on.
 
@@ -122,8 +123,8 @@ def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) 
             promise,
             m,
             m.below(promise),
-            disagreement(worth, m),
-            owed(delivery.lot.count, promise, m.estimate),
+            disagreement=disagreement(worth, m),
+            owed=owed(delivery.lot.count, promise, m.estimate),
         )
         for delivery, by_workload in measured
         for workload, m in by_workload.items()

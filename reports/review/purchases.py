@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.review.orders import orders
@@ -21,6 +21,7 @@ class Purchase:
     sku: str
     planned: int
     now: int
+    _: KW_ONLY
     arrives: int
     money: float
 
@@ -45,8 +46,8 @@ def purchases(review: Review) -> list[Purchase]:
             sku,
             old.get((t, site, sku), none)[0],
             new.get((t, site, sku), none)[0],
-            t + q.skus[sku].delay,
-            new.get((t, site, sku), none)[1] - old.get((t, site, sku), none)[1],
+            arrives=t + q.skus[sku].delay,
+            money=new.get((t, site, sku), none)[1] - old.get((t, site, sku), none)[1],
         )
         for t, site, sku in sorted(old.keys() | new.keys(), key=lambda key: (key[0], order[key[1]], order[key[2]]))
     ]

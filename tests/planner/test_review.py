@@ -43,9 +43,9 @@ def test_few_degrees_of_freedom_are_the_product_of_two_densities() -> None:
 
     ends = after.estimate.interval
     assert ends is not None
-    whole = integrate.quad(density, -2, 2, points=[0, 0.09], limit=500)[0]
+    area = integrate.quad(density, -2, 2, points=[0, 0.09], limit=500)[0]
     inside = integrate.quad(density, math.log(ends[0]), math.log(ends[1]), points=[0.09], limit=500)[0]
-    assert inside / whole == pytest.approx(0.95, abs=0.01)
+    assert inside / area == pytest.approx(0.95, abs=0.01)
     assert after.value > 1.08  # the plan's estimate is too vague to pull it
 
 
@@ -165,9 +165,9 @@ def test_what_remains_of_a_plan_is_a_plan_of_what_remains(lead: int, now: int) -
     servers = plan.stock[plan.stock["period"] >= now]["installed"].tolist()
     assert remaining.stock["installed"].tolist() == servers
     running = ["energy", "support", "space", "migration", "carbon", "purchase"]
-    whole = plan.costs[(plan.costs["period"] >= now) & plan.costs["kind"].isin(running)]["present"].sum()
+    present = plan.costs[(plan.costs["period"] >= now) & plan.costs["kind"].isin(running)]["present"].sum()
     part = remaining.costs[remaining.costs["kind"].isin(running)]["present"].sum()
-    assert part * q.weight(now) == pytest.approx(whole)
+    assert part * q.weight(now) == pytest.approx(present)
 
 
 def test_the_rest_can_be_planned_at_no_higher_cost() -> None:
@@ -217,7 +217,7 @@ def test_lots_are_named_by_their_arrival() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "sentence"),
     [
         (["new@2031=c"], "lot 'new@2031' was never planned"),
         (["old@2028=c"], "lot 'old@2028' was never planned"),
@@ -230,11 +230,11 @@ def test_lots_are_named_by_their_arrival() -> None:
         (["new@2028=new@2029"], "add --delivered new@2029=CAMPAIGN"),
     ],
 )
-def test_lots_that_are_refused(written: list[str], said: str) -> None:
+def test_lots_that_are_refused(written: list[str], sentence: str) -> None:
     q, plan = asked(lead=1)
     with pytest.raises(FleetmarkError) as error:
         deliveries(q, plan, written)
-    assert said in str(error.value)
+    assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
 
