@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fleetmark.planner.capacity.question import Cohort, Origin, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku, Workload, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate, deviate
 from fleetmark.planner.review.later import question_from
+from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.posterior import Measurement, posterior
 
 PROMISE = 0.95

@@ -20,11 +20,11 @@ from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.demand.keys.worth import Chosen, Compared, Measured, Pinned, Profile, Speed, Worth
 from fleetmark.planner.capacity import question as capacity
-from fleetmark.planner.capacity.question import Origin
 from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.equivalence import Equivalence
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.ratio import Ratio
+from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.posterior import Measurement
 from fleetmark.record import compare as comparing
 from fleetmark.record import profiles as profiling

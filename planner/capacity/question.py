@@ -15,6 +15,7 @@ import pandas as pd
 from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.review.origin import Origin
 
 HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
@@ -36,42 +37,15 @@ Margin = Mapping[str, float | Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Say how a worth was measured, so that delivered servers can be measured in the same way.
-
-    - ``select``: the machines measured; ``baseline``, ``pinned``: those they were compared with, empty for a rate
-    - ``class_``, ``benchmark``, ``mix``: what was compared, one of them
-    - ``unit``: the workload's units in one base unit of a rate, 1 for a ratio
-    - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than that of the worth if the
-      worth covers a workload like its benchmarks
-    - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the machines
-    """
-
-    select: str
-    baseline: str = ""
-    pinned: str = ""
-    class_: str = ""
-    benchmark: str = ""
-    _: KW_ONLY
-    mix: str = ""
-    unit: float = 1.0
-    se: float = 0.0
-    df: float = math.inf
-    hosts: tuple[int, int] = (0, 1)
-
-
-@dataclass(frozen=True, slots=True)
 class Worth:
     """Hold the demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
     - ``se``: the standard error of its natural logarithm
     - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
-    - ``source``: its origin, as the Equivalence tab shows it
-    - ``hosts``: the hosts that it was measured on; worths of a SKU with the same hosts share one error. Empty if its
-      error is its own
+    - ``source``: its origin in words; ``origin``: how it was measured, None for a figure that was given
+    - ``hosts``: where it was measured; worths of a SKU with the same hosts share one error. Empty for its own error
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
-    - ``origin``: how it was measured, None for a figure that was given
     - ``promised``: the value before measurements of deliveries changed it; 0 if none did
     """
 

@@ -11,12 +11,13 @@ from scipy import integrate, stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.checks import check
-from fleetmark.planner.capacity.question import Cohort, Origin, Plan, Question, Site, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.later import plan_from, question_from
 from fleetmark.planner.review.lots import deliveries, lots
 from fleetmark.planner.review.orders import orders
+from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.posterior import Measurement, posterior, promised
 from fleetmark.planner.review.review import Finding, Verdict, findings, owed, replanned, updated, updates
 from tests.planner.questions import ask, sku, work

@@ -14,11 +14,12 @@ from fleetmark.base.text import message
 from fleetmark.demand import saved
 from fleetmark.demand.worth import Record
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Conflict, Margin, Origin, Plan, Question
+from fleetmark.planner.capacity.question import Conflict, Margin, Plan, Question
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import futures, margined
 from fleetmark.planner.review.later import plan_from, question_from
 from fleetmark.planner.review.lots import Delivery, deliveries
+from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.posterior import Measurement
 from fleetmark.planner.review.review import Review, findings, replanned, updated, updates
 from fleetmark.record.campaigns import find
