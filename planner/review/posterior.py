@@ -118,14 +118,16 @@ def contradicts(prior: Worth, measured: Sequence[Measurement]) -> bool:
 def disagreement(prior: Worth, measured: Measurement) -> float:
     """Return the two-sided probability of a difference this large if the delivered servers are those of the plan."""
     origin = prior.origin
-    fleet = prior.se if origin is None else min(origin.se, prior.se)
-    parts = [
-        (
-            fleet if origin is None else _without(fleet, _baseline(fleet, origin.hosts)),
-            origin.df if origin else prior.df,
-        ),
-        (measured.se if origin is None else _without(measured.se, _baseline(measured.se, measured.hosts)), measured.df),
-    ]
+    if prior.se <= _EXACT:
+        return 1.0  # a figure is no estimate that could be contradicted
+    if origin is None:
+        parts = [(prior.se, prior.df), (measured.se, measured.df), (measured.spread, measured.spread_df)]
+    else:
+        fleet = min(origin.se, prior.se)
+        parts = [
+            (_without(fleet, _baseline(fleet, origin.hosts)), origin.df),
+            (_without(measured.se, _baseline(measured.se, measured.hosts)), measured.df),
+        ]
     se = max(math.hypot(*(s for s, _ in parts)), _EXACT)
     t = abs(math.log(measured.value / prior.value)) / se
     return float(2 * stats.t.sf(t, min(_satterthwaite(parts), 1e6)))
