@@ -29,7 +29,19 @@ from tests.reports import rendered
 from tests.reports.kinds import KINDS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "schemas"
-NAMES = ("campaign", "facts", "measurements", "suite", "gate", "plan-question", "report", "compare", "diagnose", "plan")
+NAMES = (
+    "campaign",
+    "facts",
+    "measurements",
+    "suite",
+    "gate",
+    "plan-question",
+    "report",
+    "compare",
+    "diagnose",
+    "plan",
+    "plan-review",
+)
 
 
 def validator(name: str) -> jsonschema.Draft202012Validator:

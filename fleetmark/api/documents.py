@@ -347,6 +347,63 @@ class PlanReport(TypedDict):
     conflict: None
 
 
+class ReviewedLot(TypedDict):
+    """Describe what a delivered lot is worth for a workload beside what was ``promised``, and what is ``owed``.
+
+    ``arrives``: None if it arrived before the first period of the review. ``measured_as``: the lot whose campaign
+    stands for this one. ``probability_same``: that of so large a difference if the servers are those of the plan's
+    estimate.
+    """
+
+    lot: str
+    sku: str
+    site: str | None
+    arrives: str | None
+    servers: int
+    price: float
+    campaign: str
+    measured_as: str | None
+    workload: str
+    unit: str
+    promised: float
+    measured: dict[str, float | None]
+    verdict: str
+    probability_below: float
+    probability_same: float
+    owed: dict[str, float | None]
+
+
+class ReviewedPurchase(TypedDict):
+    """Describe the servers to order in a period: as ``planned``, and ``now``. ``money``: the change of their price."""
+
+    period: str
+    arrives: str | None
+    site: str
+    sku: str
+    planned: int
+    now: int
+    money: float
+
+
+class ReviewReport(TypedDict):
+    """Hold the review of a plan. ``late``: periods that no order reaches and that miss their demand."""
+
+    schema: int
+    created: str
+    command: str
+    currency: str
+    periods: list[str]
+    quantile: float
+    is_sound: bool
+    deliveries: list[ReviewedLot]
+    worth: list[dict[str, Any]]
+    purchases: list[ReviewedPurchase]
+    costs: dict[str, float | None]
+    shortfall: dict[str, dict[str, float | None] | None]
+    late: list[str]
+    conflict: list[str] | None
+
+
 class PlanConflict(TypedDict):
     schema: int
     created: str

@@ -83,6 +83,7 @@ def schemas() -> dict[str, dict[str, Any]]:
             "fleetmark plan --format json",
             lambda: _document(documents.PlanReport | documents.PlanConflict),
         ),
+        "plan-review": ("fleetmark plan review --format json", lambda: _document(documents.ReviewReport)),
     }
     return {
         f"{name}.schema.json": {

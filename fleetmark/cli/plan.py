@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Output, Root, interruptible
+from fleetmark.cli.common import (
+    OK,
+    ROOT,
+    SOME_FAILED,
+    AsDocument,
+    DocumentFormat,
+    Output,
+    Root,
+    beside,
+    interruptible,
+)
 from fleetmark.cli.help import App
 from fleetmark.cli.reports import BriefFolder, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 from fleetmark.cli.roots import results
@@ -80,6 +90,76 @@ def solve(
 
         planning.show(answer, provenance, as_.value, Terminal(), progress, documents, stamp)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
+
+
+@app.command()
+def review(
+    plan: Annotated[Path, typer.Argument(help="The plan, as `fleetmark plan QUESTION -o plan.json` wrote it.")],
+    delivered: Annotated[
+        list[str],
+        typer.Option(
+            metavar="LOT=CAMPAIGN",
+            help="Servers that arrive in a period, and the campaign that measured them: genoa@2027-Q2=last; of one "
+            "site genoa@2027-Q2/ams. Instead of a campaign, another delivered lot. Repeatable.",
+        ),
+    ],
+    now: Annotated[
+        str | None, typer.Option(help="The period to plan from; by default the first after the last delivery.")
+    ] = None,
+    quantile: Annotated[
+        float | None, typer.Option(min=0.5, max=0.999, help="The share of futures to meet; by default the plan's.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", "-b", help="For worths given as figures: the machines of their unit.")
+    ] = None,
+    class_: Annotated[str | None, typer.Option("--class", help="With --baseline: the class to measure.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="With --baseline: the benchmark to measure, instead of a class.")
+    ] = None,
+    new: Annotated[
+        Path | None, typer.Option("--new", metavar="FILE.json", help="Write the new plan, to review it next time.")
+    ] = None,
+    html: Html = None,
+    pdf: Pdf = None,
+    xlsx: Xlsx = None,
+    output: Output = None,
+    gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
+    seconds: Annotated[float, typer.Option(min=1, help="Time limit of each solve.")] = 60.0,
+    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: AsDocument = DocumentFormat.TABLE,
+) -> None:
+    """Measure delivered servers against the worth that a plan assumed, and plan the remaining periods again.
+
+    Examples: fleetmark plan review plan.json --delivered genoa@2027-Q2=last;
+    fleetmark plan review plan.json --delivered genoa@2027-Q2/ams=last --delivered genoa@2027-Q2/fra=genoa@2027-Q2/ams
+    """
+    from fleetmark.verbs.documents import documents_of
+    from fleetmark.verbs.plan import Effort, Provenance
+    from fleetmark.verbs.review import delivery as reviewing
+
+    with interruptible("no document was written"):
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)
+        if new is not None:
+            documents_of({"json": new}, lang, templates, date)  # refuses a file that cannot be written
+        with results(root) as here:
+            result = reviewing.review(
+                plan,
+                delivered,
+                here,
+                Effort(gap, seconds, draws, seed),
+                Terminal(stderr=True),
+                now=now,
+                quantile=quantile,
+                measuring=reviewing.Measuring(baseline or "", class_ or "", benchmark or ""),
+                spoken=documents.language,
+            )
+        reviewing.show(result, Provenance(documents.date), as_.value, beside(as_), documents, new)
+    raise typer.Exit(OK if result.is_sound else SOME_FAILED)
 
 
 @app.command()

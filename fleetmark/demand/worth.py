@@ -24,6 +24,8 @@ from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.equivalence import Equivalence
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.ratio import Ratio
+from fleetmark.planner.review.origin import Origin
+from fleetmark.planner.review.posterior import Measurement
 from fleetmark.record import compare as comparing
 from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference
@@ -131,7 +133,51 @@ class Record:
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
         worth = _of_ratio(ratio, error, source, _of_class(answer, chosen))
-        return replace(worth, hosts=f"{chosen.candidate} / {against}")
+        origin = Origin(
+            chosen.candidate,
+            baseline or "",
+            pinned or "",
+            chosen.class_ or "",
+            chosen.benchmark or "",
+            mix=chosen.mix or "",
+            se=worth.se if ratio.log_error is None or ratio.of_repeats else ratio.log_error,
+            df=ratio.df or math.inf,
+            hosts=(ratio.n[0], ratio.n[1]),
+        )
+        return replace(worth, hosts=f"{chosen.candidate} / {against}", origin=origin)
+
+    def delivered(self, origin: Origin, campaign: str) -> Measurement:
+        """Return the worth of the servers in a campaign, measured in the way of ``origin``. Raise FleetmarkError if the
+        campaign does not measure it.
+        """
+        terms = [term for term in selection.parse(origin.select) if term.key not in ("host", "campaign")]
+        mine = [machine for machine in self._all() if machine.campaign == campaign]
+        if not any(all(term.matches(machine) for term in terms) for machine in mine):
+            raise FleetmarkError(f"none of its hosts is {origin.select}; the delivered servers need the same labels")
+        select = ",".join([*(f"{term.key}{term.operator}{term.value}" for term in terms), f"campaign={campaign}"])
+        if not (origin.baseline or origin.pinned):
+            title, _, logs = self._logs(Measured(select=select, benchmark=origin.benchmark))
+            if len(logs) < 2:
+                raise FleetmarkError(f"{title} comes from one host, so it has no error; measure at least two")
+            se = float(logs.std(ddof=1)) / math.sqrt(len(logs))
+            return Measurement(math.exp(float(logs.mean())) / origin.unit, se, len(logs) - 1.0, (0, len(logs)))
+        chosen = Compared.model_validate(
+            {"candidate": select}
+            | {k: v for k, v in (("class", origin.class_), ("benchmark", origin.benchmark), ("mix", origin.mix)) if v}
+        )
+        answer = self._answer(chosen, origin.baseline or None, origin.pinned or None)
+        ratio, _ = _headline(answer, chosen)
+        if ratio.log_error is None or ratio.of_repeats:
+            raise FleetmarkError(
+                "it has one host, or its baseline has, so the ratio has no error; measure at least two"
+            )
+        of_class, df = _of_class(answer, chosen), ratio.df or math.inf
+        workload = None if of_class is None or len(of_class.weights) < 2 else of_class.workload
+        if workload is None or workload.log_error is None:
+            return Measurement(ratio.value, ratio.log_error, df, (ratio.n[0], ratio.n[1]))
+        spread = math.sqrt(max(workload.log_error**2 - ratio.log_error**2, 0.0))
+        hosts, spread_df = (ratio.n[0], ratio.n[1]), workload.df or math.inf
+        return Measurement(ratio.value, ratio.log_error, df, hosts, spread=spread, spread_df=spread_df)
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
@@ -188,7 +234,10 @@ class Record:
             "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
         )
         df = float(len(logs) - 1) if len(logs) > 1 else math.inf
-        return capacity.Worth(value, se, df, source, hosts=measured.select)
+        origin = Origin(
+            measured.select, benchmark=measured.benchmark, unit=demanded[1], se=se, df=df, hosts=(0, len(logs))
+        )
+        return capacity.Worth(value, se, df, source, hosts=measured.select, origin=origin)
 
     def _profiled(self, profile: Profile, workload: Workload) -> capacity.Worth:
         if _SERVERS.fullmatch(workload.unit):

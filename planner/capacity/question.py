@@ -16,6 +16,7 @@ from fleetmark.planner.capacity.reserve import down, unavailability
 from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.review.origin import Origin
 
 HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
@@ -42,11 +43,11 @@ class Worth:
 
     - ``se``: the standard error of its natural logarithm
     - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
-    - ``source``: its origin, as the Equivalence tab shows it
-    - ``hosts``: the hosts that it was measured on; worths of a SKU with the same hosts share one error. Empty if its
-      error is its own
+    - ``source``: its origin in words; ``origin``: how it was measured, None for a figure that was given
+    - ``hosts``: where it was measured; worths of a SKU with the same hosts share one error. Empty for its own error
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
+    - ``promised``: the value before measurements of deliveries changed it; 0 if none did
     """
 
     value: float
@@ -57,6 +58,8 @@ class Worth:
     utilisation: float | None = None
     reason: str = ""
     hosts: str = ""
+    origin: Origin | None = None
+    promised: float = 0.0
 
     @property
     def estimate(self) -> Estimate:

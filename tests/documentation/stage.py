@@ -186,6 +186,8 @@ def _record(results: Path, stem: str) -> None:
     elif stem in SLOW_HOSTS:
         _days(results, 2025)  # so that the campaign with slow hosts is the last
         fleets.sick(results).save_facts("n03", facts(governor="powersave"), {})
+    elif stem == "review-a-delivery":
+        fleet.fleet(results)  # the last campaign is the delivery
     elif stem == "containers":
         _days(results)
         _guests(results)

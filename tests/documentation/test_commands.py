@@ -11,7 +11,7 @@ from tests.corpus import ROOT as CORPUS
 from tests.documentation import pages, stage
 from tests.documentation.text import HOUSE
 
-JUDGED = {"design", "diagnose", "gate", "history"}  # 1: something is slow, broken, changed or not decided
+JUDGED = {"design", "diagnose", "gate", "history", "review"}  # 1: something is slow, broken, changed or not decided
 ELSEWHERE = {  # pages whose commands another test runs one after another
     "own-benchmark": "tests/workloads/test_external.py",
     "python": "tests/test_tutorial.py",

@@ -1,0 +1,31 @@
+"""Describe how a worth was measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Say how a worth was measured, so that delivered servers can be measured in the same way.
+
+    - ``select``: the machines measured; ``baseline``, ``pinned``: those they were compared with, empty for a rate
+    - ``class_``, ``benchmark``, ``mix``: what was compared, one of them
+    - ``unit``: the workload's units in one base unit of a rate, 1 for a ratio
+    - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than that of the worth if the
+      worth covers a workload like its benchmarks
+    - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the machines
+    """
+
+    select: str
+    baseline: str = ""
+    pinned: str = ""
+    class_: str = ""
+    benchmark: str = ""
+    _: KW_ONLY
+    mix: str = ""
+    unit: float = 1.0
+    se: float = 0.0
+    df: float = math.inf
+    hosts: tuple[int, int] = (0, 1)

@@ -1,0 +1,203 @@
+"""Judge deliveries by the worth that a plan assumed, and plan the remaining periods again with what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from enum import StrEnum
+
+from fleetmark.planner.capacity.analysis.nothing import do_nothing
+from fleetmark.planner.capacity.analysis.results import Conflict
+from fleetmark.planner.capacity.question import Plan, Question, Worth
+from fleetmark.planner.capacity.uncertainty import Futures
+from fleetmark.planner.estimate import Estimate
+from fleetmark.planner.review.lots import Delivery
+from fleetmark.planner.review.posterior import Measurement, disagreement, posterior, promised, source_of
+
+_ROOM = 0.9  # share of what servers in place serve that a new plan must meet where nothing can arrive in time
+_NEAR = 1e-9
+
+Measured = Mapping[str, Measurement]  # by workload
+Key = tuple[str, str]  # SKU and workload
+
+
+class Verdict(StrEnum):
+    """Name the conclusion on a delivery for one workload."""
+
+    BELOW = "below"  # the whole interval lies below what was promised
+    KEPT = "kept"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Hold what a delivered lot is worth for a workload beside what the plan assumed.
+
+    - ``promised``: the worth that the plan assumed, before measurements of other deliveries
+    - ``below``: the probability that its servers are worth less than ``promised``
+    - ``disagreement``: the probability of so large a difference if the servers are those of the plan's estimate
+    - ``owed``: the servers that are missing for what the lot was to serve, with the interval of the measurement
+    """
+
+    delivery: Delivery
+    workload: str
+    promised: float
+    measured: Measurement
+    below: float
+    _: KW_ONLY
+    disagreement: float
+    owed: Estimate
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the conclusion at 95% confidence."""
+        if self.measured.value >= self.promised:
+            return Verdict.KEPT
+        hi = self.measured.estimate.hi
+        return Verdict.BELOW if hi is not None and hi < self.promised else Verdict.CANNOT_TELL
+
+    @property
+    def servers(self) -> int:
+        """Return the whole servers that are missing by the point estimate, 0 unless the lot is below its promise."""
+        return math.ceil(self.owed.value - _NEAR) if self.verdict is Verdict.BELOW else 0
+
+    @property
+    def money(self) -> float:
+        """Return the price of these servers, at that of the lot."""
+        return self.servers * self.delivery.lot.price
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Hold the worth of a SKU for a workload before and after the measurements of ``lots``."""
+
+    sku: str
+    workload: str
+    before: Worth
+    after: Worth
+    lots: Sequence[str]
+
+
+@dataclass(kw_only=True, frozen=True, slots=True)
+class Review:
+    """Hold the review of a plan from period ``now`` of its question on.
+
+    - ``question``: what remains, with the updated worths; its periods begin with ``now``
+    - ``kept``: the old plan in it; ``plan``: the new one, or ``conflict``
+    - ``kept_futures``, ``futures``: how both do in futures drawn from the updated question
+    - ``late``: the periods in which no server ordered now can help and those in place do not keep the promise
+    """
+
+    now: int
+    question: Question
+    findings: Sequence[Finding]
+    updates: Sequence[Update]
+    kept: Plan
+    kept_futures: Futures
+    plan: Plan | None
+    futures: Futures | None
+    conflict: Conflict | None = None
+    late: Sequence[str] = ()
+
+    @property
+    def below(self) -> list[Finding]:
+        """Return the findings below their promise: for each lot, that with the most missing servers."""
+        worst: dict[str, Finding] = {}
+        for finding in sorted(self.findings, key=lambda f: -f.servers):
+            if finding.verdict is Verdict.BELOW:
+                worst.setdefault(finding.delivery.lot.name, finding)
+        return list(worst.values())
+
+    @property
+    def is_sound(self) -> bool:
+        """Return whether every delivery kept its promise, and there is a plan that meets demand."""
+        return not self.below and self.plan is not None and not self.late
+
+
+def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) -> list[Finding]:
+    """Return the findings of all deliveries, in order."""
+    return [
+        Finding(
+            delivery,
+            workload,
+            promise,
+            m,
+            m.below(promise),
+            disagreement=disagreement(worth, m),
+            owed=owed(delivery.lot.count, promise, m.estimate),
+        )
+        for delivery, by_workload in measured
+        for workload, m in by_workload.items()
+        for worth in [question.skus[delivery.lot.sku].worth[workload]]
+        for promise in [promised(worth)]
+    ]
+
+
+def owed(count: int, promise: float, measured: Estimate) -> Estimate:
+    """Return the servers that ``count`` delivered ones lack to serve what was promised, with their interval.
+
+    They are fractions, and negative if the delivered servers are worth more.
+    """
+
+    def lacks(worth: float) -> float:
+        return count * (promise / worth - 1)
+
+    lo, hi = measured.hi, measured.lo
+    return Estimate(
+        lacks(measured.value),
+        None if lo is None else lacks(lo),
+        None if hi is None else lacks(hi),
+        measured.level,
+        measured.df,
+    )
+
+
+def updates(question: Question, measured: Sequence[tuple[Delivery, Measured]]) -> list[Update]:
+    """Return the updated worths. A campaign that stands for several lots of a SKU counts once."""
+    by_key: dict[Key, dict[str, Measurement]] = {}
+    lots: dict[Key, list[str]] = {}
+    for delivery, by_workload in measured:
+        for workload, m in by_workload.items():
+            key = (delivery.lot.sku, workload)
+            by_key.setdefault(key, {})[delivery.campaign] = m
+            lots.setdefault(key, []).append(delivery.lot.name)
+    result = []
+    for (sku, workload), several in by_key.items():
+        before, names = question.skus[sku].worth[workload], lots[sku, workload]
+        after = replace(posterior(before, list(several.values())), source=source_of(before, names))
+        result.append(Update(sku, workload, before, after, names))
+    return result
+
+
+def updated(question: Question, changes: Sequence[Update]) -> Question:
+    """Return the question with the updated worths."""
+    skus = dict(question.skus)
+    for u in changes:
+        skus[u.sku] = replace(skus[u.sku], worth={**skus[u.sku].worth, u.workload: u.after})
+    return replace(question, skus=skus)
+
+
+def replanned(
+    question: Question, planned: Callable[[Question], Plan | Conflict]
+) -> tuple[Plan | Conflict, tuple[str, ...]]:
+    """Return the plan of ``question``, and the periods whose demand it cannot meet because nothing arrives in time.
+
+    If there is no plan, the demand of the periods before the first possible arrival is reduced to what the servers in
+    place serve; those periods are returned. A conflict that remains has another reason.
+    """
+    plan = planned(question)
+    first = min((sku.delay for sku in question.skus.values() if sku.price is not None), default=0)
+    if isinstance(plan, Plan) or first == 0:
+        return plan, ()
+    share = do_nothing(question).share
+    reduced = {
+        name: replace(
+            work,
+            point=tuple(p * min(_ROOM * share[t], 1.0) if t < first else p for t, p in enumerate(work.point)),
+            sigma=tuple(0.0 if t < first else s for t, s in enumerate(work.sigma)),
+        )
+        for name, work in question.workloads.items()
+    }
+    again = planned(replace(question, workloads=reduced))
+    return again, tuple(question.periods[:first]) if isinstance(again, Plan) else ()
