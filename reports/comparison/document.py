@@ -79,7 +79,7 @@ def _strip(compared: Compared) -> Strip | None:
         return None
     around = compared.around
     views = [around.whole_servers.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
-    return strip(views, around.hosts, around.terms, compared.shown.results.campaign.command)
+    return strip(views, around.hosts, around.families, around.terms, compared.shown.results.campaign.command)
 
 
 def _face(compared: Compared, comparison: Comparison) -> Face:
