@@ -68,7 +68,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
-        brief=brief(main, shown.results.campaign.command if shown else ()),
+        brief=brief(main, covered.gaps, shown.results.campaign.command if shown else ()),
         strip=_strip(compared),
         origins=behind or (),
     )
