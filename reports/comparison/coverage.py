@@ -88,7 +88,7 @@ class Covered:
 class Gap:
     """Workloads that ``sides`` lack, for ``classes``. ``command``: runs them; empty if no host of a side can.
     ``is_partial``: the sides measured other benchmarks of these classes. ``chosen``: the number of hosts that the
-    command names, of all ``hosts`` of the sides. ``elsewhere``: what the user runs on such machines if no host here can.
+    command names, of all ``hosts`` of the sides. ``elsewhere``: what to run on such machines if no host here can.
     ``titles``: of the classes.
     """
 
