@@ -301,7 +301,8 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
 
 def _gap(view: View) -> list[str]:
     """Return the campaign's command with the workloads of one host that were not measured; empty if none is missing."""
-    words, workloads = list(view.results.campaign.command), unmeasured_workloads(_classes(view))
+    classes = _classes(view)
+    words, workloads = list(view.results.campaign.command), unmeasured_workloads(classes) if classes else ()
     is_plain = words[1:2] == ["run"] and not {"--resume", "--only", "--workloads"} & set(words)
     if len(view.hosts) != 1 or not workloads or not is_plain:
         return []
