@@ -27,7 +27,7 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, machines, next_steps, unmeasured, verdict
+from fleetmark.reports.campaign.front import anomalies, calm, machines, next_steps, unmeasured, verdict
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -111,7 +111,7 @@ def document(
         _with_charts(operators, graded_charts, ("terminal",)),
         *(replace(block.section, only=("terminal",)) for block in served),
         Section("means", message("What it means"), means, _NOT_PAGES),
-        _odd(odd, bool(first.rows), len(shown.hosts)),
+        _odd(odd, calm(shown)),
         run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
         status.causes(listed, status.CAUSES_IN_TERMINAL, ("terminal",)),
         Section(
@@ -185,16 +185,10 @@ def _subject(shown: View) -> str:
     return message("{who}, {suite} suite", who=subject, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
 
 
-def _odd(odd: Sequence[str], has_figures: bool, hosts: int) -> Section:
-    exhibits: tuple[Exhibit, ...] = tuple(map(Note, odd))
-    only: tuple[Kind, ...] = ()
-    if not odd:
-        only = _ON_PAGES
-        calm = message("Nothing: repeats agree, hosts are like their peers, nothing disturbed the runs.")
-        if hosts == 1:
-            calm = message("Nothing: repeats agree, and nothing disturbed the runs. Other such hosts may differ.")
-        exhibits = (Note(calm if has_figures else message("No figures to judge.")),)
-    return Section("odd", message("Anomalies"), exhibits, only, is_beside=True)
+def _odd(odd: Sequence[str], calm: str) -> Section:
+    """Return the anomalies; ``calm``: what to say if there are none."""
+    only: tuple[Kind, ...] = () if odd else _ON_PAGES
+    return Section("odd", message("Anomalies"), tuple(map(Note, odd or [calm])), only, is_beside=True)
 
 
 def _tickets(slow: Sequence[SlowHost], campaign: str) -> Section:

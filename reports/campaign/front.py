@@ -18,7 +18,7 @@ from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
 from fleetmark.reports.campaign.problems import Problem, go_on
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View
-from fleetmark.reports.comparison.areas import lacking
+from fleetmark.reports.comparison.areas import lacking, unmeasured_workloads
 from fleetmark.reports.comparison.purchase.bought import price_list
 from fleetmark.reports.hosts.generations import Deviation, by_generation
 from fleetmark.reports.hosts.likely import SlowHost, advice
@@ -27,6 +27,7 @@ from fleetmark.reports.kit import format as fmt
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 3
+REPEATS = 2  # without which a CV is unknown
 # Facts that should be equal on all hosts of a generation; others (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
@@ -133,7 +134,7 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
 
 def unmeasured(view: View) -> str:
     """Return which areas of work no benchmark covers, and the prices of the machines, or that none is known."""
-    classes = {str(rows["class"].iloc[0]) for _, rows, _ in view.headlines}
+    classes = _classes(view)
     if not classes:
         return ""
     areas = lacking(classes)
@@ -141,10 +142,14 @@ def unmeasured(view: View) -> str:
     return joined(
         [
             message("Not measured: {areas}", areas=areas) if areas else None,
-            prices or message("No cost: the hosts have no label price"),
+            prices or message("No cost: no host has a price. Add the labels price and currency to the inventory"),
         ],
         ". ",
     )
+
+
+def _classes(view: View) -> set[str]:
+    return {str(rows["class"].iloc[0]) for _, rows, _ in view.headlines}
 
 
 # --- anomalies -------------------------------------------------------------------------------------------------------
@@ -181,6 +186,22 @@ def _unlike(view: View, apart: Deviations) -> Iterator[str]:
     if len(hosts) > MOST_HOSTS:
         more = count(len(hosts) - MOST_HOSTS, "further host")
         yield message("{hosts} differ from their peers: see the map of hosts", hosts=more)
+
+
+def calm(view: View) -> str:
+    """Return that nothing is unusual, with what that rests on."""
+    parts = [part for part in view.headlines_in_parts() if len(part)]
+    if not parts:
+        return message("No figures to judge.")
+    largest = max((float(part["cv"].max()) for part in parts if part["cv"].notna().any()), default=None)
+    repeats = min(int(part["n"].min()) for part in parts)
+    if largest is None or repeats < REPEATS:
+        agree = message("too few repeats to see how figures vary")
+    else:
+        agree = message("figures vary by at most {cv} (CV, {n} repeats)", cv=fmt.percent(largest), n=repeats)
+    if len(view.hosts) == 1:
+        return message("Nothing: {agree}, and nothing disturbed the runs. Other such hosts may differ.", agree=agree)
+    return message("Nothing: {agree}, hosts are like their peers, nothing disturbed the runs.", agree=agree)
 
 
 def _unstable(view: View) -> Iterator[str]:
@@ -264,6 +285,8 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
 def _after(view: View) -> Iterator[tuple[str, str]]:
     if not set(view.results.values.distinct("better")["better"]) - {Better.NONE.value}:
         return  # nothing that was measured is better or worse, such as the uptime of a self-test
+    if gap := _gap(view):
+        yield fmt.typed(gap), message("Measure what is missing")
     root = view.results.campaign.root
     named = [g for g in view.generations if g]
     if len(named) > 1:
@@ -274,3 +297,16 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
         name = named[0] if named else view.hosts[0].name
         text = message("Save these figures as a reference for later")
         yield fmt.typed(command_for(root, "reference", "save", name, "--from", selector)), text
+
+
+def _gap(view: View) -> list[str]:
+    """Return the campaign's command with the workloads of one host that were not measured; empty if none is missing."""
+    classes = _classes(view)
+    words, workloads = list(view.results.campaign.command), unmeasured_workloads(classes) if classes else ()
+    is_plain = words[1:2] == ["run"] and not {"--resume", "--only", "--workloads"} & set(words)
+    if len(view.hosts) != 1 or not workloads or not is_plain:
+        return []
+    for option in ("--suite", "-s"):
+        if option in words:
+            del words[words.index(option) : words.index(option) + 2]
+    return [*words, "--suite", ",".join(workloads)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fleetmark.base.kinds import PEAK
 from fleetmark.base.text import Message, joined, message
@@ -68,16 +68,31 @@ def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
 
 def lacking(classes_found: Collection[str]) -> str:
     """Return the areas of the suite of these classes in which nothing was measured, such as ``storage, network``."""
-    suite = "gpu" if any(name.startswith(_GPU) for name in classes_found) else "server"
     names = {name.removesuffix(PEAK) for name in classes_found}
-    return joined(area for area in _complete(suite) if not _has(area, names, powered=False))
+    return joined(area for area in _complete(_suite(names)) if not _has(area, names, powered=False))
 
 
 def expected(comparison: Comparison) -> dict[str, str]:
     """Return the classes that the suite for these machines measures, each with the first workload that does."""
-    on_devices = any(str(name).startswith(_GPU) for name in comparison.benchmarks["class"])
+    return _first_workloads(_suite(map(str, comparison.benchmarks["class"])))
+
+
+def unmeasured_workloads(classes_found: Collection[str]) -> tuple[str, ...]:
+    """Return the workloads that measure the areas which ``lacking`` lists."""
+    names = {name.removesuffix(PEAK) for name in classes_found}
+    expected_classes = _first_workloads(_suite(names)).items()
+    return tuple(dict.fromkeys(w for name, w in expected_classes if not _has(_AREAS[name], names, powered=False)))
+
+
+def _suite(names: Iterable[str]) -> str:
+    """Return the name of the suite for machines with benchmarks of these classes."""
+    return "gpu" if any(name.startswith(_GPU) for name in names) else "server"
+
+
+def _first_workloads(suite: str) -> dict[str, str]:
+    """Return the classes that a suite measures, each with the first workload that does."""
     workload_by_class: dict[str, str] = {}
-    for workload in load_suite("gpu" if on_devices else "server").workloads:
+    for workload in load_suite(suite).workloads:
         for name in sorted(classes(workload)):
             if name in _AREAS:
                 workload_by_class.setdefault(name.removesuffix(PEAK), workload)

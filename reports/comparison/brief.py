@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.planner.comparison import Comparison
+from fleetmark.reports.comparison.coverage import MOST_GAPS, Gap, commands
 from fleetmark.reports.comparison.face import Face
 from fleetmark.reports.comparison.first import classes, is_unpriced, unpriced
 from fleetmark.reports.comparison.titles import per_title
@@ -18,8 +19,11 @@ MOST_ACROSS = 3  # candidates as columns; more are rows
 MOST_NAMED = 3
 
 
-def brief(face: Face, command: Sequence[str] = ()) -> Brief:
-    """Return the brief of a comparison. ``command``: the command that makes the comparison again."""
+def brief(face: Face, gaps: Sequence[Gap] = (), command: Sequence[str] = ()) -> Brief:
+    """Return the brief of a comparison.
+
+    ``gaps``: of its coverage. ``command``: the command that makes the comparison again.
+    """
     first, comparison = face.front, face.comparison
     worse = [*first.worse, *([first.unsure] if first.unsure else ())]
     if not worse and first.lines:
@@ -33,7 +37,7 @@ def brief(face: Face, command: Sequence[str] = ()) -> Brief:
         if first.not_measured
         else (message("Every area of the suite ran on all sides."),),
         certainty=(*(remark.text for remark in first.before), *first.legend),
-        steps=tuple(_steps(face, command)),
+        steps=tuple(_steps(face, gaps, command)),
     )
 
 
@@ -80,15 +84,11 @@ def _table(face: Face) -> Tabular | None:
     return Tabular("candidates", table.title, columns, turned)
 
 
-def _steps(face: Face, command: Sequence[str]) -> Iterator[Command | Note]:
-    first = face.front
-    if first.not_measured:
-        yield Command(
-            message("Measure what is missing on all sides, then compare again."),
-            "fleetmark run -i HOSTS --suite server",
-        )
+def _steps(face: Face, gaps: Sequence[Gap], command: Sequence[str]) -> Iterator[Command | Note]:
+    """Yield what to do next: prices if there are none, then the gaps."""
     if command and is_unpriced(face):
         priced = fmt.typed([*command, "--price", f"{face.comparison.baseline}=AMOUNT EUR"])
         yield Command(message("Add prices to see costs."), priced)
+    yield from commands(gaps[:MOST_GAPS])
     if command:
         yield Command(message("Make this report again"), fmt.typed(command))

@@ -21,10 +21,12 @@ from fleetmark.reports.comparison.areas import expected
 from fleetmark.reports.comparison.titles import class_title, spaced
 from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.kit import format as fmt
-from fleetmark.reports.kit.document import Command, Exhibit, Note, Section
+from fleetmark.reports.kit.document import Command, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
+from fleetmark.workloads.manifest import names as all_workloads
 
 MOST_GAPS = 6  # maximum number of commands
+MOST_TITLES = 6  # maximum number of classes named in a sentence
 _LONGEST_REASON = 30  # maximum number of characters of a reason in a cell
 _MOST_HOSTS = 40  # maximum number of hosts named in a command
 
@@ -86,7 +88,8 @@ class Covered:
 class Gap:
     """Workloads that ``sides`` lack, for ``classes``. ``command``: runs them; empty if no host of a side can.
     ``is_partial``: the sides measured other benchmarks of these classes. ``chosen``: the number of hosts that the
-    command names, of all ``hosts`` of the sides.
+    command names, of all ``hosts`` of the sides. ``elsewhere``: what to run on such machines if no host here can.
+    ``titles``: of the classes.
     """
 
     workloads: tuple[str, ...]
@@ -97,15 +100,21 @@ class Gap:
     _: KW_ONLY
     chosen: int = 0
     hosts: int = 0
+    elsewhere: str = ""
+    titles: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The ``cells`` by class and side, and the ``gaps``, those that other sides measured first."""
+    """The ``cells`` by class and side, and the ``gaps``, those that other sides measured first.
+
+    ``titles``: of the classes.
+    """
 
     sides: tuple[str, ...]
     cells: Mapping[str, Mapping[str, Covered]]
     gaps: tuple[Gap, ...]
+    titles: Mapping[str, str]
 
 
 def coverage(
@@ -133,7 +142,8 @@ def coverage(
         for side, machines in family.sides.items():
             if side in by_side and by_side[side].state is State.MISSING:
                 by_side[side] = Covered(State.MEASURED, hosts=len(machines))
-    return Coverage(titles, cells, tuple(_gaps(comparison, cells, suite, hosts, results)))
+    names_shown = {name: comparison.called.get(name) or class_title(name) for name in cells}
+    return Coverage(titles, cells, tuple(_gaps(comparison, cells, suite, hosts, results, names_shown)), names_shown)
 
 
 def _covered(comparison: Comparison, side: Side | None, title: str, name: str, known: Sequence[str]) -> Covered:
@@ -184,6 +194,7 @@ def _gaps(
     suite: Mapping[str, str],
     hosts: Sequence[HostInfo],
     results: str,
+    titles: Mapping[str, str],
 ) -> Iterator[Gap]:
     """Yield a gap for the workloads that the same sides lack; ``suite``: the workload that measures a class."""
     lacking: dict[tuple[bool, tuple[str, ...], bool], dict[str, str]] = {}
@@ -199,9 +210,23 @@ def _gaps(
         chosen = _first(own_hosts, sides)
         addresses = [h.name.removesuffix(f" ({h.generation})") for h in chosen]
         workloads = tuple(dict.fromkeys(of_classes.values()))
-        words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", ",".join(workloads))
-        line = fmt.typed(command_for(results, *words)) if known == set(sides) else ""
-        yield Gap(workloads, tuple(of_classes), sides, line, some, chosen=len(chosen), hosts=len(own_hosts))
+        line = elsewhere = ""
+        if known == set(sides):
+            words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", ",".join(workloads))
+            line = fmt.typed(command_for(results, *words))
+        elif runnable := [w for w in workloads if w in all_workloads()]:
+            elsewhere = fmt.typed(command_for(results, "run", "--inventory", "HOSTS", "--suite", ",".join(runnable)))
+        yield Gap(
+            workloads,
+            tuple(of_classes),
+            sides,
+            line,
+            some,
+            chosen=len(chosen),
+            hosts=len(own_hosts),
+            elsewhere=elsewhere,
+            titles=tuple(titles[name] for name in of_classes),
+        )
 
 
 def _first(hosts: Sequence[HostInfo], sides: Sequence[str]) -> list[HostInfo]:
@@ -234,7 +259,7 @@ def section(known_coverage: Coverage) -> Section:
     marks = _marks(known_coverage)
     notes = (Note(spaced(mark, reason), quiet=True) for mark, reason in marks.values())
     gaps = known_coverage.gaps
-    exhibits = (matrix(known_coverage, marks), *notes, *commands(gaps[:MOST_GAPS]), *_published(gaps))
+    exhibits = (matrix(known_coverage, marks), *notes, *commands(gaps[:MOST_GAPS]))
     return Section("coverage", _TITLE, exhibits, ("html", "pdf", "xlsx", "markdown", "terminal"))
 
 
@@ -243,7 +268,7 @@ def matrix(known_coverage: Coverage, marks: Mapping[_ReasonKey, tuple[str, str]]
     columns = [Column("class", message("class of work"), "name")]
     columns += [Column(f"side_{n}", fmt.clean(side)) for n, side in enumerate(known_coverage.sides)]
     rows = tuple(
-        (Cell(class_title(name)), *_cells({side: by_side[side] for side in known_coverage.sides}, marks))
+        (Cell(known_coverage.titles[name]), *_cells({side: by_side[side] for side in known_coverage.sides}, marks))
         for name, by_side in known_coverage.cells.items()
         if name != WORK_MIX
     )
@@ -280,30 +305,31 @@ def _cells(row: Mapping[str, Covered], marks: Mapping[_ReasonKey, tuple[str, str
         yield Cell(spaced(joined([text, details]), mark), tone="" if is_nowhere else _TONES.get(covered.state, ""))
 
 
-def commands(gaps: Sequence[Gap]) -> Iterator[Exhibit]:
-    """Yield the command for each gap that a run can close."""
+def commands(gaps: Sequence[Gap]) -> Iterator[Command | Note]:
+    """Yield the command for each gap. No run here can close the gaps of imported tables."""
     for gap in gaps:
-        if gap.command:
-            classes = joined([class_title(name) for name in gap.classes])
-            sides = joined([fmt.clean(side) for side in gap.sides])
-            values = {"classes": classes, "sides": sides}
-            text = message("Not measured on {sides}: {classes}. To close the gap", **values)
-            if gap.is_partial:
-                text = message("Measured in part on {sides}: {classes}. To close the gap", **values)
-            if gap.chosen < gap.hosts:
-                text = message("{gap} on {chosen} of {hosts} hosts", gap=text, chosen=gap.chosen, hosts=gap.hosts)
-            yield Command(text, gap.command)
+        classes = _some(gap.titles)
+        if not gap.command:
+            text = message(
+                "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines",
+                classes=classes,
+            )
+            yield Command(text, gap.elsewhere) if gap.elsewhere else Note(message("{sentence}.", sentence=text))
+            continue
+        sides = joined([fmt.clean(side) for side in gap.sides])
+        text = message("Not measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
+        if gap.is_partial:
+            text = message("Measured in part on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
+        if gap.chosen < gap.hosts:
+            text = message("{gap} on {chosen} of {hosts} hosts", gap=text, chosen=gap.chosen, hosts=gap.hosts)
+        yield Command(text, gap.command)
 
 
-def _published(gaps: Sequence[Gap]) -> Iterator[Note]:
-    """Yield how to close gaps of imported tables, which no run here can close."""
-    names = dict.fromkeys(class_title(name) for gap in gaps if not gap.command for name in gap.classes)
-    if names:
-        text = message(
-            "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines.",
-            classes=joined(list(names)[:MOST_GAPS]),
-        )
-        yield Note(text, quiet=True)
+def _some(titles: Sequence[str]) -> str:
+    """Return the first titles, and how many more there are."""
+    named = joined(titles[:MOST_TITLES])
+    more = len(titles) - MOST_TITLES
+    return message("{names} and {n} more", names=named, n=more) if more > 0 else named
 
 
 def record(known_coverage: Coverage) -> dict[str, Any]:

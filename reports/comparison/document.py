@@ -68,7 +68,7 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
         viewpoint=main.comparison.baseline,
         alternatives=tuple(_alternative(compared, other, _, failed) for other in others),
         breakdown=evidence.breakdown(shown) if shown else None,
-        brief=brief(main, shown.results.campaign.command if shown else ()),
+        brief=brief(main, covered.gaps, shown.results.campaign.command if shown else ()),
         strip=_strip(compared),
         origins=behind or (),
     )
@@ -79,7 +79,7 @@ def _strip(compared: Compared) -> Strip | None:
         return None
     around = compared.around
     views = [around.whole_servers.get(c.baseline, c) for c in (compared.comparison, *compared.turned.values())]
-    return strip(views, around.hosts, around.terms, compared.shown.results.campaign.command)
+    return strip(views, around.hosts, around.families, around.terms, compared.shown.results.campaign.command)
 
 
 def _face(compared: Compared, comparison: Comparison) -> Face:

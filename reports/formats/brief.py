@@ -43,12 +43,13 @@ class Size:
     scale: float
 
 
-# The first that fits on the sheet is used.
+# The first that fits on the sheet is used. Sentences go before rows, since a row may be the one that gets worse.
 _SIZES = (
-    Size(4, 320, 10, 9, 1.0),
-    Size(3, 260, 9, 9, 0.9),
-    Size(3, 200, 8, 9, 0.8),
-    Size(2, 140, 6, 7, 0.7),
+    Size(4, 320, 12, 9, 1.0),
+    Size(3, 260, 12, 9, 0.9),
+    Size(2, 200, 12, 9, 0.85),
+    Size(2, 140, 10, 9, 0.75),
+    Size(1, 140, 9, 9, 0.7),
     Size(1, 90, 4, 5, 0.6),
 )
 _DRAWN = _SIZES[0]

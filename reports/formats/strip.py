@@ -32,6 +32,7 @@ _WORDS: Mapping[str, Message] = {
     "of": message("{name}, {side}"),
     "equal": message("No mix was given: the shares are equal until you set yours."),
     "sums": message("The shares sum to {sum}%; they are scaled to 100%."),
+    "work": message("Work: {work}."),
     "nothing": message("Give at least one class a share."),
     "about": message("About: hosts lack some benchmarks, or their sizes differ; --mix gives the exact figure."),
     "again": message("No interval for this mix: only the hosts' figures give one. For the interval, run:"),
@@ -40,11 +41,22 @@ _WORDS: Mapping[str, Message] = {
 }
 
 
+def _of_pieces(piece: str) -> dict[str, Message]:
+    """Return the words that replace those of servers."""
+    return {
+        "servers": message("{piece}s to replace", piece=piece),
+        "price": message("price of one {piece}", piece=piece),
+        "needed": message("{piece}s needed", piece=piece),
+        "mix": message("Work mix, shares of {piece}-hours", piece=piece),
+    }
+
+
 def embedded(strip: Strip, _: Language) -> str:
     """Return the strip as JSON. The text cannot end the script element around it."""
+    words = {**_WORDS, **(_of_pieces(strip.piece) if strip.piece else {})}
     record = {
         **asdict(strip),
-        "words": {key: _(text) for key, text in _WORDS.items()},
+        "words": {key: _(text) for key, text in words.items()},
     }
     for view in record["views"]:
         view["classes"] = {name: _(title) for name, title in view["classes"].items()}

@@ -98,8 +98,10 @@ def _widths(table: Tabular, places: Sequence[int], width: int, _: Language) -> d
     """Return the width of each column: what it needs, and a part of the room that is left."""
     widths = {n: _least(table, n, _) for n in places}
     longest = {n: max(cell_len(_(row[n].full)) for row in table.rows) if table.rows else 0 for n in places}
-    titles = {n: cell_len(fmt.clean(table.columns[n].full_title(_))) for n in places}
-    wanted = {n: 0 if table.columns[n].right else max(longest[n], titles[n]) - widths[n] for n in places}
+    titles = {n: fmt.clean(table.columns[n].full_title(_)) for n in places}
+    words = {n: max(map(cell_len, title.split()), default=0) for n, title in titles.items()}
+    needed = {n: words[n] if table.columns[n].right else max(longest[n], cell_len(titles[n])) for n in places}
+    wanted = {n: needed[n] - widths[n] for n in places}
     room = width - sum(widths.values()) - _GAP * (len(places) - 1)
     for left, n in zip(range(len(places), 0, -1), sorted(places, key=wanted.__getitem__), strict=True):
         more = max(0, min(wanted[n], room // left))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class StripSide:
     """A side of the strip.
 
-    - ``price``, ``watts``, ``rack_units``: of one server, None if they are not known
+    - ``price``, ``watts``, ``rack_units``: of one server or piece, None if they are not known
     - ``ratios``: by class, how many baseline servers one server replaces for equal work; empty for the baseline
     - ``given``: the ratio of the initial mix with the ends of its interval, None if it has none
     """
@@ -51,7 +51,8 @@ class Strip:
     - ``servers``, ``years``, ``energy``: the initial conditions of a purchase
     - ``unit``: of prices, such as ``USD per hour``; empty without any price
     - ``hours``: the hours that a price pays for, None for a purchase
-    - ``command``: repeats the comparison with another mix, which follows it
+    - ``command``: repeats the comparison with another mix, which follows it; empty if it takes no mix
+    - ``piece``: what is counted, such as ``accelerator``; empty for servers
     - ``hours_per_year``, ``rounding``: constants of costs; ``rounding`` is what a number of servers may exceed a whole
       number by
     """
@@ -65,3 +66,4 @@ class Strip:
     unit: str
     hours: float | None
     command: str
+    piece: str = ""

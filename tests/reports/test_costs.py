@@ -15,10 +15,11 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.cost import Offer, Terms, break_even, needed
 from fleetmark.record.compare import Question
 from fleetmark.reports.comparison.coverage import State, commands, coverage
-from fleetmark.reports.comparison.purchase.costs import priced
+from fleetmark.reports.comparison.purchase.costs import priced, summed
 from fleetmark.reports.formats import csv as csv_format
 from fleetmark.reports.formats import html, markdown, pdf, xlsx
 from fleetmark.reports.formats import json as json_format
+from fleetmark.reports.formats.strip import embedded
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command
 from fleetmark.workloads import load_suite
@@ -184,6 +185,30 @@ def test_the_answer_of_a_workbook_follows_its_inputs(root: Path) -> None:
 
 
 def test_prices_at_equal_service_are_of_one_accelerator(tmp_path: Path) -> None:
-    text = markdown.render(KINDS["comparison at equal service"](tmp_path), ENGLISH)
+    report = KINDS["comparison at equal service"](tmp_path)
+    text = markdown.render(report, ENGLISH)
     assert "Break-even price of one accelerator, in USD per hour: new 6.00" in text
     assert "Break-even price of a server" not in text and "| price of one accelerator (USD per hour) |" in text
+    assert report.strip is not None and report.strip.piece == "accelerator" and report.strip.command == ""
+    (view, turned) = report.strip.views
+    assert [side.price for side in view.sides] == [2.0, 2.0]  # servers of two accelerators, 4 USD per hour
+    given, back = view.sides[1].given, turned.sides[1].given
+    assert given is not None and back is not None and None not in given
+    assert given[0] == pytest.approx(3.0) and back[0] == pytest.approx(1 / 3)
+    assert view.sides[1].ratios == {"service": given[0]} and "accelerators to replace" in embedded(
+        report.strip, ENGLISH
+    )
+
+
+def test_small_sums_keep_their_cents() -> None:
+    amounts = {0: "0", 0.35: "0.35", 0.0042: "0.0042", 83.064: "83.06", 99.996: "100", 673_229: "673,229"}
+    assert {value: summed(value) for value in amounts} == amounts
+
+
+def test_what_imported_tables_lack_can_be_run_on_such_machines(tmp_path: Path) -> None:
+    report = KINDS["comparison of published runs"](tmp_path)
+    assert report.brief is not None
+    (step,) = [s for s in report.brief.steps if isinstance(s, Command) and "run" in s.command.split()]
+    assert step.text.startswith("Imported tables lack benchmarks of ") and " more" in step.text
+    assert "fleetmark run --inventory HOSTS --suite " in step.command
+    assert "Imported tables lack" in Page(html.render(report, ENGLISH)).words

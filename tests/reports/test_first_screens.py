@@ -26,7 +26,7 @@ from fleetmark.reports.campaign.headlines import FIRST_BENCHMARKS, FIRST_SIDES, 
 from fleetmark.reports.campaign.problems import problems
 from fleetmark.reports.campaign.view import view
 from fleetmark.reports.formats import terminal
-from fleetmark.reports.kit.document import Note
+from fleetmark.reports.kit.document import Command, Note
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.front import LIMITS, NAMED, RISKS, counted
 from fleetmark.reports.plan.front import front as plan_front
@@ -129,8 +129,34 @@ def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
     (state, _) = [s for s in document(sample.one()).sections if s.key == "state"]
     texts = [e.text for e in state.exhibits if isinstance(e, Note)]
     assert texts[-1] == (
-        "Not measured: floating point, operating system, network, applications. No cost: the hosts have no label price"
+        "Not measured: floating point, operating system, network, applications. "
+        "No cost: no host has a price. Add the labels price and currency to the inventory"
     )
+
+
+def test_one_hosts_first_screen_says_how_sure_it_is_and_how_to_measure_the_rest() -> None:
+    report = document(sample.one())
+    (odd,) = [s for s in report.sections if s.key == "odd"]
+    assert [e.text for e in odd.exhibits if isinstance(e, Note)] == [
+        "Nothing: figures vary by at most 4.7% (CV, 6 repeats), and nothing disturbed the runs. "
+        "Other such hosts may differ."
+    ]
+    (following,) = [s for s in report.sections if s.key == "next"]
+    first = following.exhibits[0]
+    assert isinstance(first, Command) and first.text == "Measure what is missing"
+    words = shlex.split(first.command)
+    assert words[:3] == ["fleetmark", "run", "--suite"] and words[3].split(",") == [
+        "hpcc",
+        "lmbench",
+        "iperf3",
+        "openssl_speed",
+    ]
+
+
+def test_single_runs_are_not_said_to_agree() -> None:
+    report = document(sample.tiny({"h1": [1.0]}))
+    (odd,) = [s for s in report.sections if s.key == "odd"]
+    assert "too few repeats" in "".join(e.text for e in odd.exhibits if isinstance(e, Note))
 
 
 # --- plans -----------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_nothing_is_odd_where_hosts_agree() -> None:
     results = sample.tiny(ONE, generations=ALIKE)
     seen = view(results)
     assert anomalies(seen, Deviations(seen)) == () and status(seen) == "All 10 runs passed."
-    assert "Nothing: repeats agree" in Page(html.render(document(results), Language())).words
+    assert "Nothing: figures vary by at most" in Page(html.render(document(results), Language())).words
 
 
 def test_versions_of_a_tool_are_mixed_within_a_case_alone() -> None:

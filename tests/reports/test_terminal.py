@@ -12,6 +12,8 @@ from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import Results
 from fleetmark.reports.campaign.document import document
 from fleetmark.reports.campaign.problems import problems
+from fleetmark.reports.kit.document import Document, Section
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from tests.commands import run
 from tests.records import TRIAD, record
 from tests.reports import rendered, sample
@@ -110,3 +112,10 @@ def test_the_paths_of_page_and_campaign_are_one_line_each(tmp_path: Path) -> Non
     lines = run(tmp_path, "report", "last").splitlines()
     (campaign,) = (path for path in tmp_path.iterdir() if path.name.startswith("c-"))
     assert lines[-2:] == [f"report: {campaign / 'summary.html'}", f"campaign: {campaign}"]
+
+
+def test_a_name_in_a_heading_is_whole_if_there_is_room() -> None:
+    columns = Column("class", "class", "name"), Column("ratio", "B200-SXM-180GB x8: times old", "number")
+    table = Tabular("t", "t", columns, ((Cell("integer"), Cell("2.00", 2.0)),))
+    report = Document(title="t", answer="t", sections=(Section("t", "", (table,)),))
+    assert "B200-SXM-180GB" in rendered.shown(report, 80)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import message
-from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, priced, span
+from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, priced, span, summed
 from fleetmark.reports.comparison.titles import spaced
-from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, compact, figure, number
 
 MOST_BILLS = 24  # maximum number of rows in a terminal and on paper
@@ -65,7 +64,7 @@ def _row(bill: Bill, *, several: bool) -> Row:
 
 
 def _money(value: float | None) -> Cell:
-    return Cell() if value is None else Cell(fmt.money(value), value)
+    return Cell() if value is None else Cell(summed(value), value)
 
 
 def _notes(all_costs: Costs) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import fmean
+from types import MappingProxyType
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.comparison import Candidate, Comparison
@@ -258,16 +259,20 @@ def _bill(
     return Bill(side=side, work=work, class_=class_, offer=offer, cost=of_all, unit=unit, piece=piece)
 
 
-def offers(titles: Sequence[str], hosts: Sequence[HostInfo]) -> Offers:
-    """Return the mean server of each side: its price if all prices have one unit, its power and its rack units."""
+def offers(titles: Sequence[str], hosts: Sequence[HostInfo], sizes: Mapping[str, float] | None = None) -> Offers:
+    """Return the mean server of each side: its price if all prices have one unit, its power and its rack units.
+
+    ``sizes``: the number of accelerators of each machine; each side's offer is then that of its mean accelerator.
+    """
+    parts = sizes or {}
     known = {t: _price(t, [h for h in hosts if h.generation == t]) for t in titles}
     prices = {t: p for t, p in known.items() if isinstance(p, _Price)}
     units = {p.unit for p in prices.values()}
     by_side = {}
     for title in titles:
         mine = [h for h in hosts if h.generation == title]
-        price = prices[title].offer().price if title in prices and len(units) == 1 else None
-        watts, rack_units = (_mean_of(mine, label) for label in ("watts", "rack_units"))
+        price = prices[title].offer_of_unit(parts).price if title in prices and len(units) == 1 else None
+        watts, rack_units = (_mean_of(mine, label, parts) for label in ("watts", "rack_units"))
         by_side[title] = Offer(price=price, watts=watts, rack_units=rack_units)
     first = next(iter(prices.values()), None) if len(units) == 1 else None
     return Offers(by_side, first.unit if first else "", first.term if first else None)
@@ -278,7 +283,7 @@ def offers(titles: Sequence[str], hosts: Sequence[HostInfo]) -> Offers:
 
 def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
     """Return the prices of one side, None if it has none, or the reason why there is no single price."""
-    prices = {h.name.removesuffix(f" ({title})"): positive(h.labels.get("price")) for h in hosts}
+    prices = {_machine(h): positive(h.labels.get("price")) for h in hosts}
     known = {host: price for host, price in prices.items() if price and price < 1e12}
     if not known:
         return None
@@ -299,11 +304,16 @@ def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
     return _Price(known, units[0], term, _mean_of(hosts, "watts"), _mean_of(hosts, "rack_units"))
 
 
-def _mean_of(hosts: Sequence[HostInfo], label: str) -> float | None:
-    """Return the mean of a label over all hosts, or None if one has none."""
-    known = [positive(h.labels.get(label)) for h in hosts]
-    present = [value for value in known if value is not None]
+def _mean_of(hosts: Sequence[HostInfo], label: str, sizes: Mapping[str, float] = MappingProxyType({})) -> float | None:
+    """Return the mean of a label over all hosts, or None if one has none. ``sizes``: what each host's is divided by."""
+    known = [(positive(h.labels.get(label)), sizes.get(_machine(h), 1.0)) for h in hosts]
+    present = [value / size for value, size in known if value is not None]
     return fmean(present) if present and len(present) == len(known) else None
+
+
+def _machine(host: HostInfo) -> str:
+    """Return the name of a host without its side."""
+    return host.name.removesuffix(f" ({host.generation})")
 
 
 def _mean(values: Mapping[str, float], strata: Strata) -> float:
@@ -322,6 +332,11 @@ def priced(value: float) -> str:
     if value >= 1000:
         return fmt.money(value)
     return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+
+
+def summed(value: float) -> str:
+    """Return a sum of prices: without decimals from 100, otherwise as ``priced`` writes it."""
+    return fmt.money(value) if value >= 99.995 or value == 0 else priced(value)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -380,7 +395,7 @@ def _total(whole_servers: Comparison, group: Sequence[Bill], base: Bill | None, 
     numbers = [bill.cost.servers for bill in group]
     totals = [bill.cost.total or 0.0 for bill in group]
     first = group[0]
-    of_cost = spaced(span(map(fmt.money, _ends(totals))), first.unit)
+    of_cost = spaced(span(map(summed, _ends(totals))), first.unit)
     names = {"n": f"{terms.servers:,}", "baseline": fmt.clean(whole_servers.baseline)}
     mine = {"needed": span(f"{n:,}" for n in _ends(numbers)), "candidate": fmt.clean(first.side), "cost": of_cost}
     if first.piece:
@@ -394,7 +409,7 @@ def _total(whole_servers: Comparison, group: Sequence[Bill], base: Bill | None, 
         sentence = message("{needed} {candidate} replace {n} {baseline} and cost {cost}", **mine, **names)
     if base is None or base.cost.total is None:
         return sentence
-    before = spaced(fmt.money(base.cost.total), base.unit)
+    before = spaced(summed(base.cost.total), base.unit)
     if first.piece:
         return message(
             "{sentence}; {n} {baseline} {unit}s cost {before}",
@@ -413,7 +428,7 @@ def _yearly(by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Message | No
     for group in groups[:MOST]:
         yearly = [bill.cost.yearly for bill in group if bill.cost.yearly is not None]
         if yearly:
-            parts.append(spaced(fmt.clean(group[0].side), span(map(fmt.money, _ends(yearly)))))
+            parts.append(spaced(fmt.clean(group[0].side), span(map(summed, _ends(yearly)))))
     if not parts or not terms.years:
         return None
     unit = currency_of(groups[0][0].unit)

@@ -8,10 +8,14 @@ from fleetmark.base.measurement import Kind
 from fleetmark.planner.comparison import WORK_MIX, Candidate, Comparison
 from fleetmark.planner.cost import HOURS_PER_YEAR, ROUNDING, Offer, Terms
 from fleetmark.planner.equivalence import Basis
+from fleetmark.planner.frontier import Bound
 from fleetmark.planner.mix import ratio_of_class
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.comparison.purchase.costs import offers
+from fleetmark.reports.comparison.service import services
 from fleetmark.reports.comparison.titles import class_title
+from fleetmark.reports.frontier.points import Family
+from fleetmark.reports.frontier.section import unit_of
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.strip import Strip, StripSide, StripView
 
@@ -19,19 +23,31 @@ _NOTHING = Offer(price=None)
 
 
 def strip(
-    comparisons: Sequence[Comparison], hosts: Sequence[HostInfo], terms: Terms, command: Sequence[str]
+    comparisons: Sequence[Comparison],
+    hosts: Sequence[HostInfo],
+    families: Sequence[Family],
+    terms: Terms,
+    command: Sequence[str],
 ) -> Strip | None:
     """Return the strip; None if there is no capacity to replace.
 
-    ``comparisons``: of whole servers, from each viewpoint. ``command``: repeats the comparison.
+    Without a class of capacity, the strip is about the first service that is compared at equal speed.
+
+    ``comparisons``: of whole servers, from each viewpoint. ``families``: loads. ``command``: repeats the comparison.
     """
     titles = [comparisons[0].baseline, *(c.title for c in comparisons[0].candidates)]
-    all_offers = offers(titles, hosts)
+    all_offers, piece = offers(titles, hosts), ""
     views = [_view(comparison, all_offers.by_side) for comparison in comparisons]
     if not views[0].classes:
-        return None
+        first = next(iter(services(comparisons[0], families, terms.servers)), None)
+        if first is None:
+            return None
+        all_offers, command = offers(titles, hosts, first.family.sizes), ()
+        piece = unit_of(first.family) if first.family.per_device else ""
+        views = [_served(comparison, first.family, all_offers.by_side) for comparison in comparisons]
     return Strip(
         views=views,
+        piece=piece,
         servers=terms.servers,
         hours_per_year=HOURS_PER_YEAR,
         rounding=ROUNDING,
@@ -39,7 +55,7 @@ def strip(
         energy=terms.energy,
         unit=all_offers.unit or terms.currency,
         hours=all_offers.hours,
-        command=fmt.typed(_without_mix(command)),
+        command=fmt.typed(_without_mix(command)) if command else "",
     )
 
 
@@ -66,6 +82,20 @@ def _view(comparison: Comparison, by_side: Mapping[str, Offer]) -> StripView:
         is_given=is_given,
         is_exact=not any(e.gaps or e.basis is not Basis.MEAN for e in heads),
     )
+
+
+def _served(comparison: Comparison, family: Family, by_side: Mapping[str, Offer]) -> StripView:
+    """Return the view of one service: its ratios and their intervals at one speed."""
+    service = next(iter(services(comparison, [family])), None)
+    exact = {side: e.ratio for side, e in service.results.items() if e.bound is Bound.EXACT} if service else {}
+    name = "service"
+    sides = [_side(comparison.baseline, by_side, {}, None)]
+    for candidate in comparison.candidates:
+        ratio = exact.get(candidate.title)
+        given = None if ratio is None else (ratio.value, ratio.lo, ratio.hi)
+        sides.append(_side(candidate.title, by_side, {name: ratio.value if ratio else None}, given))
+    title = service.line.title if service else ""
+    return StripView(sides=sides, classes={name: title}, mix={name: 1.0}, is_given=True, is_exact=True)
 
 
 def _ratio(comparison: Comparison, candidate: Candidate, name: str, shared: set[str]) -> float | None:

@@ -21,6 +21,7 @@ from fleetmark.reports.kit.workbook import INTEGER, PERCENT, RATIO
 
 SERVERS, YEARS, ENERGY = "servers_replaced", "years_of_service", "energy_price"  # names of inputs
 _PRICE = "#,##0.00"
+_SUM = "[<99.995]#,##0.00;#,##0"
 _TABLE = "answer"
 _YEAR = f"{HOURS_PER_YEAR:g}"
 
@@ -78,8 +79,8 @@ def _bills(face: Face, rows: Sequence[ClassRow]) -> Tabular:
         Column("servers", message("servers needed"), "number", form=INTEGER, has_interval=False),
         Column("fewest", message("from"), "number", unit=servers, form=INTEGER, has_interval=False),
         Column("most", message("to"), "number", unit=servers, form=INTEGER, has_interval=False),
-        Column("total", message("total"), "number", unit=unit, form="#,##0", has_interval=False),
-        Column("yearly", message("per year"), "number", unit=currency, form="#,##0", has_interval=False),
+        Column("total", message("total"), "number", unit=unit, form=_SUM, has_interval=False),
+        Column("yearly", message("per year"), "number", unit=currency, form=_SUM, has_interval=False),
         Column("change", message("change"), "number", form=PERCENT, has_interval=False),
         Column("even", message("break-even price"), "number", unit=unit, form=_PRICE, has_interval=False),
         Column("even_lo", message("from"), "number", unit=unit, form=_PRICE, has_interval=False),

@@ -73,8 +73,8 @@ const strip = (() => {
   }
 
   // --- Texts.
-  const money = (value) => value.toLocaleString("en", { minimumFractionDigits: value < 100 ? 2 : 0, maximumFractionDigits: value < 100 ? 2 : 0 });
-  const priced = (value) => (value >= 1000 ? money(value) : value >= 1 ? value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : value.toPrecision(3));
+  const money = (value) => (value >= 99.995 || value === 0 ? whole(value) : priced(value));
+  const priced = (value) => (value >= 1000 ? whole(value) : value >= 1 ? value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : value.toPrecision(3));
   const whole = (value) => value.toLocaleString("en", { maximumFractionDigits: 0 });
   const times = (value) => value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   function show(cell, value, write, lo = null, hi = null) {
@@ -103,12 +103,14 @@ const strip = (() => {
       const even = k && ratio ? [value, lo, hi].map((r) => (r ? breakEven(r, offers[0], offers[k], terms) : null)) : [null, null, null];
       show(cell("even"), even[0] > 0 ? even[0] : null, priced, even[1], even[2]);
       const pair = before.yearly && own?.yearly != null ? [before.yearly, own.yearly] : [before.total, own?.total];
-      show(cell("change"), k && pair[0] && pair[1] != null ? pair[1] / pair[0] - 1 : null, (v) => `${v < 0 ? "-" : "+"}${Math.abs(v * 100).toFixed(0)}%`);
+      show(cell("change"), k && pair[0] && pair[1] != null ? pair[1] / pair[0] - 1 : null, (v) => `${v < 0 ? "−" : "+"}${Math.abs(v * 100).toFixed(0)}%`);
     }
     explain(mix);
   }
   function explain(mix) {
     const notes = [];
+    const works = Object.values(view.classes);
+    if (works.length === 1 && works[0]) notes.push(fill(text.work, { work: works[0] }));
     if (!view.is_given && mix.isInitial && Object.keys(view.classes).length > 1) notes.push(text.equal);
     if (Math.abs(mix.sum - 1) > 1e-9 && !mix.isInitial) notes.push(mix.sum > 0 ? fill(text.sums, { sum: Number((mix.sum * 100).toPrecision(6)) }) : text.nothing);
     const hasInterval = mix.isInitial && view.sides.some((side) => side.given && side.given[1] !== null);
@@ -116,7 +118,7 @@ const strip = (() => {
     else if (!view.is_exact) notes.push(text.about);
     const note = place.querySelector(".strip-note");
     note.replaceChildren(notes.join(" "));
-    if (!hasInterval && mix.parts.length) {
+    if (data.command && !hasInterval && mix.parts.length) {
       const exact = mix.parts.map(([name, share]) => `${name}=${plain(share)}`).join(",");
       note.append(` ${text.again} `, make("code", { textContent: `${data.command} --mix ${exact}` }));
     }
