@@ -13,8 +13,8 @@ from fleetmark.base.files import write_atomic
 from fleetmark.base.text import message
 from fleetmark.demand import saved
 from fleetmark.demand.worth import Record
-from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.analysis.results import Conflict
+from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import futures, margined
