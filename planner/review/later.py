@@ -29,7 +29,8 @@ def question_from(question: Question, plan: Plan, now: int) -> Question:
     """Return the question that remains in period ``now``, before its decisions.
 
     Servers that the plan has bought by then are in place, or on order and paid for. The oldest retire first. Prices,
-    demands and limits are those of the remaining periods, and money that a site has spent is off its budget.
+    demands and limits are those of the remaining periods. Money that a site has spent is off its budget, and carbon
+    that the plan has emitted is off the limit.
     """
     if now == 0:
         return question
@@ -47,8 +48,18 @@ def question_from(question: Question, plan: Plan, now: int) -> Question:
             for s in q.supply
             if s.period is None or s.period >= now
         ),
+        carbon_limit=_carbon_limit(q, plan, now),
         **_energy(q, later, now),
     )
+
+
+def _carbon_limit(q: Question, plan: Plan, now: int) -> float | None:
+    """Return the kg CO2e that the remaining periods may emit, or None if there is no limit."""
+    if q.carbon_limit is None:
+        return None
+    ledger = Ledger(q, plan.stock, plan.use)
+    emitted = (ledger.embodied + q.grid * ledger.kwh)[:now].sum()
+    return max(q.carbon_limit - float(emitted), 0.0)
 
 
 def plan_from(question: Question, plan: Plan, now: int) -> Plan:

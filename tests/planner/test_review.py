@@ -11,6 +11,7 @@ from scipy import integrate, stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.checks import check
+from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate
@@ -185,6 +186,17 @@ def test_money_that_was_spent_is_off_the_budget_of_a_site() -> None:
     assert spent > 0
     assert question_from(q, plan, 2).sites["ams"].budget == pytest.approx(200_000.0 - spent)
     assert question_from(q, plan, 2).budget == (70_000.0, 60_000.0)
+
+
+def test_carbon_that_was_emitted_is_off_its_limit() -> None:
+    q, plan = asked()
+    q = replace(q, grid=0.4, skus={**q.skus, "new": replace(q.skus["new"], embodied=1200.0)})
+    whole = Ledger(q, plan.stock, plan.use).carbon
+    rest = question_from(replace(q, carbon_limit=whole), plan, 2)
+    later = plan_from(rest, plan, 2)
+    left = Ledger(rest, later.stock, later.use).carbon
+    assert 0 < left < whole
+    assert rest.carbon_limit == pytest.approx(left)
 
 
 def test_figures_by_period_and_prices_go_on() -> None:
