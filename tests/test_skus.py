@@ -50,4 +50,5 @@ def test_a_plan_in_json_keeps_its_key_for_the_reason_of_a_utilisation() -> None:
     question = plan_sample.question()
     data = plan_sample.document(Answer(question, plan_sample.plan(question))).data["question"]
     assert data["workloads"]["web"]["why"] == question.workloads["web"].reason
-    assert set(data["skus"]["new"]["worth"]["web"]) == {"value", "se", "df", "source", "utilisation", "why", "hosts"}
+    worth = {"value", "se", "df", "source", "utilisation", "why", "hosts", "origin", "promised"}
+    assert set(data["skus"]["new"]["worth"]["web"]) == worth

@@ -191,11 +191,11 @@ def test_money_that_was_spent_is_off_the_budget_of_a_site() -> None:
 def test_carbon_that_was_emitted_is_off_its_limit() -> None:
     q, plan = asked()
     q = replace(q, grid=0.4, skus={**q.skus, "new": replace(q.skus["new"], embodied=1200.0)})
-    whole = Ledger(q, plan.stock, plan.use).carbon
-    rest = question_from(replace(q, carbon_limit=whole), plan, 2)
+    emitted = Ledger(q, plan.stock, plan.use).carbon
+    rest = question_from(replace(q, carbon_limit=emitted), plan, 2)
     later = plan_from(rest, plan, 2)
     left = Ledger(rest, later.stock, later.use).carbon
-    assert 0 < left < whole
+    assert 0 < left < emitted
     assert rest.carbon_limit == pytest.approx(left)
 
 
