@@ -83,3 +83,9 @@ def test_a_rate_has_the_unit_that_people_say(value: float, counted: str, text: s
 def test_bits_and_bytes_are_no_rates_of_things() -> None:
     with pytest.raises(FleetmarkError, match="not an amount"):
         parse_quantity("5 bits/s")
+
+
+def test_a_size_beyond_all_numbers_is_refused_in_a_sentence() -> None:
+    for size in ("9" * 400, "9" * 400 + "kB", float("inf")):
+        with pytest.raises(FleetmarkError, match="is not a size"):
+            parse_bytes(size)

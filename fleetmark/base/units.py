@@ -90,10 +90,10 @@ def parse_bytes(text: str | int | float) -> int:
 
     Raise FleetmarkError for anything else.
     """
-    if isinstance(text, int | float):
+    if isinstance(text, int | float) and math.isfinite(text):
         return int(text)
-    match = _BYTES.match(text)
-    if not match:
+    match = _BYTES.match(str(text))
+    if not match or not math.isfinite(float(match[1]) * 2**50):
         raise FleetmarkError(f"{text!r} is not a size: write 4096, 4k, 16MiB or 2GB")
     number, prefix, binary, byte = match.groups()
     if not prefix:

@@ -23,7 +23,16 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.columns import Column
 from fleetmark.demand.places import Where
 
-_BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
+_BROKEN = (
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+    LookupError,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    InvalidFileException,
+)
 
 LARGEST_BYTES = 32 << 20  # maximum file size
 LARGEST_UNPACKED = 128 << 20  # maximum size of all parts after decompression

@@ -15,9 +15,10 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.training import LoggedStep, TrainingLog, count, divided, parsed, positive
 
 _TOOL = "maxtext"
+_FIGURE = r"([0-9.]{1,20})(?![0-9.eE])"  # a longer one is not cut, but refused
 _STEP = re.compile(
-    r"\bcompleted step: ([0-9]{1,15}), seconds: ([0-9.]{1,20}), TFLOP/s/device: ([0-9.]{1,20}), "
-    r"Tokens/s/device: ([0-9.]{1,20})(?:, total_weights: ([0-9.]{1,20}))?(?:, loss: ([0-9.]{1,20}))?"
+    rf"\bcompleted step: ([0-9]{{1,15}}), seconds: {_FIGURE}, TFLOP/s/device: {_FIGURE}, "
+    rf"Tokens/s/device: {_FIGURE}(?:, total_weights: {_FIGURE})?(?:, loss: {_FIGURE})?"
 )
 _PARAMETER = re.compile(r"\bConfig param (steps|global_batch_size_to_train_on|max_target_length): ([0-9]{1,15}) *$")
 _DEVICES = re.compile(r"\bNum_devices: ([0-9]{1,9})\b")

@@ -99,3 +99,10 @@ def test_logs_are_imported_as_training(tool: str, tmp_path: Path) -> None:
     assert classes["step_time"] == "gpu-train-speed"
     assert classes.get("tokens_per_second", classes.get("samples_per_second")) == "gpu-train"
     assert {row["workload"] for row in rows} == {tool} and {row["status"] for row in rows} == {"passed"}
+
+
+def test_maxtext_does_not_cut_a_figure() -> None:
+    line = b"completed step: %d, seconds: 1.5, TFLOP/s/device: 2.5, Tokens/s/device: 3.5, total_weights: 8, loss: %s\n"
+    for loss in (b"9" * 400, b"1.5e+20"):
+        parsed = parsers.parse("maxtext", b"".join(line % (step, loss) for step in range(4)))
+        assert "loss" not in {m.metric for m in parsed.measurements}
