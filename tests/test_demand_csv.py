@@ -119,3 +119,14 @@ def test_sheets_as_a_spreadsheet_of_another_country_saves_them(tmp_path: Path, s
     for sheet in folder.iterdir():
         sheet.write_text("\ufeff" + sheet.read_text().replace(",", ";"), encoding="utf-8")
     assert same(demand.read(folder, tmp_path), demand.read(small, tmp_path))
+
+
+def test_a_heading_with_control_characters_is_one_line_of_the_error(tmp_path: Path, small: Path) -> None:
+    folder = sheets(tmp_path, small)
+    file = next(folder.glob("*.csv"))
+    file.write_text("a\x0bb\x1b[31m" + file.read_text())
+    with pytest.raises(FleetmarkError) as raised:
+        demand.read(folder, tmp_path / "results")
+    text = str(raised.value)
+    assert "a b" in text and all(line.isprintable() for line in text.split("\n"))
+    assert text.splitlines() == text.split("\n")

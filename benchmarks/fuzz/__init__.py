@@ -1,6 +1,7 @@
 """Fuzz every reader of bytes from outside: ``python -m benchmarks.fuzz [--seconds 60] [--runs N] [--only NAME]``.
 
-Each target of ``benchmarks.fuzz.targets`` runs in a process of its own, for so many seconds and inputs at most. A crash
+Each target of ``benchmarks.fuzz.targets`` runs in a process of its own, for so many seconds and inputs at most;
+``--seconds NAME=600`` gives one target more time than the others. A crash
 is any exception that its caller does not expect, a figure from a parser that its input does not contain, 10 s of CPU time,
 or 4 GiB of memory. Coverage guides the inputs if atheris is installed (``pip install atheris``); else they are real
 outputs and files with random damage. Prints a row for each target, and every crash; exits with 1 if there is one.
@@ -24,6 +25,7 @@ from typing import Any
 from benchmarks.measuring import circumstances
 
 HOUSE = Path(__file__).parents[2]
+DEFAULT_S = 60
 GRACE_S = 300  # for imports, seeds, and an input that takes long
 
 
@@ -63,6 +65,21 @@ def read(name: str, folder: Path, status: int = 0) -> tuple[dict[str, Any], list
     return row, crashes
 
 
+def allotted(words: Sequence[str]) -> dict[str, int]:
+    """Return the seconds of each target, from the words of ``--seconds``: a number for all, or ``NAME=number`` for one.
+
+    Raises ValueError for anything else.
+    """
+    from benchmarks.fuzz.targets import TARGETS
+
+    pairs = [word.rpartition("=")[::2] for word in words]
+    if unknown := {name for name, _ in pairs if name} - set(TARGETS):
+        raise ValueError(f"--seconds: there is no target {min(unknown)}; targets: {', '.join(TARGETS)}")
+    base = [int(value) for name, value in pairs if not name]
+    one = {name: int(value) for name, value in pairs if name}
+    return {name: one.get(name, base[-1] if base else DEFAULT_S) for name in TARGETS}
+
+
 def show(rows: Sequence[dict[str, Any]]) -> None:
     print(f"{'target':24} {'inputs':>10} {'accepted':>9} {'edges':>7} {'crashes':>8} {'longest':>8} {'memory':>8}")
     for row in rows:
@@ -71,34 +88,34 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         print(f"{row['target']:24} {counts} {row['longest_s']:6.2f} s {row['peak_mb']:5} MB")
 
 
-def store(file: Path, rows: Sequence[dict[str, Any]], seconds: int) -> None:
+def store(file: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write the table as JSON, after each target, so that an interrupted run keeps what it has."""
     engine = "atheris" if importlib.util.find_spec("atheris") else "mutations"
-    file.write_text(
-        json.dumps({**circumstances(), "engine": engine, "seconds": seconds, "rows": rows}, indent=1) + "\n"
-    )
+    inputs = sum(row["inputs"] for row in rows)
+    doc = {**circumstances(), "engine": engine, "inputs": inputs, "rows": rows}
+    file.write_text(json.dumps(doc, indent=1) + "\n")
 
 
 def main() -> None:
     from benchmarks.fuzz.targets import TARGETS
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seconds", action="append", default=[], help="for each target, or NAME=SECONDS; repeatable")
     parser.add_argument("--runs", type=int, default=1_000_000_000, help="maximum number of inputs per target")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", choices=list(TARGETS), help="repeatable")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
-    rows, crashes = [], []
+    seconds, rows, crashes = allotted(options.seconds), [], []
     with tempfile.TemporaryDirectory(prefix="fleetmark-fuzz-") as temporary:
         for name in options.only or TARGETS:
             folder = (options.keep or Path(temporary)) / name.replace(" ", "-")
-            row, more = fuzz(name, folder, options.runs, options.seconds, options.seed)
-            rows.append(row)
+            row, more = fuzz(name, folder, options.runs, seconds[name], options.seed)
+            rows.append({**row, "seconds": seconds[name]})
             crashes += more
             if options.store:
-                store(options.store, rows, options.seconds)
+                store(options.store, rows)
     show(rows)
     for crash in crashes:
         print(f"\n{crash['place']} by input {crash['input']}\n{crash['traceback']}")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import printable
 from fleetmark.base.keys import key_errors
 
 MOST = 10  # maximum number of faults in one error
@@ -72,7 +73,7 @@ class Input:
             return
         order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
         self.faults.sort(key=lambda f: (order.get(f[0].file, 0), order.get(f[0].sheet, 0), f[0].line))
-        sentences = [f"{place}: {sentence}" for place, sentence in self.faults[:MOST]]
+        sentences = [printable(f"{place}: {sentence}") for place, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
             sentences.append(f"and {len(self.faults) - MOST} more faults")
         raise FleetmarkError("\n".join(sentences))
