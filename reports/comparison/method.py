@@ -12,8 +12,8 @@ from fleetmark.planner.contrast import Pairing
 DEGREES = (
     message("Degrees of freedom"),
     message(
-        "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give the same "
-        "distribution without."
+        "Welch's degrees of freedom are not whole numbers, and Excel's TINV and TDIST would truncate them. BETAINV and "
+        "BETADIST give the same distribution without truncation."
     ),
 )  # about the formulas of a workbook
 

@@ -29,6 +29,7 @@ from fleetmark.reports.kit import format as fmt
 
 COLOURS = charts.COLOURS  # a machine has the same colour in every format
 MOST_TEXT = 32_767  # characters in a cell
+MOST_TAB = 31  # characters in the name of a tab
 MOST_FORMULA = 8_192
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
@@ -123,7 +124,7 @@ class Book:
     def sheet(self, name: str, colour: str = "", *, in_rows: bool = False) -> Sheet:
         """A new sheet at the end; its name is made legal and unique. ``in_rows``, of a book ``on_disk``: its cells come
         row after row, of which only the last is held."""
-        base = re.sub(r"[\[\]:*?/\\]", "-", self.words(name)).strip("' ")[:31] or "Sheet"
+        base = _tab_name(self.words(name))
         if base.lower() == "history":  # which Excel reserves
             base = "History of it"
         unique, n = base, 1
@@ -439,6 +440,17 @@ def form_for(
         return f"{decimals}%"
     name = "" if shown_unit in ("", "1") else f'" {shown_unit.replace(chr(34), "")}"'
     return f"#,##{decimals}{',' * (power // 3)}{name}"
+
+
+def _tab_name(title: str) -> str:
+    """Return a title as the name of a tab, without what Excel forbids. A long one ends before a colon, or a word."""
+    if len(title) > MOST_TAB and ": " in title:
+        title = title.partition(": ")[0]
+    name = re.sub(r"[\[\]:*?/\\]", "-", title).strip("' ")
+    if len(name) > MOST_TAB:
+        whole = name[: MOST_TAB + 1].rpartition(" ")[0]
+        name = (whole or name)[:MOST_TAB].strip("' ")
+    return name or "Sheet"
 
 
 def _moment(iso: str) -> datetime:

@@ -67,6 +67,17 @@ def test_names_of_sheets_and_cells_are_legal_and_differ() -> None:
     assert set(openpyxl.load_workbook(io.BytesIO(workbook.bytes())).defined_names) == set(defined)
 
 
+def test_long_titles_become_names_that_end_with_a_word() -> None:
+    book = Book("b", "")
+    titles = ["Measured bandwidth against hardware peak", "20261101T000000-icelake: 1 file that it used", "x" * 40]
+    assert [book.sheet(title).name for title in titles] == [
+        "Measured bandwidth against",
+        "20261101T000000-icelake",
+        "x" * 31,
+    ]
+    assert book.sheet(titles[0]).name == "Measured bandwidth against (2)"
+
+
 def test_references_quote_the_sheet() -> None:
     workbook = book()
     sheet = workbook.sheet("it's")
