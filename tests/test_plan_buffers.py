@@ -20,10 +20,11 @@ from fleetmark.planner.capacity.analysis.prices import shadow_prices
 from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.checks import check
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site
+from fleetmark.planner.capacity.question import KINDS, Cohort, Plan, Question, Site
 from fleetmark.planner.capacity.reserve import down, line, unavailability
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.cost.margin import gross_margins
+from fleetmark.reports.plan.model import cost_colours
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
@@ -277,3 +278,8 @@ def test_gross_margins_share_all_costs_and_count_the_revenue_of_the_median_deman
     assert web.revenue == pytest.approx(by_hand)
     assert web.margin == pytest.approx(by_hand - web.cost)
     assert gross_margins(Answer(replace(q, workloads={"batch": batch}), solved(q)).ledger) == []
+
+
+def test_every_kind_of_cost_has_a_colour_of_its_own() -> None:
+    colours = cost_colours()
+    assert list(colours) == list(KINDS) and len(set(colours.values())) == len(KINDS)

@@ -13,14 +13,13 @@ from typing import Any
 
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.analysis.tornado import Effect
-from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.capacity.series import figures
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.axes import Spec
 from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
 from fleetmark.reports.kit.language import Language
-from fleetmark.reports.plan.model import PlanView, kind
+from fleetmark.reports.plan.model import PlanView, cost_colours, kind
 
 MOST_CHARTS = 40  # of one kind
 MOST_BARS = 12  # of a tornado
@@ -160,7 +159,7 @@ def costs(v: PlanView, _: Language) -> list[Chart]:
     """Return a chart of the cost by year, undiscounted, stacked by kind."""
     scale = _money_scale(v)
     kinds = {name: _(kind(name)) for name in v.costs}
-    colours = colour_of(KINDS)
+    colours = cost_colours()
     rows = [
         {"x": year, "y": by_year[t] / scale[0], "s": kinds[name], "n": n}
         for n, (name, (by_year, _present)) in enumerate(v.costs.items())

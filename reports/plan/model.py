@@ -19,6 +19,7 @@ from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.cost.cash import Cash, by_year
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit import format as fmt
+from fleetmark.reports.kit.charts import colour_of
 
 NEAR = 1e-6
 
@@ -363,6 +364,11 @@ def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
         for key, (name, factor, unit, digits) in units.items()
         if abs(other.trades.get(key, 0.0)) * factor >= 0.5 * 10**-digits
     ]
+
+
+def cost_colours() -> dict[str, str]:
+    """Return a colour for each kind of cost. The residual value, which is no expense, is grey."""
+    return {**colour_of(KINDS[:-1]), KINDS[-1]: "#BDBDBD"}
 
 
 def kind(name: str) -> Message:

@@ -12,12 +12,12 @@ from functools import cache
 from fleetmark.base.text import Message, message
 from fleetmark.demand.columns import INTEGER, PRICE
 from fleetmark.planner.capacity.question import KINDS
-from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
+from fleetmark.reports.kit.charts import COLOURS, Chart
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
-from fleetmark.reports.plan.model import PlanView
+from fleetmark.reports.plan.model import PlanView, cost_colours
 from fleetmark.reports.plan.workbook import (
     checks,
     demands,
@@ -344,7 +344,7 @@ def _charts(n: Numbers) -> Iterator[Chart]:
     """Yield cost by year, demand and capacity by workload, and power by site."""
     q, last = n.question, n.periods - 1
     years = max(n.years) - 1
-    colours = colour_of(KINDS)
+    colours = cost_colours()
     kinds = tuple(
         Series(money.WORDS[kind], across("years", i, years), "column", colours[kind]) for i, kind in enumerate(KINDS)
     )
