@@ -448,8 +448,8 @@ def _tab_name(title: str) -> str:
         title = title.partition(": ")[0]
     name = re.sub(r"[\[\]:*?/\\]", "-", title).strip("' ")
     if len(name) > MOST_TAB:
-        whole = name[: MOST_TAB + 1].rpartition(" ")[0]
-        name = (whole or name)[:MOST_TAB].strip("' ")
+        words = name[: MOST_TAB + 1].rpartition(" ")[0]
+        name = (words or name)[:MOST_TAB].strip("' ")
     return name or "Sheet"
 
 
