@@ -144,7 +144,7 @@ def procure(setting: Setting, opened: list[int], first: Plan, quantile: float, r
 
 
 def measure(setting: Setting, mean: float, hosts: int, sigma: float, rng: np.random.Generator) -> Measurement:
-    """Return a lot's worth measured on some of its hosts; ``mean`` is its logarithm against the baseline's hosts."""
+    """Return a lot's worth, measured on some of its hosts; ``mean`` is the logarithm of its ratio to the baseline."""
     logs = rng.normal(mean, sigma, hosts)
     a, b = setting.hosts
     parts = (setting.spread**2 / a, float(logs.var(ddof=1)) / hosts)

@@ -152,7 +152,7 @@ def _result(
 
 
 def rows(results: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Return the table: the controller after a quarter, a half and three quarters of the readings."""
+    """Return the controller's memory, files and threads after a quarter, a half and three quarters of the readings."""
     lines = []
     for name, result in results.items():
         readings = result["readings"]
@@ -180,7 +180,7 @@ def document(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def slope(readings: Sequence[Sequence[float]], column: int) -> float:
-    """Return the change from one reading to the next by least squares, without the first quarter, when hosts join."""
+    """Return the least-squares slope per reading, without the first quarter, in which hosts still join."""
     later = [reading[column] for reading in readings[len(readings) // 4 :]]
     return statistics.linear_regression(range(len(later)), later).slope
 

@@ -134,7 +134,7 @@ def test_a_lot_as_promised_changes_little(folder: Path) -> None:
     assert good.is_sound
     assert good.plan is not None
     assert good.plan.objective == pytest.approx(good.kept.objective, rel=0.02)
-    assert document(good, "", "").answer == "Every delivered lot keeps what was promised."
+    assert document(good, "", "").answer == "Every delivered lot performs as promised."
 
 
 def test_worths_given_as_figures_are_measured_as_the_user_says(folder: Path) -> None:
@@ -188,7 +188,7 @@ def test_options_that_are_refused(folder: Path) -> None:
     lot = "genoa@2028=20270301T000000-slow"
     with pytest.raises(FleetmarkError, match="is measured: --baseline gen=icelake --class cpu-int"):
         reviewed(folder, lot, plan="stated.json")
-    with pytest.raises(FleetmarkError, match="lot genoa@2028 is in place for 2029; name that period or a later one"):
+    with pytest.raises(FleetmarkError, match="lot genoa@2028 counts from 2029 on; name that period or a later one"):
         reviewed(folder, lot, now="2027")
     with pytest.raises(FleetmarkError, match="nothing remains to be planned"):
         reviewed(folder, "genoa@2030=20270301T000000-slow")

@@ -47,7 +47,7 @@ def digests(campaign: Path) -> dict[Path, str]:
 
 
 def _outcomes(campaign: Path) -> list[dict[str, Any]]:
-    """Return the events of the journal that say how steps ended; a record that is cut is left out."""
+    """Return the journal's events about the end of steps, without a truncated record."""
     events = []
     journal = campaign / "journal.jsonl"
     for line in journal.read_bytes().splitlines() if journal.exists() else ():
@@ -96,7 +96,7 @@ def checked(command: Command, finished: dict[Path, str], damaged: Collection[Pat
 
 
 def reported(command: Command, steps: int) -> Iterator[str]:
-    """Yield what ``fleetmark report`` says other than that all steps passed."""
+    """Yield what ``fleetmark report`` says, unless all steps passed."""
     words = [FLEETMARK, "report", command.campaign.name, "--format", "json"]
     report = subprocess.run(words, capture_output=True, text=True, env=command.env)
     shown = Counter(o["status"] for o in json.loads(report.stdout)["outcomes"]) if report.stdout else report.stderr

@@ -56,7 +56,7 @@ class Damage:
 
 
 def cuts(archive: Path) -> Iterator[Damage]:
-    """Yield the journal of a campaign, cut at each byte of its last record."""
+    """Yield a campaign's journal, truncated at each byte of its last record."""
     journal = (archive / "journal.jsonl").read_bytes()
     begin = journal.rstrip(b"\n").rfind(b"\n") + 1
     for position in range(begin, len(journal)):

@@ -127,7 +127,7 @@ def _kilograms(value: object) -> float:
 
 
 def _yearly_money(value: object) -> Quantity:
-    """Return money for a year, which a plain number is; ``unit`` is its currency, empty for the file's."""
+    """Return an amount of money per year; a plain number is one. ``unit``: its currency, or empty for the file's."""
     number, rest = _split(value)
     before, per, span = rest.partition("per ")
     name = before.strip()

@@ -169,7 +169,7 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_spares",
             message("spares"),
-            Rule(message("servers per SKU in use, or below 1 their share of the installed servers")),
+            Rule(message("idle servers per SKU in use; below 1, a share of the installed servers")),
             message("servers, or a share"),
             "0.##",
         ),

@@ -91,7 +91,7 @@ def _immutable(value: Any) -> Any:
 
 
 def _worth(doc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a worth with infinite degrees of freedom, which JSON does not have, where they are null."""
+    """Return a worth with null degrees of freedom replaced by infinity, which JSON cannot represent."""
     origin = doc.get("origin")
     return {**_finite(_reasoned(doc)), "origin": None if origin is None else _finite(origin)}
 
@@ -124,7 +124,7 @@ def _plan(doc: Mapping[str, Any], question: Question) -> Plan:
 
 
 def _grid(question: Question, rows: list[Mapping[str, Any]], number: Mapping[str, int]) -> pd.DataFrame:
-    """Return the stock with a row for each SKU, site and period, including those that the file leaves out as zero."""
+    """Return the stock with a row for each SKU, site and period, with the zeros that the file omits."""
     keys = [(s, k, t) for s in question.skus for k in question.sites for t in range(len(question.periods))]
     known = {(str(r["sku"]), str(r["site"]), number[r["period"]]): r for r in rows}
     if not set(known) <= set(keys):

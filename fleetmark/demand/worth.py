@@ -158,7 +158,7 @@ class Record:
         if not (origin.baseline or origin.pinned):
             title, _, logs = self._logs(Measured(select=select, benchmark=origin.benchmark))
             if len(logs) < 2:
-                raise FleetmarkError(f"{title} comes from one host, so it has no error; measure at least two")
+                raise FleetmarkError(f"{title} comes from one host, so its error is unknown; measure at least two")
             se = float(logs.std(ddof=1)) / math.sqrt(len(logs))
             return Measurement(math.exp(float(logs.mean())) / origin.unit, se, len(logs) - 1.0, (0, len(logs)))
         chosen = Compared.model_validate(

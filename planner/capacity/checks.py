@@ -485,7 +485,7 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
 
 
 def _carbon(q: Question, plan: Plan) -> Iterator[str]:
-    """Yield the fault of a plan that emits more carbon than its limit."""
+    """Yield a fault if the plan's carbon emissions exceed their limit."""
     if q.carbon_limit is None:
         return
     kg = {k: HOURS * q.years / 1000 * (site.pue or q.pue) * q.grid for k, site in q.sites.items()}  # of one W

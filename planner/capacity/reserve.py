@@ -1,4 +1,4 @@
-"""Count the servers of a SKU at a site that must not be active: spares, maintenance, and those that are down.
+"""Count the servers that are kept idle: spares, servers in maintenance, and servers that are down.
 
 Of N installed servers, at most N - spares - maintenance - down may be active. Spares are a count or a share of N, and
 maintenance is a share of N. Down is the least k for which at most k servers are down in a share ``quantile`` of the
@@ -28,7 +28,7 @@ def unavailability(failures: float, repair: float) -> float:
 
 @lru_cache(maxsize=4096)
 def down(installed: float, share: float, quantile: float) -> float:
-    """Return how many of ``installed`` servers are down at most in a share ``quantile`` of the time.
+    """Return the number of ``installed`` servers down that is not exceeded in the share ``quantile`` of the time.
 
     ``share`` is that of ``unavailability``.
     """

@@ -1,4 +1,4 @@
-"""Continue a question and its plan from a later period: what was bought until then is in place or on order."""
+"""Resume a question and its plan from a later period: what was bought before is in place or on order."""
 
 from __future__ import annotations
 

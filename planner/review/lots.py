@@ -33,13 +33,13 @@ class Lot:
 
     @property
     def reviewed(self) -> int:
-        """Return the first period whose orders can follow the delivery: the next one for an order without lead time."""
+        """Return the first period whose orders can take the delivery into account; without lead time, the next one."""
         return self.arrives + (self.ordered == self.arrives)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Hold a lot and the campaign that measured it; ``like`` names the lot whose campaign it is, if it is another's."""
+    """Hold a lot and the campaign that stands for it; ``like`` names the lot that was measured, if it is another."""
 
     lot: Lot
     campaign: str
@@ -67,7 +67,7 @@ def deliveries(question: Question, plan: Plan, written: Sequence[str]) -> list[D
 
 
 def _campaign(name: str, named: Mapping[str, tuple[Lot, str]]) -> tuple[str, str]:
-    """Return the campaign that measured a lot, and the lot that it was measured as, if it is another."""
+    """Return the campaign that stands for a lot, and the lot that was measured, if it is another."""
     path = [name]
     while (target := named[path[-1]][1]) in named:
         if target in path:
@@ -111,7 +111,7 @@ def lot_of(question: Question, plan: Plan, name: str) -> Lot:
 
 
 def lots(question: Question, plan: Plan) -> list[Lot]:
-    """Return the servers that arrive in a period of the plan, by that period; orders placed before are among them.
+    """Return the servers that arrive during the plan, by period, including those of earlier orders.
 
     They are named ``SKU@PERIOD/SITE``, and without the site if the question has one site only.
     """

@@ -20,7 +20,7 @@ class Order:
 
     @property
     def money(self) -> float:
-        """Return the price of all."""
+        """Return the price of all servers of the order."""
         return self.count * self.price
 
 

@@ -1,4 +1,4 @@
-"""Update the worth of a SKU that a plan assumed with the worth measured on delivered servers.
+"""Update a plan's worth of a SKU with what the delivered servers measured.
 
 All errors are on the log scale. An estimate from hosts with an unknown variance is Student's t around its value, so the
 posterior of the SKU's mean is the product of one t density for the plan's estimate and one for each measurement. With
@@ -116,7 +116,7 @@ def contradicts(prior: Worth, measured: Sequence[Measurement]) -> bool:
 
 
 def disagreement(prior: Worth, measured: Measurement) -> float:
-    """Return the two-sided probability of a difference this large if the delivered servers are those of the plan."""
+    """Return the two-sided p-value of the difference, if the delivered servers are like those of the plan."""
     origin = prior.origin
     if prior.se <= _EXACT:
         return 1.0  # a figure is no estimate that could be contradicted

@@ -102,7 +102,7 @@ class Review:
 
     @property
     def below(self) -> list[Finding]:
-        """Return the findings below their promise: for each lot, that with the most missing servers."""
+        """Return the finding with the largest shortfall of servers for each lot that misses its promise."""
         worst: dict[str, Finding] = {}
         for finding in sorted(self.findings, key=lambda f: -f.servers):
             if finding.verdict is Verdict.BELOW:

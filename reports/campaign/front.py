@@ -200,7 +200,9 @@ def calm(view: View) -> str:
     else:
         agree = message("figures vary by at most {cv} (CV, {n} repeats)", cv=fmt.percent(largest), n=repeats)
     if len(view.hosts) == 1:
-        return message("Nothing: {agree}, and nothing disturbed the runs. Other such hosts may differ.", agree=agree)
+        return message(
+            "Nothing: {agree}, and nothing disturbed the runs. Other hosts of this kind may differ.", agree=agree
+        )
     return message("Nothing: {agree}, hosts are like their peers, nothing disturbed the runs.", agree=agree)
 
 

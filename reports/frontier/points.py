@@ -50,7 +50,7 @@ class Family:
     quality: Mapping[str, Mapping[str, float]]
 
     def equal_service(self, baseline: str, candidate: str, speed: float) -> EqualService:
-        """Return how many units of side ``baseline`` one of ``candidate`` replaces at ``speed`` for each user.
+        """Return how many ``baseline`` units one ``candidate`` unit replaces at a per-user speed of ``speed``.
 
         There is no ratio if the answers of ``candidate`` are worse than the manifest allows.
         """

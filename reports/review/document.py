@@ -68,7 +68,7 @@ def _answer(review: Review) -> str:
     if open_:
         lots = joined(dict.fromkeys(fmt.clean(f.delivery.lot.name) for f in open_))
         return message("{lots} may be below what was promised: the measurement cannot tell.", lots=lots)
-    return message("Every delivered lot keeps what was promised.")
+    return message("Every delivered lot performs as promised.")
 
 
 def _owes(review: Review, finding: Finding) -> str:

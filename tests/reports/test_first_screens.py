@@ -139,7 +139,7 @@ def test_one_hosts_first_screen_says_how_sure_it_is_and_how_to_measure_the_rest(
     (odd,) = [s for s in report.sections if s.key == "odd"]
     assert [e.text for e in odd.exhibits if isinstance(e, Note)] == [
         "Nothing: figures vary by at most 4.7% (CV, 6 repeats), and nothing disturbed the runs. "
-        "Other such hosts may differ."
+        "Other hosts of this kind may differ."
     ]
     (following,) = [s for s in report.sections if s.key == "next"]
     first = following.exhibits[0]

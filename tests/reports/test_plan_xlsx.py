@@ -210,7 +210,7 @@ def test_every_limit_can_break() -> None:
             "money for purchases in the period": {named(book, "period_budget", 3): 404_999},
             "gone at the age limit": {named(book, "sku_age_limit", 0): 9},
             "orders are of the minimum at least": {named(book, "sku_minimum_order", 1): 5},
-            "active are up, beside spares and maintenance": {named(book, "site_spares", 0): 2},
+            "active servers are up, apart from spares and maintenance": {named(book, "site_spares", 0): 2},
             "positions for racks": {named(book, "site_racks", 0): 1, named(book, "site_rack_w", 0): 1000},
             "liquid-cooled positions": {named(book, "sku_cooling", 1): "liquid", named(book, "sku_racks", 1): 1},
             "orders are of whole lots": {named(book, "sku_lot", 1): 7},

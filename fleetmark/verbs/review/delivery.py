@@ -149,7 +149,7 @@ def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int
         raise FleetmarkError(f"--now {now}: the plan has no such period; there are {', '.join(names)}")
     if names.index(now) < last.reviewed:
         first = names[last.reviewed]
-        raise FleetmarkError(f"--now {now}: lot {last.name} is in place for {first}; name that period or a later one")
+        raise FleetmarkError(f"--now {now}: lot {last.name} counts from {first} on; name that period or a later one")
     return names.index(now)
 
 

@@ -84,7 +84,7 @@ def serve(pages: Pages, host: str, port: int, token: str | None) -> Any:
 
 
 def _keep_ready(pages: Pages) -> None:
-    """Make the pages of the newest campaign now, and again each minute if it has changed."""
+    """Build the pages of the newest campaign now, and again within a minute of a change."""
     while True:
         try:
             pages.make_newest()

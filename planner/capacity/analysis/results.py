@@ -27,7 +27,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Hold the cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
+    """Hold the cheapest plan that buys less of ``name`` than the better plans do, or none of it.
 
     ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
     negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of

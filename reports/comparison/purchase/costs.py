@@ -260,7 +260,7 @@ def _bill(
 
 
 def offers(titles: Sequence[str], hosts: Sequence[HostInfo], sizes: Mapping[str, float] | None = None) -> Offers:
-    """Return the mean server of each side: its price if all prices have one unit, its power and its rack units.
+    """Return the average server of each side: its price (if all have the same currency), power and rack units.
 
     ``sizes``: the number of accelerators of each machine; each side's offer is then that of its mean accelerator.
     """

@@ -340,7 +340,7 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
 
     rows: Sequence[tuple[Message, Formula, Value, Formula | None]] = (
         (
-            message("active are up, beside spares and maintenance"),
+            message("active servers are up, apart from spares and maintenance"),
             idle,
             lambda t: float(
                 installed[t] - active[t] - (n.question.reserved(s, k, t, installed[t]) if active[t] > 0 else 0)

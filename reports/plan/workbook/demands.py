@@ -49,7 +49,7 @@ def _growing(n: Numbers, rows: Sequence[int]) -> Tabular:
 
 
 def _grown(row: int, period: int) -> str:
-    """Return the formula of a median in a period that many periods after the first."""
+    """Return the formula of the median demand, ``n`` periods after the first."""
     start, growth = ref("growing", "start", row), ref("growing", "growth", row)
     return f"{start}*(1+{growth})^(question_years*{period})"
 

@@ -192,7 +192,7 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
 
     must = message("Servers at their age limit by then")
     yield by_period(n, "must_leave", must, pair_labels(), rows, leaving, _WHOLE)
-    may = message("Servers that have served their term by then")
+    may = message("Servers past their least term by then")
     served = partial(leaving, key="term")
     yield by_period(n, "may_leave", may, pair_labels(), rows, served, _WHOLE, is_working=True)
     yield by_period(n, "have_left", message("Servers retired by then"), pair_labels(), rows, left, _WHOLE)
