@@ -290,7 +290,7 @@ def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
     ]
     assert asked(tmp_path)["answer"]["totals"] == []
     rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
-    assert rented["totals"] == ["34 new replace 100 old and cost 85 USD per hour; 100 old cost 100 USD per hour"]
+    assert rented["totals"] == ["34 new replace 100 old and cost 85.00 USD per hour; 100 old cost 100 USD per hour"]
 
 
 @pytest.mark.parametrize(
