@@ -5,7 +5,7 @@ maintenance is a share of N. Down is the least k for which at most k servers are
 time. Failures are independent, so the number down is binomial: P(Bin(N, U) <= k) >= quantile, U = f r / (1 + f r) for f
 failures a year that each take r years to repair.
 
-N - down(N) is not concave, so the programme has a line at or above down(N): an edge of its upper concave hull.
+N - down(N) is not concave, so the program has a line at or above down(N): an edge of its upper concave hull.
 """
 
 from __future__ import annotations
