@@ -203,6 +203,7 @@ def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
     broken: dict[str, list[object]] = {
         "is a plan of another version of Fleetmark": [
             {**plan, "schema": 2},
+            {**plan, "question": {"source": "x"}},
             {**plan, "question": {**plan["question"], "colour": "red"}},
             {**plan, "question": {k: v for k, v in plan["question"].items() if k != "skus"}},
             {**plan, "plan": {**plan["plan"], "stock": [{"sku": "x"}]}},

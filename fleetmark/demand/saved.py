@@ -39,9 +39,11 @@ def read(file: Path) -> tuple[Question, Plan]:
         ) from error
     if not (isinstance(doc, dict) and isinstance(doc.get("question"), dict) and "plan" in doc):
         raise FleetmarkError(f"{file}: is JSON, but not a plan; `fleetmark plan QUESTION -o plan.json` writes one")
-    writer = str((doc["question"].get("source") or {}).get("fleetmark", "an unknown version"))
+    source = doc["question"].get("source")
+    writer = str(source.get("fleetmark", "")) if isinstance(source, dict) else ""
     again = FleetmarkError(
-        f"{file}: is a plan of another version of Fleetmark ({writer[:40]}; this is {__version__}); plan it again"
+        f"{file}: is a plan of another version of Fleetmark ({writer[:40] or 'unknown'}; this is {__version__}); "
+        "plan it again"
     )
     if doc.get("schema") != SCHEMA or set(doc["question"]) - {f.name for f in fields(Question)}:
         raise again
