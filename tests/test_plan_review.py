@@ -204,6 +204,7 @@ def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
         "is a plan of another version of Fleetmark": [
             {**plan, "schema": 2},
             {**plan, "question": {"source": "x"}},
+            {**plan, "question": {**plan["question"], "discount": -1}},
             {**plan, "question": {**plan["question"], "colour": "red"}},
             {**plan, "question": {k: v for k, v in plan["question"].items() if k != "skus"}},
             {**plan, "plan": {**plan["plan"], "stock": [{"sku": "x"}]}},
@@ -218,9 +219,10 @@ def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
             file.write_text(json.dumps(doc))
             with pytest.raises(FleetmarkError, match=sentence):
                 saved.read(file)
-    file.write_text("currency: EUR")
-    with pytest.raises(FleetmarkError, match="is not a plan in JSON"):
-        saved.read(file)
+    for text in ("currency: EUR", '{"question": {"pue": NaN}}', '{"schema": ' + "9" * 400 + "}", '{"pue": 1e300}'):
+        file.write_text(text)
+        with pytest.raises(FleetmarkError, match="is not a plan in JSON"):
+            saved.read(file)
     with pytest.raises(FleetmarkError, match="no such file"):
         saved.read(tmp_path / "absent.json")
 

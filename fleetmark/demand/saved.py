@@ -22,6 +22,7 @@ from fleetmark.planner.capacity.question import Plan, Question
 
 SCHEMA = 1  # of the JSON form of plans
 MAX_BYTES = 1 << 28
+MAX_NUMBER = 1e18
 
 
 def read(file: Path) -> tuple[Question, Plan]:
@@ -32,7 +33,8 @@ def read(file: Path) -> tuple[Question, Plan]:
     if not file.is_file():
         raise FleetmarkError(f"{file}: no such file; `fleetmark plan QUESTION -o {file}` writes a plan there")
     try:
-        doc = json.loads(read_bytes(file, MAX_BYTES, "a plan is smaller"))
+        text = read_bytes(file, MAX_BYTES, "a plan is smaller")
+        doc = json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_fraction)
     except (ValueError, RecursionError) as error:
         raise FleetmarkError(
             f"{file}: is not a plan in JSON; `fleetmark plan QUESTION -o plan.json` writes one"
@@ -52,14 +54,27 @@ def read(file: Path) -> tuple[Question, Plan]:
     try:
         question = _question(doc["question"])
         plan = _plan(doc["plan"], question)
-        wrong = check(question, plan)
-    except (ValidationError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        with np.errstate(all="ignore"):
+            wrong = check(question, plan)
+    except (ValidationError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise again from error
     if wrong:
         raise FleetmarkError(
             f"{file}: its plan does not fit its question: {wrong[0]}; plan again, edit the question only"
         )
     return question, plan
+
+
+def _fraction(text: str) -> float:
+    """Return a number. Raise ValueError if it is not finite, or larger than any in a plan."""
+    value = float(text)
+    if not abs(value) <= MAX_NUMBER:
+        raise ValueError(f"{text[:40]} is out of range")
+    return value
+
+
+def _whole(text: str) -> int:
+    return int(text) if _fraction(text) else 0
 
 
 def _question(doc: Mapping[str, Any]) -> Question:
