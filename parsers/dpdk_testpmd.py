@@ -26,7 +26,9 @@ _MODE = re.compile(r"Set (\w{1,20}) packet forwarding mode")
 _PORT = re.compile(r"\s*#+ NIC statistics for port (\d{1,4})\s+#+")
 _RATE = re.compile(r"\b([RT]x)-(pps|bps):\s+(\d{1,18})\b")
 _TOTALS = re.compile(r"\s*\++ Accumulated forward statistics for all ports\s*\++")
-_COUNTS = re.compile(r"\s*([RT]X)-packets:\s+(\d{1,18})\s+[RT]X-dropped:\s+(\d{1,18})\s+[RT]X-total:\s+(\d{1,18})\b")
+_COUNTS = re.compile(
+    r"\s*([RT]X)-packets:\s+(\d{1,18})\s+[RT]X-dropped:\s+(\d{1,18})\s+[RT]X-total:\s+(\d{1,18})\b", re.ASCII
+)
 _FAULT = re.compile(r"\s*(?:EAL: )?(?:FATAL|Error(?! - exiting)|.*No probed ethernet devices|.*Cannot).{0,160}")
 _CAUSE = re.compile(r"(?:EAL: Error - exiting.*)?\s*Cause: (.{1,160})")
 

@@ -20,6 +20,7 @@ TOOLS = parsers.tools()
 # Factors by which a printed figure may be converted to base units: prefixes of 1000 and 1024, bits, percents.
 UNITS = sorted(
     {base**power / part for base in (1000.0, 1024.0) for power in range(-4, 6) for part in (1.0, 8.0, 100.0)}
+    | {60.0, 3600.0}  # minutes and hours
 )
 # Metrics that, by a parser's documentation, combine several figures; elsewhere a note says so.
 _SERVING = ("llm_serve", "vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "inferencex")
