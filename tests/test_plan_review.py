@@ -198,6 +198,28 @@ def test_options_that_are_refused(folder: Path) -> None:
         reviewed(folder, lot, measuring=Measuring("gen=icelake"))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mix": "/etc/shares.yml", "benchmark": ""},
+        {"mix": "/etc/a=1.yaml", "benchmark": ""},
+        {"mix": None, "benchmark": ""},
+        {"class_": "cpu-int"},
+        {"benchmark": ""},
+        {"unit": 0},
+    ],
+)
+def test_a_saved_origin_chooses_no_file_and_one_thing(folder: Path, tmp_path: Path, changes: dict[str, object]) -> None:
+    plan = json.loads((folder / "plan.json").read_text())
+    worth = plan["question"]["skus"]["genoa"]["worth"]["web"]
+    assert worth["origin"]["benchmark"]
+    worth["origin"] |= changes
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    with pytest.raises(FleetmarkError, match="is a plan of another version"):
+        saved.read(file)
+
+
 def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
     plan = json.loads((folder / "plan.json").read_text())
     broken: dict[str, list[object]] = {

@@ -196,6 +196,11 @@ def read_text(path: Path, name: object) -> str:
         raise FleetmarkError(f"{name}: not UTF-8 text: byte {error.start + 1} is invalid") from error
 
 
+def names_yaml(text: str) -> bool:
+    """Return whether an option that takes words or a file names a file. Nobody but the user may choose one."""
+    return text.endswith((".yml", ".yaml"))
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML file. Raise FleetmarkError with the file name and the problem if it is invalid."""
     text = read_text(path, path)

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from fleetmark import __version__
 from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.yaml import names_yaml
 from fleetmark.planner.capacity.best import STOCK, USE
 from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.ledger import Ledger
@@ -110,6 +111,8 @@ def _immutable(value: Any) -> Any:
 def _worth(doc: Mapping[str, Any]) -> dict[str, Any]:
     """Return a worth with null degrees of freedom replaced by infinity, which JSON cannot represent."""
     origin = doc.get("origin")
+    if origin is not None and names_yaml(origin["mix"]):
+        raise ValueError("a mix is not a file here")
     return {**_finite(_reasoned(doc)), "origin": None if origin is None else _finite(origin)}
 
 

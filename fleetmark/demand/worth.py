@@ -139,7 +139,7 @@ class Record:
             pinned or "",
             chosen.class_ or "",
             chosen.benchmark or "",
-            mix=chosen.mix or "",
+            mix=comparing.inline_mix(chosen.mix) if chosen.mix else "",
             se=worth.se if ratio.log_error is None or ratio.of_repeats else ratio.log_error,
             df=ratio.df or math.inf,
             hosts=(ratio.n[0], ratio.n[1]),

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Message, count, message
-from fleetmark.base.yaml import read_yaml
+from fleetmark.base.yaml import names_yaml, read_yaml
 from fleetmark.planner.comparison import Comparison, Side, compare_sides
 from fleetmark.planner.contrast import Pairing
 from fleetmark.planner.cost import SERVERS, Terms
@@ -412,7 +412,7 @@ def inline_mix(text: str) -> str:
 
 def _mix(text: str) -> dict[str, float]:
     """Parse a mix such as ``cpu-int=0.6,disk-iops=0.4``, or read it from a YAML file."""
-    if text.endswith((".yml", ".yaml")):
+    if names_yaml(text):
         pairs: dict[str, Any] = read_yaml(Path(text))
     else:
         parts = [(name.strip(), share) for name, _, share in (part.rpartition("=") for part in text.split(","))]

@@ -18,6 +18,7 @@ import fleetmark
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.inside import open_inside
 from fleetmark.base.redact import redacted
+from fleetmark.base.yaml import names_yaml
 from fleetmark.planner.cost import SERVERS
 from fleetmark.record import imports
 from fleetmark.record.archive import Archive, chain
@@ -46,7 +47,7 @@ Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
 
 
 def _is_inline(mix: str) -> str:
-    if mix.endswith((".yml", ".yaml")) or "=" not in mix:
+    if names_yaml(mix) or "=" not in mix:
         raise ValueError("a mix is not a file here")
     return mix
 

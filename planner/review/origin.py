@@ -16,6 +16,8 @@ class Origin:
     - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than that of the worth if the
       worth covers a workload like its benchmarks
     - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the machines
+
+    Raise ValueError if not exactly one thing was compared, or if ``unit`` is not positive.
     """
 
     select: str
@@ -29,3 +31,9 @@ class Origin:
     se: float = 0.0
     df: float = math.inf
     hosts: tuple[int, int] = (0, 1)
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.class_, self.benchmark, self.mix))) != 1:
+            raise ValueError("one of class_, benchmark and mix must be given")
+        if not 0 < self.unit < math.inf:
+            raise ValueError(f"unit is {self.unit}")

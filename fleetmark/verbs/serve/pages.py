@@ -12,6 +12,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.inside import read_inside
 from fleetmark.base.text import Message, message
+from fleetmark.base.yaml import names_yaml
 from fleetmark.record import watched
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.commands import command
@@ -218,7 +219,7 @@ class Pages:
                 "Choose a baseline and a candidate by labels or facts, such as gen=icelake or cpu.cores>=64."
             )
             return Page(document=Document(title=message("Compare"), answer=text, sections=()), form=form)
-        if fields.get("mix", "").endswith((".yml", ".yaml")):  # --mix may name a file, which a browser must not choose
+        if names_yaml(fields.get("mix", "")):
             raise FleetmarkError(f"mix {fmt.clean(fields['mix'])}: write shares, such as cpu-int=0.6,disk-iops=0.4")
         candidates = [part.strip() for part in fields["candidate"].split(";") if part.strip()]
         question = Question(
