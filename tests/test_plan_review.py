@@ -23,7 +23,7 @@ from fleetmark.reports.kit.language import Language, language
 from fleetmark.reports.review.document import document
 from fleetmark.verbs import plan as planning
 from fleetmark.verbs.documents import Documents, renderers
-from fleetmark.verbs.review.delivery import Measuring, review
+from fleetmark.verbs.plan.review import Measuring, review
 from tests.commands import run
 from tests.records import MCF, TRIAD, record
 

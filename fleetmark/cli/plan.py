@@ -140,7 +140,7 @@ def review(
     """
     from fleetmark.verbs.documents import documents_of
     from fleetmark.verbs.plan import Effort, Provenance
-    from fleetmark.verbs.review import delivery as reviewing
+    from fleetmark.verbs.plan import review as reviewing
 
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,13 @@ def answer(
 
     ``console`` shows the progress, in the language ``spoken``.
     """
+    with progress(console, spoken) as say:
+        return _answer(question, effort, say, scenarios or {})
+
+
+@contextlib.contextmanager
+def progress(console: Console, spoken: Language | None = None) -> Iterator[Say]:
+    """Yield a function that shows what is done now, in the language ``spoken``."""
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -105,10 +113,12 @@ def answer(
             if not console.is_terminal:
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-        return _answer(question, effort, say, scenarios or {})
+        yield say
 
 
-def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
+def planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
+    """Return the cheapest plan that meets demand in the question's share of futures, or what makes it impossible."""
+
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
@@ -118,7 +128,7 @@ def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
 def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str, Question]) -> Answer:
     began = time.monotonic()
     say(message("solving for {share} of futures", share=f"{question.quantile:.1%}"))
-    plan = _planned(question, effort, say)
+    plan = planned(question, effort, say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
     say(message("searching for the next best plans"))
@@ -132,7 +142,7 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
     beside = []
     for name, other in scenarios.items():
         say(message("solving the scenario {name}", name=name))
-        result = _planned(other, effort, say)
+        result = planned(other, effort, say)
         beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
     solved = [plan, *(a.plan for a in others), *(s.plan for s in beside if s.plan is not None)]
     stopped = any(clock.stopped for clock in clocks) or any(p.stopped for p in solved)

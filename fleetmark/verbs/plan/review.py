@@ -15,9 +15,8 @@ from fleetmark.demand import saved
 from fleetmark.demand.worth import Record
 from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Margin, Plan, Question
-from fleetmark.planner.capacity.solve import solve
-from fleetmark.planner.capacity.uncertainty import futures, margined
+from fleetmark.planner.capacity.question import Plan, Question
+from fleetmark.planner.capacity.uncertainty import futures
 from fleetmark.planner.review.later import plan_from, question_from
 from fleetmark.planner.review.lots import Delivery, deliveries
 from fleetmark.planner.review.origin import Origin
@@ -76,14 +75,7 @@ def review(
     question, plan = saved.read(file)
     lots = deliveries(question, plan, delivered)
     start = _start(question, lots, now)
-    with console.status("", spinner="dots") as status:
-
-        def say(sentence: str) -> None:
-            sentence = spoken(sentence) if spoken else sentence
-            status.update(sentence)
-            if not console.is_terminal:
-                console.print(sentence, markup=False, highlight=False, soft_wrap=True)
-
+    with planning.progress(console, spoken) as say:
         record = Record(root)
         given = (measuring or Measuring()).origin()
         measured = [(d, _measured(record, question, d, given, say)) for d in _with_ids(lots, root)]
@@ -94,7 +86,7 @@ def review(
         after = updated(remaining, changes)
         kept = plan_from(after, plan, start)
         say(message("solving for {share} of futures", share=f"{after.quantile:.1%}"))
-        answer, late = replanned(after, lambda q: _planned(q, effort, say))
+        answer, late = replanned(after, lambda q: planning.planned(q, effort, say))
         say(message("simulating {n} futures", n=f"{effort.draws:,}"))
         seed = effort.seed + SEEDS_OF_MARGINS
         new = answer if isinstance(answer, Plan) else None
@@ -126,13 +118,6 @@ def show(
     elif new is not None:
         console.print(documents.language(message("no document was written: there is no plan")))
     writing.show(document(review, provenance.created, provenance.command), form, console, documents)
-
-
-def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
-    def solved(q: Question, *, margin: Margin) -> Plan | Conflict:
-        return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
-
-    return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
 
 
 def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int:
