@@ -10,7 +10,9 @@ from rich.console import Console
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.terminal import Terminal
+from fleetmark.campaign import progress as progress_module
 from fleetmark.campaign.progress import Cell, Progress
+from fleetmark.record.steps import Step
 
 
 def shown(hosts: int, width: int, height: int = 30) -> list[str]:
@@ -69,3 +71,30 @@ def test_a_reason_of_several_lines_takes_one() -> None:
         "h1: lost: the link",
         "h1: selftest uptime-1 failed: no ␛[2Jspace left",
     ]
+
+
+def test_a_log_names_the_steps_that_run_far_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: clock[0])
+    file = io.StringIO()
+    progress = Progress(Console(file=file, width=200), ["stream"], "campaign")
+    step = Step(id="1", workload="stream", case="triad", repeat=0, argv=(), env={}, expect_s=50.0, timeout_s=7200.0)
+    for host in ("n01", "n02", "n03", "lost"):
+        progress.add(host, {"stream": Cell(2)}, 100.0)
+        progress.begin(host, step)
+    progress.trouble("lost", "does not answer")
+    progress.ended("n03", "stream", "triad", Status.PASSED, "", 50.0)
+
+    def printed(after_s: float) -> list[str]:
+        file.truncate(0)
+        file.seek(0)
+        clock[0] = 1000.0 + after_s
+        progress.report_late()
+        return [line[9:] for line in file.getvalue().splitlines()]
+
+    assert printed(149.0) == []
+    assert printed(200.0) == [
+        "n01, n02: stream triad is still running after 3m20s; 50s were expected, and its time limit is 2h00m"
+    ]
+    assert printed(390.0) == []  # the next line comes at twice the time
+    assert [line.split(";")[0] for line in printed(400.0)] == ["n01, n02: stream triad is still running after 6m40s"]

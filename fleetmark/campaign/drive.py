@@ -185,6 +185,7 @@ class Drive:
 
     def _notice_stuck(self) -> None:
         """End overdue hosts. A host with a hung disk or kernel stays connected but sends nothing."""
+        self.progress.report_late()
         self.looked, now = time.monotonic(), self.heard.upto
         left = [run for run in self.runs.values() if run.phase != "over"]
         for run in left:
@@ -313,7 +314,7 @@ class Drive:
             case replies.Begins(step=number) if number in run.pending:
                 step = run.steps[number]
                 if run.begins(step) and not step.serves:
-                    self.progress.begin(run.host, step.workload, step.case, step.expect_s)
+                    self.progress.begin(run.host, step)
             case replies.Ready(step=number) if number in run.pending and number != run.ready:
                 run.ready = number
                 self.exchanges.meet_all(run.host, number)

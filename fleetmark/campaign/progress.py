@@ -16,11 +16,13 @@ from rich.text import Text
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import count, folded
 from fleetmark.hosts.causes import by_cause
+from fleetmark.record.steps import Step
 
 MAX_TROUBLES = 6
 MAX_FAILURES = 4
 MAX_ROWS = 24  # maximum number of table rows; fewer on a small terminal
 LEAST_ROWS = 4
+LATE, LATE_S = 3.0, 120.0  # a step is late after this multiple of its expected time, and never before so many seconds
 
 
 @dataclass(slots=True)
@@ -60,7 +62,8 @@ class Row:
     state: str = ""  # "silent", "lost", "refused" with its reason; empty when all is well
     queued: bool = False  # whether the host waits for its turn
     step_began: float | None = None
-    step_expect: float = 0.0
+    step: Step | None = None  # the one that runs
+    late_s: float = 0.0  # time after which the running step is reported as late
 
     @property
     def is_done(self) -> bool:
@@ -72,7 +75,7 @@ class Row:
 
     def time_left(self) -> float:
         spent = time.monotonic() - self.step_began if self.step_began else 0.0
-        return max(0.0, self.left_s - min(spent, self.step_expect))
+        return max(0.0, self.left_s - min(spent, self.step.expect_s if self.step else 0.0))
 
 
 class Progress:
@@ -121,16 +124,35 @@ class Progress:
             cell.doing = "deploying"
             self.say(host, f"deploying {workload}")
 
-    def begin(self, host: str, workload: str, case: str, expect_s: float) -> None:
+    def begin(self, host: str, step: Step) -> None:
         row = self.rows[host]
         for cell in row.cells.values():
             cell.doing = ""
-        cell = row.cells[workload]
-        cell.doing = case
+        cell = row.cells[step.workload]
+        cell.doing = step.case
         if not cell.done:
             left = duration(row.time_left())
-            self.say(host, f"{workload}: {count(cell.total, 'run')}, about {left} left on this host")
-        row.step_began, row.step_expect = time.monotonic(), expect_s
+            self.say(host, f"{step.workload}: {count(cell.total, 'run')}, about {left} left on this host")
+        row.step_began, row.step = time.monotonic(), step
+        row.late_s = max(LATE_S, LATE * step.expect_s)
+
+    def report_late(self) -> None:
+        """Print the steps that run far longer than expected, one line for all hosts at the same step.
+
+        Each line comes at twice the time of the one before, so that a step cannot fill the log.
+        """
+        late: dict[tuple[str, ...], list[str]] = {}
+        for host, row in self.rows.items():
+            ran_s = time.monotonic() - row.step_began if row.step_began else 0.0
+            if not row.step or ran_s < row.late_s or row.state:
+                continue
+            row.late_s = 2 * ran_s
+            step = row.step
+            spans = f"{duration(step.expect_s)} were expected, and its time limit is {duration(step.timeout_s)}"
+            late.setdefault((step.workload, step.case, duration(ran_s), spans), []).append(host)
+        for (workload, case, ran, spans), hosts in late.items():
+            names = ", ".join(name for name, _ in folded(hosts))
+            self.say(names, f"{workload} {case} is still running after {ran}; {spans}")
 
     def waiting(self, host: str, workload: str, others: str) -> None:
         """Show that a host waits for ``others``, which its next run needs."""

@@ -29,9 +29,12 @@ class Command:
         return [FLEETMARK, "run", "-i", str(self.fleet.inventory), *more]
 
     def run(self, *more: str, timeout: float = LONG_S) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
-        )
+        try:
+            done = subprocess.run(
+                self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
+            )
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}\n{late.stdout!r}\n{late.stderr!r}\n{self._processes()}") from late
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
@@ -41,6 +44,11 @@ class Command:
         short = [o for o in self.outcomes() if o["status"] != "passed"]
         assert done.returncode == 0 and not short, "\n".join([done.stdout, done.stderr, *map(str, short)])
         return done
+
+    def _processes(self) -> str:
+        """The processes of each host, and where in the kernel each waits."""
+        ps = ["ps", "-eLo", "pid,ppid,etimes,stat,wchan:24,args"]
+        return "\n".join(f"{name}:\n{self.fleet.exec(name, ps, check=False).stdout}" for name in self.fleet.names)
 
     def begin(self, *more: str) -> subprocess.Popen[str]:
         out = (self.root / "out.txt").open("w")

@@ -50,12 +50,19 @@ def raw(command: Command, case: str) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(host: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """All four scenarios of the small network; the packages stay on the host for the other tests."""
+    """All four scenarios of the small network; the packages stay on the host for the other tests.
+
+    On a busy machine, LoadGen seldom stands still. Such a case is measured again, as a user would.
+    """
     command = Command(host, tmp_path_factory.mktemp("measured"))
     scenarios = "SingleStream,MultiStream,Server,Offline"
-    done = command.run(*suite(command, **SMALL, duration=2, scenarios=scenarios, latency_limit=0.5))
+    done = command.run(
+        *suite(command, **SMALL, duration=2, scenarios=scenarios, latency_limit=0.5, timeout=300), timeout=3 * LONG_S
+    )
     if "reaches no package index" in done.stdout:
         pytest.skip("PyPI cannot be reached here, which LoadGen comes from")
+    if "LoadGen neither sent a query nor ended" in done.stdout or "no end after 300 s" in done.stdout:
+        done = command.run("--resume", "last", "--retry-failed", timeout=3 * LONG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return command
 

@@ -503,3 +503,26 @@ def test_offline_that_ends_early_is_run_again_with_more_samples(
     assert latencies == pytest.approx([8e9 * expected[0] / e for e in expected[:runs]], rel=1e-6), (
         "MultiStream likewise"
     )
+
+
+WATCHED = """
+import sys, time, types
+sys.modules["onnxruntime"] = types.ModuleType("onnxruntime")
+sys.path.insert(0, sys.argv[1])
+import engine
+watched = engine.Engine.__new__(engine.Engine)
+watched.answering = [True, False]
+with watched.watched(0.2):
+    time.sleep(2)
+time.sleep(1)
+print("a long pass and a run that ended are left alone", flush=True)
+watched.answering = [False, False]
+with watched.watched(0.2):
+    time.sleep(600)
+"""
+
+
+def test_a_loadgen_that_stands_still_is_ended() -> None:
+    done = subprocess.run([sys.executable, "-c", WATCHED, str(FILES)], capture_output=True, text=True)
+    assert done.stdout == "a long pass and a run that ended are left alone\n"
+    assert (done.returncode, done.stderr) == (1, "LoadGen neither sent a query nor ended for 0.2 s\n")

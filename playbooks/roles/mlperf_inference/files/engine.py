@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ class Engine:
         self.provider, self.devices = provider, devices
         self.done: Done = lambda ids, answers: None
         self.waiting: queue.SimpleQueue[tuple[Sequence[int], Sequence[int]]] = queue.SimpleQueue()
+        self.moved_s = time.monotonic()  # when a query last came, or its answer was last accepted
+        self.answering = [False] * len(cpus)  # whether each instance is at work
         self.instances = len(cpus)
         ready = threading.Barrier(self.instances + 1)
         for i, cpu_set in enumerate(cpus):
@@ -45,12 +48,35 @@ class Engine:
 
     def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
         """Accept a query, and divide its samples evenly into passes of at most ``batch``."""
+        self.moved_s = time.monotonic()
         share = min(self.batch, -(-len(ids) // self.instances))
         for start in range(0, len(ids), share):
             self.waiting.put((ids[start : start + share], indices[start : start + share]))
 
     def flush(self) -> None:
         """Do nothing, because no query is delayed. LoadGen requires this method."""
+
+    @contextlib.contextmanager
+    def watched(self, idle_s: float) -> Iterator[None]:
+        """End the process if no query comes and no instance is at work for ``idle_s``.
+
+        LoadGen has no time limit of its own. A run that stands still would last until the case's timeout.
+        """
+        over = threading.Event()
+        self.moved_s = time.monotonic()
+
+        def watch() -> None:
+            while not over.wait(idle_s / 20):
+                if time.monotonic() - self.moved_s > idle_s and not any(self.answering):
+                    sys.stderr.write(f"LoadGen neither sent a query nor ended for {idle_s:g} s\n")
+                    sys.stderr.flush()
+                    os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            over.set()
 
     def seconds(self, count: int) -> float:
         """Return the duration of a query of the first ``count`` samples in seconds."""
@@ -89,8 +115,12 @@ class Engine:
             ids, indices = self.waiting.get()
             if self.gather:
                 ids, indices = self._more(ids, indices)
+            self.answering[i] = True
             feed = {name: self._rows(self.samples[name], indices) for name in names}
-            self.done(ids, session.run(None, feed)[0])
+            answers = session.run(None, feed)[0]
+            self.answering[i] = False
+            self.done(ids, answers)
+            self.moved_s = time.monotonic()
 
     def _more(self, ids: Sequence[int], indices: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """Add requests that are already in the queue, without waiting."""

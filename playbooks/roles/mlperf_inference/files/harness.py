@@ -29,6 +29,8 @@ SPARE = 1.2  # Offline: factor of samples beyond the pace, so that a faster phas
 LONGER, MORE = 3, 1.5  # maximum number of runs if runs end early, and the safety factor of each repetition
 FEWEST_SERVED = 662  # minimum number of requests; LoadGen's early stopping then allows one late request
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, full runs, and the ratio of rates that are close enough
+IDLE_S = 120.0  # time without a query or an answer after which LoadGen has failed
+LONGEST_GAP = 20  # Server: how many mean times between requests this time is longer; the times are exponential
 
 
 class Refusal(Exception):
@@ -289,7 +291,9 @@ class Harness:
         nothing = lambda indices: None  # noqa: E731  # all samples are in memory already, as the rules require
         library = loadgen.ConstructQSL(self.count, self.count, nothing, nothing)
         tested = loadgen.ConstructFastSUT(self.engine.issue, self.engine.flush)
-        loadgen.StartTestWithLogSettings(tested, library, settings, logs)
+        gap_s = 1 / settings.server_target_qps if self.options.scenario == "Server" else 0.0
+        with self.engine.watched(IDLE_S + LONGEST_GAP * gap_s):
+            loadgen.StartTestWithLogSettings(tested, library, settings, logs)
         loadgen.DestroyFastSUT(tested)
         loadgen.DestroyQSL(library)
         return (folder / LOGS[0]).read_text()
