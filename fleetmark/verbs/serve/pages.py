@@ -47,12 +47,17 @@ class Missing(FleetmarkError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An HTTP response. ``filename``: the name under which a browser stores it, or empty for a page to show."""
+    """An HTTP response.
+
+    ``filename``: the name under which a browser stores it, or empty for a page to show. ``refresh_s``: seconds after
+    which a browser asks again, or 0.
+    """
 
     body: bytes
     type: str
     status: str = "200 OK"
     filename: str = ""
+    refresh_s: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +132,12 @@ class Pages:
         """Return a page that says in one sentence why there is no other."""
         document = Document(title=message("Not shown"), answer=sentence, tone="bad", sections=())
         return replace(self._shown(None, Page(document=document), ""), status=status)
+
+    def being_made(self) -> Reply:
+        """Return a page that says that another one is being made, and that asks for it again."""
+        text = message("The page opens by itself when it is ready.")
+        document = Document(title=message("Reading the record"), answer=text, sections=())
+        return replace(self._shown(None, Page(document=document), ""), status="202 Accepted", refresh_s=1)
 
     def _file(self, document: Document, kind: str) -> Reply:
         body = renderers(document, Documents(language=self._language))[kind]()
