@@ -135,7 +135,7 @@ class Pages:
 
     def being_made(self) -> Reply:
         """Return a page that says that another one is being made, and that asks for it again."""
-        text = message("The page opens by itself when it is ready.")
+        text = message("Reading the record. The page opens by itself when it is ready.")
         document = Document(title=message("Reading the record"), answer=text, sections=())
         return replace(self._shown(None, Page(document=document), ""), status="202 Accepted", refresh_s=1)
 
