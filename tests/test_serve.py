@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -342,7 +343,8 @@ def test_a_token_file_must_hold_one(tmp_path: Path) -> None:
 @contextlib.contextmanager
 def served(root: Path, *words: str) -> Iterator[str]:
     """Yield the address that ``fleetmark serve`` prints; interrupt it at the end."""
-    command = [sys.executable, "-m", "fleetmark", "serve", "--results", str(root), *words]
+    heeded = ["env", "--default-signal=INT"]  # tests in the background inherit an ignored Ctrl-C
+    command = [*heeded, sys.executable, "-m", "fleetmark", "serve", "--results", str(root), *words]
     environment = os.environ | {"COLUMNS": "200", "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as ran:
         try:
@@ -351,6 +353,9 @@ def served(root: Path, *words: str) -> Iterator[str]:
             match = re.search(r"http://\S+", line)
             assert match, line + ran.stdout.read()
             yield match[0]
+            ran.send_signal(signal.SIGINT)
+            rest = ran.stdout.read()
+            assert ran.wait() == 0 and "Traceback" not in rest and "terminate" not in rest, rest
         finally:
             ran.terminate()
 
@@ -363,6 +368,10 @@ def test_the_server_answers_and_ends(root: Path) -> None:
         request = urllib.request.Request(address, headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(request, timeout=60)
+        question = "compare?baseline=gen%3Dicelake&candidate=gen%3Dgenoa"
+        request = urllib.request.Request(address + question, headers={"Accept": "text/html"})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            assert reply.status in (200, 202)  # 202: Ctrl-C comes while the page is being made
 
 
 def test_other_addresses_than_loopback_need_a_token(root: Path, tmp_path: Path) -> None:

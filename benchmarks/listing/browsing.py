@@ -67,6 +67,7 @@ def main() -> None:
             answer = browsed(by_browser, path, query)
             rows.append([shown, f"{first:.2f}", f"{again:.2f}", answer, f"{size / 1000:.0f}"])
             print(rows[-1], flush=True)
+        by_browser.close()
     document = {
         "section": "What Fleetmark costs",
         "title": "Browsing the record",

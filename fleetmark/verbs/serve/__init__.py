@@ -49,6 +49,7 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
         pass
     finally:
         server.close()
+        pages.close()
 
 
 def listening(pages: Pages, listen: str, token_file: Path | None) -> Any:

@@ -119,6 +119,10 @@ class Pages:
         key = ("reply", path, tuple(sorted(fields.items())))
         return make() if page.stamp is None else self._shelf.kept(key, page.stamp, make)
 
+    def close(self) -> None:
+        """Wait for the page that is being made, and make no other."""
+        self._shelf.close()
+
     def make_newest(self) -> None:
         """Make what a reader opens first, so that it is kept: the report and findings of the newest campaign.
 

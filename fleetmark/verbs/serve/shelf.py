@@ -83,6 +83,10 @@ class Shelf:
         result: T = stored[1]
         return result
 
+    def close(self) -> None:
+        """Wait for what is being made, and make nothing more. Threads of libraries must not outlive the interpreter."""
+        self._work.acquire()
+
     def _found(self, key: Hashable, stamp: Stamp) -> tuple[Stamp, Any] | None:
         with self._lock:
             stored = self._kept.get(key)

@@ -32,7 +32,6 @@ class Waiting:
                 if not self._has_room():
                     return self._make(path, fields)
                 job = self._jobs[key] = Future()
-                # A daemon, so that a slow page does not delay the end of the server.
                 threading.Thread(target=self._run, args=(job, path, fields), daemon=True).start()
         try:
             reply = job.result(WAIT_S)
