@@ -111,12 +111,13 @@ def history(
     names; ``name``: that of the only host. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
+    nothing = FleetmarkError(f"{root}: no campaign there has measured anything; measure first: fleetmark run")
     scope = figures.EVERYTHING if everything else figures.HEADLINES
     files = {a.id: a.inside("measurements.parquet") for a in archives}
     names_of = {a.id: a.host_names() for a in archives}
     every = [host for a in archives for host in names_of[a.id]]
     if not every:
-        raise FleetmarkError(f"{root}: no campaign there has measured anything")
+        raise nothing
     chosen = {name} if name else set(limited(every, limit) if limit else every)
     machines = [(a.id, host) for a in archives for host in names_of[a.id] if host in chosen]
     places = [f"{campaign}/{host}" for campaign, host in machines]
@@ -159,6 +160,8 @@ def history(
     bound = DISCOVERY / max(1, len(drafts) - short)  # Bonferroni: one false alarm in 100 calls
     result = [_with(series, judged.result(bound)) for series, judged in drafts]
     result = _explained(result, {a.id: a for a in archives}, names_by_campaign=names_of)
+    if not result and not metrics:
+        raise nothing
     if not result:
         raise FleetmarkError(f"{root}: no benchmark fits {', '.join(metrics)}; a pattern is workload/case/metric")
     return History(len(archives), tuple(result), short)
