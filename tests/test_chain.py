@@ -21,6 +21,8 @@ from fleetmark.record import journal
 from fleetmark.record.archive import Archive, chain, ssh_signature
 from fleetmark.record.archive.integrity import Integrity, check
 from fleetmark.record.documents import Scheduled
+from fleetmark.reports.kit.document import Note
+from fleetmark.reports.lists.integrity import document
 from tests.commands import refused
 from tests.drives import save_step
 from tests.records import row
@@ -345,6 +347,25 @@ def test_a_signed_record_names_its_signer(archive: Archive, tmp_path: Path) -> N
     stored = (archive.path / "journal.jsonl").read_text()
     assert str(tmp_path) not in stored.splitlines()[-1] and "secret comment" not in stored
     assert all(line not in stored for line in alice.read_text().splitlines()[1:-1])
+
+
+def test_no_signature_is_said_to_cover_what_differs(archive: Archive, tmp_path: Path) -> None:
+    signed(archive, key(tmp_path, "alice"))
+    signers = allowed(tmp_path, "alice")
+
+    def notes() -> list[str]:
+        sections = document(checked(archive, signers), str(signers)).sections
+        return [str(e.text) for s in sections if s.key == "signature" for e in s.exhibits if isinstance(e, Note)]
+
+    (before, recorded) = notes()
+    assert before.startswith("alice signed ") and recorded.endswith("your signature on this machine covers it")
+    file = archive.path / "journal.jsonl"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    (after, recorded) = notes()
+    assert after == f"{before}, but not what differs"
+    assert recorded.endswith("your signature on this machine does not cover what differs")
 
 
 def test_a_foreign_key_a_changed_byte_and_later_lines_are_one_sentence_each(archive: Archive, tmp_path: Path) -> None:

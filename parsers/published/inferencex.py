@@ -2,6 +2,7 @@
 
 A machine is ``hw framework precision``, and each point is one load of it. Points use the names of our own client's
 figures, so both can be shown on one frontier. Each point is a single run, so the differences between hosts are unknown.
+The number of accelerators differs from point to point, so a machine's price and power are those of one accelerator.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def read(raw: bytes, name: str = "") -> Table:
         if not machine or not count:
             collector.leave("without hw, or the number of GPUs")
             continue
-        labels = {k: words(point.get(k)) for k in ("hw", "framework", "precision")}
+        labels = {k: words(point.get(k)) for k in ("hw", "framework", "precision")} | {"gpus": "1"}
         for row in _rows(point, machine, f"line {line}"):
             collector.add(machine, {}, labels, row)
     return collector.table(len(points))

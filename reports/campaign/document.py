@@ -38,7 +38,7 @@ from fleetmark.reports.campaign.summary.slow import slow_hosts
 from fleetmark.reports.campaign.summary.suspect import suspects
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View, view
-from fleetmark.reports.frontier.pictures import pictures
+from fleetmark.reports.frontier.pictures import sections as frontier_sections
 from fleetmark.reports.frontier.points import families, metrics_of
 from fleetmark.reports.frontier.section import Block, blocks
 from fleetmark.reports.hosts import roofs as under_roofs
@@ -102,10 +102,13 @@ def document(
     means = tuple(Note(text, quiet=True) for text in beside.means)
     omitted = len(shown.headlines) - len(first.rows)
     more = (Note(message("and {n} more", n=omitted), quiet=True),) if omitted > 0 else ()
+    commands = tuple(Command(advice, command) for advice, command in steps)
+    following = Section("next", message("What to do next"), commands, _ON_PAGES)
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
         Section("state", "", (*status.tiles(results), *hardware), ("terminal", "html", "pdf")),
         Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
+        following,
         Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
         headlines.brief(shown, beside),
         _with_charts(operators, graded_charts, ("terminal",)),
@@ -114,13 +117,7 @@ def document(
         _odd(odd, calm(shown)),
         run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
         status.causes(listed, status.CAUSES_IN_TERMINAL, ("terminal",)),
-        Section(
-            "next",
-            message("What to do next"),
-            tuple(Command(advice, command) for advice, command in steps),
-            ("html", "pdf", "xlsx", "markdown", *(() if listed and not slow else ("terminal",))),
-            is_beside=True,
-        ),
+        replace(following, only=("xlsx", "markdown", *(() if listed and not slow else ("terminal",)))),
         _unfinished(results),
         _tickets(slow, campaign.id),
         _map(shown, deviations),
@@ -131,7 +128,7 @@ def document(
         *tabs.sections(shown, beside, has_every_value),
         _with_charts(roofs, under_roofs.pictures(roof_lines, _), _DOCUMENTS),
         _with_charts(operators, graded_charts, _DOCUMENTS),
-        *_frontiers(served, _),
+        *frontier_sections(served, _, _DOCUMENTS),
         *_charts(shown, _, has_appendix),
         _conditions(shown, paper),
         Section(
@@ -218,11 +215,6 @@ def frontiers(shown: View) -> tuple[Block, ...]:
         return ()
     measured = pd.concat(list(values.metrics(metrics)), ignore_index=True)
     return blocks(families(measured, shown.results.hosts, None), {g: shown.title_of(g) for g in shown.generations})
-
-
-def _frontiers(listed: Sequence[Block], _: Language) -> Iterator[Section]:
-    for n, (block, charts) in enumerate(zip(listed, pictures(listed, _), strict=True)):
-        yield replace(_with_charts(block.section, charts, _DOCUMENTS), key=f"frontier{n or ''}")
 
 
 def _charts(shown: View, _: Language, has_appendix: bool) -> Iterator[Section]:

@@ -8,6 +8,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import Message, count, folded, joined, message
 from fleetmark.base.units import human
+from fleetmark.base.words import word
 from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
@@ -27,6 +28,7 @@ from fleetmark.reports.kit import format as fmt
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 3
+MOST_REASON = 120  # characters
 REPEATS = 2  # without which a CV is unknown
 # Facts that should be equal on all hosts of a generation; others (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
@@ -228,7 +230,9 @@ def _unstable(view: View) -> Iterator[str]:
 
 
 def _settings(view: View) -> Iterator[str]:
-    unusual = [d for d in by_generation(view.hosts).deviations if d.name in _SETTINGS]
+    differing = [d for d in by_generation(view.hosts).deviations if d.name in _SETTINGS]
+    dimms = {tuple(d.hosts) for d in differing if d.name == "DIMMs"}
+    unusual = [d for d in differing if d.name != "Memory" or tuple(d.hosts) not in dimms]  # DIMMs say how much
     for deviation in unusual[:MOST_HOSTS]:
         yield different(deviation)
     if len(unusual) > MOST_HOSTS:
@@ -274,14 +278,36 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
             others = joined([fmt.clean(other.host) for other in slow[1:]])
             steps[host.command] = message("{advice}; likewise {hosts}", advice=advice(host), hosts=others)
     for problem in problems[:1]:
-        steps.setdefault(problem.command, problem.advice)
+        steps.setdefault(problem.command, _after_problem(problem))
     if again := go_on(view.results):
         steps.setdefault(again[1], again[0])
     for problem in problems[1:]:
-        steps.setdefault(problem.command, problem.advice)
+        steps.setdefault(problem.command, _after_problem(problem))
     for line, text in _after(view):
         steps.setdefault(line, text)
     return [(text, line) for line, text in steps.items()][:MOST_NEXT]
+
+
+def place(problem: Problem, limit: int = MOST_HOSTS) -> Message:
+    """Return which runs did not pass, such as ``42 runs of lmbench on h1``; at most ``limit`` hosts are named."""
+    runs, workloads = count(problem.runs, "run"), fmt.clean(", ".join(problem.workloads))
+    hosts = some(problem.hosts, limit)
+    if problem.runs and problem.workloads:
+        return message("{runs} of {workloads} on {hosts}", runs=runs, workloads=workloads, hosts=hosts)
+    if problem.runs:
+        return message("{runs} on {hosts}", runs=runs, hosts=hosts)
+    return message("host {hosts}", hosts=hosts)
+
+
+def _after_problem(problem: Problem) -> Message:
+    """Return what did not pass, why, and what to do about it."""
+    return message(
+        "{what} {status} ({reason}): {advice}",
+        what=place(problem),
+        status=word(str(problem.status)),
+        reason=short(problem.reason, MOST_REASON),
+        advice=problem.advice,
+    )
 
 
 def _after(view: View) -> Iterator[tuple[str, str]]:

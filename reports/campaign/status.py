@@ -11,7 +11,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import Results, status_counts
-from fleetmark.reports.campaign.front import some
+from fleetmark.reports.campaign.front import place, some
 from fleetmark.reports.campaign.problems import WORST_FIRST, Problem
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
@@ -51,15 +51,8 @@ def causes(problems: Sequence[Problem], limit: int, only: tuple[Kind, ...], more
     """Return the causes of what did not pass, worst first, each with the next command."""
     exhibits: list[Exhibit] = []
     for problem in problems[:limit]:
-        runs, workloads = count(problem.runs, "run"), fmt.clean(", ".join(problem.workloads))
-        hosts = some(problem.hosts, 6)
-        place: str = message("host {hosts}", hosts=hosts)
-        if problem.runs and problem.workloads:
-            place = message("{runs} of {workloads} on {hosts}", runs=runs, workloads=workloads, hosts=hosts)
-        elif problem.runs:
-            place = message("{runs} on {hosts}", runs=runs, hosts=hosts)
         tone = _TONES[problem.status]
-        subject = message("{name}: {what}", name=word(str(problem.status)), what=place)
+        subject = message("{name}: {what}", name=word(str(problem.status)), what=place(problem, 6))
         exhibits += [Finding(subject, problem.reason, tone=tone), Command(problem.advice, problem.command)]
     if len(problems) > limit:
         remainder = count(len(problems) - limit, "further cause")

@@ -75,12 +75,12 @@ def _tables(face: Face) -> Iterator[Tabular]:
             only=("html", "pdf"),
             plot=forest.scale(face.axis),
         ),
-        Column("baseline", fmt.clean(face.comparison.baseline), "number"),
     ]
     values: tuple[Kind, ...] = () if len(face.candidates) <= MOST_VALUES else ("html", "pdf", "markdown")
     for n, side in enumerate(face.candidates):
-        columns.append(Column(f"value_{n}", message("value"), "number", group=fmt.clean(side), only=values))
         columns.append(Column(f"ratio_{n}", message("ratio"), "number", group=fmt.clean(side), plot=face.mark(side)))
+        columns.append(Column(f"value_{n}", message("value"), "number", group=fmt.clean(side), only=values))
+    columns.append(Column("baseline", fmt.clean(face.comparison.baseline), "number"))
     rows: list[Row] = []
     heads = set()
     for name, members in _classes(face):
@@ -160,14 +160,17 @@ def _entry(face: Face, cells: Cells, short: str, shown: fmt.Shown | None, usual:
 
 
 def _figures(face: Face, cells: Cells, shown: fmt.Shown | None, *, is_head: bool) -> Iterator[Cell]:
-    """Yield the plot, the baseline's figure, and the figure and ratio of each candidate."""
+    """Yield the plot, the ratio and the figure of each candidate, and the baseline's figure.
+
+    The ratio is next to the name, so that a narrow screen shows it without scrolling.
+    """
     rows = [cells.get(side) for side in face.candidates]
     yield Cell(plot=face.plot([row.estimate if row else None for row in rows], is_headline=is_head))
     unit = next((row.unit for row in cells.values()), "")
-    yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
     for row in rows:
-        yield _value(row.candidate_value if row else None, shown, unit)
         yield _ratio(row, face.origins, has_verdict=face.has_verdicts)
+        yield _value(row.candidate_value if row else None, shown, unit)
+    yield _value(next((r.baseline_value for r in rows if r and r.baseline_value is not None), None), shown, unit)
 
 
 def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:

@@ -79,7 +79,7 @@ class Covered:
         """Return the number of hosts and benchmarks."""
         hosts: str | None = count(self.hosts, "host") if self.hosts else None
         if self.hosts and self.label:
-            hosts = spaced(f"{self.hosts} ×", word(self.label))
+            hosts = message("{n} (one per {label})", n=self.hosts, label=word(self.label))
         some = message("{n} of {all} benchmarks", n=self.present, all=self.known) if self.present < self.known else None
         return joined([hosts, some if self.present else None])
 
@@ -305,15 +305,25 @@ def _cells(row: Mapping[str, Covered], marks: Mapping[_ReasonKey, tuple[str, str
         yield Cell(spaced(joined([text, details]), mark), tone="" if is_nowhere else _TONES.get(covered.state, ""))
 
 
+def _imported(is_partial: bool, classes: str) -> Message:
+    if is_partial:
+        return message(
+            "Imported tables have some benchmarks of {classes} on one side only. Import tables with them, or run them "
+            "on such machines",
+            classes=classes,
+        )
+    return message(
+        "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines",
+        classes=classes,
+    )
+
+
 def commands(gaps: Sequence[Gap]) -> Iterator[Command | Note]:
     """Yield the command for each gap. No run here can close the gaps of imported tables."""
     for gap in gaps:
         classes = _some(gap.titles)
         if not gap.command:
-            text = message(
-                "Imported tables lack benchmarks of {classes}. Import tables with them, or run them on such machines",
-                classes=classes,
-            )
+            text = _imported(gap.is_partial, classes)
             yield Command(text, gap.elsewhere) if gap.elsewhere else Note(message("{sentence}.", sentence=text))
             continue
         sides = joined([fmt.clean(side) for side in gap.sides])

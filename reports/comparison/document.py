@@ -17,7 +17,7 @@ from fleetmark.reports.comparison.origins import Origins, origins
 from fleetmark.reports.comparison.purchase.strip import strip
 from fleetmark.reports.comparison.titles import labelled
 from fleetmark.reports.comparison.workbook import book
-from fleetmark.reports.frontier.pictures import pictures
+from fleetmark.reports.frontier.pictures import sections as frontiers
 from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.strip import Strip
@@ -44,10 +44,10 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
     sections = [
         *((book.first(main, compared.sides),) if shown and has_workbook else ()),
         *first.sections(main, _, failed, covered.gaps, compared.around.same_size),
+        *frontiers(compared.frontiers, _, _ALL),
         benchmarks.section(main),
         *([Section("origins", "", (Note(behind.note, quiet=True),), ("html",))] if behind and behind.note else ()),
         coverage.section(covered),
-        *_frontiers(compared, _),
         peers.section(main.comparison, compared.sides),
         *(evidence.sections(shown, _, has_appendix=has_appendix) if shown else ()),
         *excluded.sections(main),
@@ -115,12 +115,6 @@ def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> D
 def _details(compared: Compared, seen: Face) -> tuple[str, ...]:
     measured = evidence.measured_in(compared.parts) if compared.parts else ""
     return tuple(filter(None, (seen.front.sides, measured, seen.front.basis)))
-
-
-def _frontiers(compared: Compared, _: Language) -> Iterator[Section]:
-    for number, (block, charts) in enumerate(zip(compared.frontiers, pictures(compared.frontiers, _), strict=True)):
-        key, exhibits = f"frontier{number or ''}", (*block.section.exhibits, *charts)
-        yield replace(block.section, key=key, exhibits=exhibits, only=_ALL)
 
 
 def _method(seen: Face) -> Iterator[Note]:

@@ -28,8 +28,8 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
 _READ: tuple[Kind, ...] = ("html", "pdf", "terminal", "markdown")
 _MARKS = "o^+*x#sd"  # of candidates in a terminal
-_PLOT = 48  # columns of a plot in a terminal
-_NAMES = 26  # maximum width of the names beside it
+_PLOT = 46  # columns of a plot in a terminal
+_NAMES = 32  # maximum width of the names beside it
 
 
 def sections(
@@ -45,9 +45,9 @@ def sections(
     odd, others = _odd(face)
     exhibits = (*_sentences(face), *odd, *steps, *((table,) if table else ()))
     yield Section("classes", "", exhibits, _READ)
+    yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     if table_of_costs := bills.table(face.front.costs, fmt.clean(face.comparison.baseline)):
         yield Section("costs", table_of_costs.title, (table_of_costs,), _READ)
-    yield Section("classes_plot", "", tuple(_drawing(face, _)), ("terminal",))
     yield Section("readme", "", (*_sentences(face), *odd), ("xlsx",))
     caveats = [Note(remark.text, link=remark.details) for remark in others]
     caveats += [Note(failed, link="failed")] if failed else []

@@ -43,6 +43,7 @@ from fleetmark.reports.comparison.sentences.worse import MOST_WORSE, guardrails,
 from fleetmark.reports.comparison.service import Service, distance, services, unserved, without
 from fleetmark.reports.comparison.titles import basis_title, class_title, labelled, spaced, titled
 from fleetmark.reports.frontier.points import Family
+from fleetmark.reports.frontier.section import unit_of
 from fleetmark.reports.kit import format as fmt
 
 MOST_SIDES = 4  # maximum number of candidates in the sentence and in a plot
@@ -128,7 +129,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         answer=answer(comparison, capacity, speed, served, currency(around.hosts)),
         sides=_sides(comparison, around),
         basis=joined([_loads(served), _basis(comparison, lines)], " · "),
-        bought=bought(comparison, around.hosts),
+        bought=bought(comparison, around.hosts, _priced_piece(whole_served)),
         costs=costs(
             whole_servers,
             around.hosts,
@@ -266,6 +267,12 @@ def _hosts(comparison: Comparison, side: str, number: int, counted: int | None) 
         values = {"results": count(number, "result"), "n": counted, "label": word(label)}
         return message("{results}, {n} figures (one per {label})", **values)
     return message("{results}, one figure per {label}", results=count(number, "result"), label=word(label))
+
+
+def _priced_piece(served: Sequence[Service]) -> str:
+    """Return ``accelerator`` if each machine has a price of a single one; otherwise prices are of servers."""
+    sizes = [size for service in served for size in service.family.sizes.values()]
+    return unit_of(served[0].family) if sizes and set(sizes) == {1.0} else ""
 
 
 def _loads(served: Sequence[Service]) -> str:

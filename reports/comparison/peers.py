@@ -55,6 +55,5 @@ def _map(comparison: Comparison, sides: Mapping[str, Side]) -> Iterator[Tabular]
 def _cell(deviation: float) -> Cell:
     if math.isnan(deviation):
         return Cell()
-    text = fmt.change(deviation)
     level = max(-LEVELS, min(LEVELS, round(100 * deviation / STEP)))
-    return Cell("0.0%" if text in ("+0.0%", "-0.0%") else text, deviation, tone=TONES[level])
+    return Cell(fmt.change(deviation), deviation, tone=TONES[level])

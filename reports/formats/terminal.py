@@ -78,6 +78,7 @@ def _exhibit(exhibit: Exhibit, section: Section, _: Language) -> Iterator[Render
             yield _tile(exhibit, _)
         case Chart():
             if exhibit.lines:
+                yield Text()
                 yield Text(fmt.clean(_(exhibit.title)), style="bold")
                 yield from (unwrapped(line) for line in exhibit.lines)
 

@@ -32,7 +32,7 @@ _ROLES = {
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _REFERENCE = re.compile(r'"(?:[^"]|"")*"|\{(\w+)\}|\[([^\[\]!]+)\]!|\[(\w+)!(\w+)(?:!(-?\d+))?(?::(\w+)!(-?\d+))?\]')
-_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
+MOST_PRINTED = 200  # rows of a table on paper; its tab has all of them
 _LINES = 19  # rows for a chart in a tab of charts
 _TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # of records, results, inputs, and decisions of a solver
 
@@ -285,8 +285,9 @@ def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) 
         sheet.inner.set_tab_color(_TABS[places.ranks.get(sheet.name, 0)])
     if printed and not placed.table.is_working:
         last = places.printed[sheet.name] = max(len(printed) - 1, places.printed.get(sheet.name, 0))
-        if placed.has_title or len(printed) < len(columns):
-            sheet.printed(line, last)
+        last_row = min(line, placed.head + MOST_PRINTED)
+        if placed.has_title or len(printed) < len(columns) or last_row < line:
+            sheet.printed(last_row, last)
 
 
 def _heads(sheet: Sheet, columns: list[tuple[Column, End, int]], row: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from fleetmark.base.text import joined, message
@@ -13,14 +14,23 @@ from fleetmark.reports.frontier.section import Block, cost_per_million, sides_of
 from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.charts import Across, Chart, Line
+from fleetmark.reports.kit.document import Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.scatter import Cloud, Spot, drawing, scatter
+from fleetmark.reports.kit.tabular import Kind
 
 
 def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
     """The pictures of each block."""
     return [[*_work(block, language, is_only=len(blocks) == 1), *_curve(block, language)] for block in blocks]
+
+
+def sections(blocks: Sequence[Block], language: Language, only: tuple[Kind, ...]) -> Iterator[Section]:
+    """Yield the section of each block with its pictures before the table of loads, which is long. ``only``: formats."""
+    for number, (block, drawn) in enumerate(zip(blocks, pictures(blocks, language), strict=True)):
+        *first, loads = block.section.exhibits
+        yield replace(block.section, key=f"frontier{number or ''}", exhibits=(*first, *drawn, loads), only=only)
 
 
 def _work(block: Block, _: Language, *, is_only: bool) -> list[Chart]:
@@ -96,7 +106,7 @@ def _setting(block: Block, point: Point, price: float | None, currency: str) -> 
     wait = message("wait {time}", time=human(point.wait, "s")) if point.wait else None
     cost = None
     if price is not None:
-        amount = significant(cost_per_million(price, point.work), 3)
+        amount = fmt.price(cost_per_million(price, point.work))
         cost = message("{cost} {currency} per million {piece}s", cost=amount, currency=fmt.clean(currency), piece=piece)
     work = message("{work} {piece}s/s per {unit}", work=significant(point.work, 4), piece=piece, unit=block.unit)
     speed = message("{speed} {piece}s/s of one user", speed=significant(point.speed, 4), piece=piece)

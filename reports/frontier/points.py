@@ -33,7 +33,8 @@ class Family:
     - ``prices``: the hourly price of such a unit and its currency, by side
     - ``provisioned``: the provisioned power of a unit in W, by machine
     - ``sources``: the sources of the measured power
-    - ``sizes``: the number of accelerators of each machine; empty unless ``per_device``
+    - ``sizes``: the number of accelerators that a machine's price is of: its label ``gpus``, otherwise the most that a
+      load used; empty unless ``per_device``
     - ``quality``: the metrics of the answers' quality, by side: of its worst machine
     """
 
@@ -146,9 +147,7 @@ def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.D
             sides.setdefault(generation[machine], {})[machine] = per_unit
     if not sides:
         return None
-    sizes = (
-        {m: max((devices or 1.0 for _, devices in group), default=1.0) for m, group in points.items()} if sized else {}
-    )
+    sizes = {m: labelled.get(m) or _largest(group) for m, group in points.items()} if sized else {}
     members = {side: [h for h in hosts if h.name in group] for side, group in sides.items()}
     prices = {side: price for side, group in members.items() if (price := amounts.price(group, sizes)) is not None}
     provisioned = amounts.provisioned([h for group in members.values() for h in group], sizes)
@@ -168,6 +167,11 @@ def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.D
         sizes=sizes,
         quality={side: _quality(rows[rows["machine"].isin(list(group))], frontier) for side, group in sides.items()},
     )
+
+
+def _largest(points: Sequence[tuple[Point, float | None]]) -> float:
+    """Return the largest number of devices that a point used."""
+    return max((devices or 1.0 for _, devices in points), default=1.0)
 
 
 def _quality(rows: pd.DataFrame, frontier: Frontier) -> dict[str, float]:

@@ -15,6 +15,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 _MILLION = 1e6
 _HOUR = 3600.0  # s
+_MOST_OPEN = 40  # loads of a table that a page shows without being asked
 _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: message("at most")}
 
 
@@ -76,7 +77,7 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
     columns = (
         Column("candidate", message("candidate"), "name"),
         Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
-        Column("bound", ""),
+        Column("bound", message("bound")),
         Column("ratio", message("one replaces"), "number"),
         Column("lo", message("95% from"), "number"),
         Column("hi", message("to"), "number"),
@@ -154,7 +155,7 @@ def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
         Column("energy", message("J per {piece}", piece=piece), "number"),
         Column("cost", cost, "number" if len(currencies) == 1 else "text"),
         Column("per_megawatt", message("{piece}s/s per MW", piece=piece), "number"),
-        Column("dominated", ""),
+        Column("dominated", message("note")),
     )
     rows = [
         _load_row(family, titles.get(side, side), machine, point, bad, family.prices.get(side), len(currencies) == 1)
@@ -164,7 +165,7 @@ def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
             zip(points, dominated(points), strict=True), key=lambda both: (both[0].speed, both[0].name)
         )
     ]
-    return compact(Tabular("loads", message("Loads"), columns, tuple(rows)))
+    return compact(Tabular("loads", message("Loads"), columns, tuple(rows), is_folded=len(rows) > _MOST_OPEN))
 
 
 def sides_of(family: Family, baseline: str | None) -> list[tuple[str, Mapping[str, tuple[Point, ...]]]]:
@@ -186,9 +187,7 @@ def _load_row(
     price: tuple[float, str] | None,
     one_currency: bool,
 ) -> tuple[Cell, ...]:
-    cost = figure(cost_per_million(price[0], point.work) if price else None)
-    if price and not one_currency:
-        cost = Cell(f"{cost.text} {fmt.clean(price[1])}")
+    cost = _cost(cost_per_million(price[0], point.work), price[1], one_currency) if price else Cell()
     watts = family.provisioned.get(machine)
     return (
         Cell(side),
@@ -202,6 +201,11 @@ def _load_row(
         figure(point.work / watts * _MILLION if watts else None),
         Cell(message("dominated") if bad else ""),
     )
+
+
+def _cost(amount: float, currency: str, one_currency: bool) -> Cell:
+    text = fmt.price(amount)
+    return Cell(text, amount) if one_currency else Cell(f"{text} {fmt.clean(currency)}")
 
 
 def _ratio(value: float | None) -> Cell:

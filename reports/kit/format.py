@@ -175,6 +175,13 @@ def change_of_money(value: float) -> str:
     return with_minus(f"{value:+,.0f}")
 
 
+def price(value: float) -> str:
+    """A price: ``15,500``, ``4.20``; three significant digits below 1: ``0.0835``."""
+    if value >= 1000:
+        return money(value)
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
+
+
 def figure(value: float) -> str:
     """A quantity in a unit that its column names: ``1,234``, ``47.8``, ``5.26``; below 0.1 two significant digits."""
     size = abs(value)
@@ -208,8 +215,9 @@ def share(part: float | None, decimals: int = 1) -> str:
 
 
 def change(part: float) -> str:
-    """A relative change with its sign: ``+2.4%``."""
-    return with_minus(f"{100 * part:+.1f}%")
+    """A relative change with its sign: ``+2.4%``; ``0.0%`` has none."""
+    text = f"{100 * part:+.1f}%"
+    return "0.0%" if text in ("+0.0%", "-0.0%") else with_minus(text)
 
 
 def z_score(value: float) -> str:

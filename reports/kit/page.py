@@ -148,6 +148,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "minus": fmt.with_minus,
         "titled": charts.titled,
         "unbroken": _unbroken,
+        "breakable": _breakable,
         "doubtful": _doubtful,
     }
     return environment
@@ -190,6 +191,11 @@ def _unbroken(command: str) -> Markup:
     """A command in which no line ends within an option's leading dashes."""
     words = (escape(part) for part in fmt.clean(command).split(" "))
     return Markup(" ").join(Markup("<span>{}</span>").format(w) if w.startswith("-") else w for w in words)
+
+
+def _breakable(name: str) -> Markup:
+    """A name in which lines may end after an underscore, before the browser breaks it within a word."""
+    return Markup("_<wbr>").join(escape(part) for part in fmt.clean(name).split("_"))
 
 
 _ENVIRONMENT = _environment(None)

@@ -105,14 +105,18 @@ def _answer(checked: Integrity) -> Message:
 
 
 def _notes(checked: Integrity, signers: str, subject: str) -> Iterator[Message]:
-    if checked.signer:
-        yield message("{signer} signed {subject} with {key}", signer=checked.signer, subject=subject, key=checked.key)
+    values = {"signer": checked.signer, "subject": subject, "key": checked.key}
+    if checked.signer and checked.differences:
+        yield message("{signer} signed {subject} with {key}, but not what differs", **values)
+    elif checked.signer:
+        yield message("{signer} signed {subject} with {key}", **values)
     elif checked.key and not signers:
-        values = {"key": checked.key, "subject": subject}
         yield message("{key} signed {subject}; name the keys that you trust: --signers FILE", **values)
-    if checked.is_own:
-        yield message("You recorded {subject}: your signature on this machine covers it", subject=subject)
+    if checked.is_own and checked.differences:
+        yield message("You recorded {subject}: your signature on this machine does not cover what differs", **values)
+    elif checked.is_own:
+        yield message("You recorded {subject}: your signature on this machine covers it", **values)
     elif checked.is_chained and not checked.key:
         yield message(
-            "{subject} has no signature: anyone who can write there could have made its chain again", subject=subject
+            "{subject} has no signature: anyone who can write there could have made its chain again", **values
         )

@@ -30,7 +30,7 @@ from fleetmark.reports.formats import html as html_format
 from fleetmark.reports.kit.language import Language
 from tests.fleets import campaign, scaled, usual
 from tests.records import TRIAD, record
-from tests.reports import compared, plan_sample, sample
+from tests.reports import compared, loads, plan_sample, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -183,8 +183,8 @@ def test_the_answer_needs_no_scrolling(browser: Any, pages: dict[str, Path]) -> 
 
 def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
-    head = tab.page.locator("#ratios thead tr:last-child th.num").nth(2)
-    ratios = "#class-disk-iops tr:not(.head) td:nth-of-type(4)"
+    head = tab.page.locator("#ratios thead tr:last-child th.num").first
+    ratios = "#class-disk-iops tr:not(.head) td:nth-of-type(2)"
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
     up = [float(t.split()[0]) for t in tab.texts(ratios)]
@@ -228,13 +228,13 @@ def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
 
 def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
-    before = tab.texts("#class-mem-bw .head td:nth-of-type(4)")
+    before = tab.texts("#class-mem-bw .head td:nth-of-type(2)")
     title = tab.page.title()
     tab.page.select_option("#baseline", label="genoa")
     assert tab.page.locator("h1").inner_text().startswith("One turin replaces")
     assert tab.page.title() != title and "genoa servers" in tab.page.title()
     assert tab.status() == "The baseline is now genoa."
-    after = tab.texts("#b1-class-mem-bw .head td:nth-of-type(4)")
+    after = tab.texts("#b1-class-mem-bw .head td:nth-of-type(2)")
     forward, back = (float(t[0].split()[0]) for t in (before, after))
     assert abs(forward * back - 1) < 0.02  # the ratio and its inverse agree
     assert tab.page.locator("#b1-excluded").count() == 1 and tab.page.locator("#excluded").count() == 0
@@ -244,7 +244,7 @@ def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
         "button"
     ).click()  # sorting works here, too
     tab.page.select_option("#baseline", "0")
-    assert tab.texts("#class-mem-bw .head td:nth-of-type(4)") == before and tab.page.title() == title
+    assert tab.texts("#class-mem-bw .head td:nth-of-type(2)") == before and tab.page.title() == title
     assert tab.errors == []
 
 
@@ -290,15 +290,15 @@ def test_units(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
     row = tab.page.locator("#class-mem-bw tr:not(.head)").first
     cells = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
-    scaled, unit = cells[1].split()
+    scaled, unit = cells[2].split()
     assert unit == "GB/s"
     tab.page.select_option("#units", "base")
     in_base = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
-    value, unit = in_base[1].split()
+    value, unit = in_base[2].split()
     assert unit == "B/s" and float(value) == pytest.approx(float(scaled) * 1e9, rel=1e-9)
-    assert in_base[3] == cells[3]  # a ratio has no unit
+    assert in_base[1] == cells[1]  # a ratio has no unit
     tab.page.select_option("#baseline", "1")  # tables that are shown later use the same units
-    assert tab.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=1").inner_text().endswith(" B/s")
+    assert tab.page.locator("#b1-class-mem-bw tr:not(.head) td >> nth=2").inner_text().endswith(" B/s")
     tab.page.select_option("#baseline", "0")
     tab.page.select_option("#units", "scaled")
     assert [" ".join(t.split()) for t in row.locator("td").all_inner_texts()] == cells
@@ -329,11 +329,11 @@ def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
     assert "integer" in text
     tab.page.locator("#ratios .copy-table").first.click()
     rows = [line.split("\t") for line in tab.page.evaluate("window.copied")[1].strip("\n").split("\n")]
-    heads = ["benchmark", "note", "icelake", "unit", "genoa: value", "unit", "genoa: ratio", "low", "high"]
+    heads = ["benchmark", "note", "genoa: ratio", "low", "high", "genoa: value", "unit"]
     assert rows[0][: len(heads)] == heads
     assert len({len(row) for row in rows}) == 1
     gcc = next(row for row in rows if "502.gcc_r" in row[0])
-    assert float(gcc[7]) < float(gcc[6]) < float(gcc[8])
+    assert float(gcc[3]) < float(gcc[2]) < float(gcc[4])
     tab.page.locator("#ratios h2 .anchor").click()
     assert tab.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
     assert tab.page.url.endswith("#ratios")
@@ -567,6 +567,65 @@ def test_nothing_scrolls_within_the_page_and_links_stop_below_the_bar(browser: A
     assert tab.page.evaluate(f"{boxes}.filter((e) => getComputedStyle(e).overflowY !== 'hidden').length") == 0
     bar = tab.page.locator("#tools").bounding_box()
     assert tab.page.locator("#class-os").bounding_box()["y"] >= bar["y"] + bar["height"]
+
+
+def test_a_narrow_screen_shows_names_and_ratios_of_benchmarks(browser: Any, pages: dict[str, Path]) -> None:
+    """Names that a width of 390 px breaks end a line after an underscore, and nothing lies over what is next to it."""
+    tab = opened(browser, pages["comparison"], viewport={"width": 390, "height": 844})
+    row = tab.page.locator("#class-mem-bw tr:not(.head)").first
+    name, ratio = row.locator("th").bounding_box(), row.locator(".figure-link").first.bounding_box()
+    assert name["x"] + name["width"] <= ratio["x"] and ratio["x"] + ratio["width"] <= 390
+    assert tab.page.locator("#ratios th bdi wbr").count()
+
+
+def test_no_name_lies_over_a_plot(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["comparison"])
+    name = tab.page.locator("#ratios tr:not(.head) > th bdi").first
+    name.evaluate(
+        "(name) => { name.textContent = 'mlperf_inference llama3.1-405b Interactive tokens_per_second '.repeat(3); }"
+    )
+    words = "(name) => [name.getBoundingClientRect().right, name.closest('tr').querySelector('.plot').getBoundingClientRect().left]"
+    right, left = name.evaluate(words)
+    assert right <= left
+
+
+@pytest.fixture(scope="module")
+def frontier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a comparison of prices at equal service."""
+    folder = tmp_path_factory.mktemp("frontier")
+    hosts = {"old": (["o1", "o2", "o3"], "4", 1.0), "new": (["n1", "n2", "n3"], "9", 3.0)}
+    for side, (names, price, factor) in hosts.items():
+        labels = {"gen": side, **loads.PRICE, "price": price}
+        record(folder, f"c-{side}", dict.fromkeys(names, labels), loads.measured(names, factor))
+    report = compared.document(compared.compared(folder, "gen=old", ["gen=new"]))
+    file = folder / "frontier.html"
+    file.write_text(html_format.render(report, Language()), "utf-8")
+    return file
+
+
+def test_a_frontier_is_read_point_by_point_and_machine_by_machine(browser: Any, frontier: Path) -> None:
+    tab = opened(browser, frontier)
+    chart = tab.page.locator("#frontier figure[data-series]")
+    assert tab.errors == [] and tab.texts("#frontier figure b")[0].startswith("Cost against speed")
+    point = chart.locator("path:has(title)", has_text="new n1: c16, 60.00 tokens/s of one user, 0.965 USD").first
+    assert point.locator("title").text_content().endswith("wait 200 ms")
+    point.hover()  # nothing covers it
+    marks, shown = "svg path:has(title)", "svg path:has(title):visible"
+    every = chart.locator(shown).count()
+    assert every == chart.locator(marks).count() > 20
+    chart.locator("select.series").select_option("old o2")
+    assert {t.split(":")[0] for t in chart.locator(shown).locator("title").all_text_contents()} == {"old o2"}
+    assert tab.status() == "old o2"
+    chart.locator("select.series").select_option("")
+    assert chart.locator(shown).count() == every
+    below = tab.page.locator("#frontier table", has=tab.page.locator("caption", has_text="Loads")).bounding_box()
+    assert chart.bounding_box()["y"] < below["y"]  # the loads follow the picture that is made of them
+
+
+def test_a_frontier_is_accessible(browser: Any, frontier: Path) -> None:
+    tab = opened(browser, frontier)
+    violations = axe.Axe().run(tab.page, context={"exclude": [["figure svg"]]}).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"][:200]) for v in violations] == []
 
 
 def test_every_logarithmic_axis_is_called_one(browser: Any, pages: dict[str, Path]) -> None:

@@ -15,7 +15,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.cost import Offer, Terms, break_even, needed
 from fleetmark.record.compare import Question
 from fleetmark.reports.comparison.coverage import State, commands, coverage
-from fleetmark.reports.comparison.purchase.costs import priced, summed
+from fleetmark.reports.comparison.purchase.costs import summed
 from fleetmark.reports.formats import csv as csv_format
 from fleetmark.reports.formats import html, markdown, pdf, xlsx
 from fleetmark.reports.formats import json as json_format
@@ -23,6 +23,7 @@ from fleetmark.reports.formats.strip import embedded
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command
 from fleetmark.workloads import load_suite
+from tests.commands import run
 from tests.reports import compared as sample
 from tests.reports import rendered
 from tests.reports.compared import ENGLISH, compared, document, front_of
@@ -75,7 +76,7 @@ def test_every_format_has_the_costs(root: Path, tmp_path: Path, per: str) -> Non
             assert (
                 fmt.money(bill.cost.total or 0) in document_text and fmt.money(bill.cost.yearly or 0) in document_text
             )
-            assert bill.break_even is None or priced(bill.break_even.value) in document_text
+            assert bill.break_even is None or fmt.price(bill.break_even.value) in document_text
     if per in ("server", "money"):
         assert "250 icelake become" in page and first.lines[0].cells[0].servers
     doc = json.loads(json_format.render(report))
@@ -212,3 +213,17 @@ def test_what_imported_tables_lack_can_be_run_on_such_machines(tmp_path: Path) -
     assert step.text.startswith("Imported tables lack benchmarks of ") and " more" in step.text
     assert "fleetmark run --inventory HOSTS --suite " in step.command
     assert "Imported tables lack" in Page(html.render(report, ENGLISH)).words
+
+
+def test_tables_with_a_part_of_a_classs_benchmarks_do_not_lack_them(tmp_path: Path) -> None:
+    """Publish one benchmark of a class for both systems, and another for one of them."""
+    rows = [
+        "machine,benchmark,value,unit,class,kind,gen",
+        *(f"a{n},x,{n + 1},score,cpu-int,capacity,old" for n in range(2)),
+    ]
+    rows += [f"b{n},{name},{n + 3},score,cpu-int,capacity,new" for n in range(2) for name in "xy"]
+    (tmp_path / "figures.csv").write_text("\n".join(rows))
+    run(tmp_path, "import", "table", str(tmp_path / "figures.csv"))
+    text = " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())
+    assert "Imported tables have some benchmarks of integer on one side only." in text
+    assert "Imported tables lack benchmarks of floating point" in text

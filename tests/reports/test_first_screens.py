@@ -141,7 +141,7 @@ def test_one_hosts_first_screen_says_how_sure_it_is_and_how_to_measure_the_rest(
         "Nothing: figures vary by at most 4.7% (CV, 6 repeats), and nothing disturbed the runs. "
         "Other hosts of this kind may differ."
     ]
-    (following,) = [s for s in report.sections if s.key == "next"]
+    following = next(s for s in report.sections if s.key == "next")
     first = following.exhibits[0]
     assert isinstance(first, Command) and first.text == "Measure what is missing"
     words = shlex.split(first.command)

@@ -34,6 +34,7 @@ from fleetmark.reports.kit.tabular import Tabular
 from fleetmark.verbs import report as reporting
 from fleetmark.verbs.documents import Documents
 from tests.commands import run
+from tests.parsers.reading import FIXTURES
 from tests.records import Bench, record
 from tests.reports import rendered
 from tests.reports.compared import ENGLISH, compared, document
@@ -230,9 +231,54 @@ def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path:
     answer = comparing.compare(question)
     (block,) = with_evidence(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
     cost = {p["host"]: p["cost"] for p in rows_of(block.section, "loads") if p["load"] == "c16"}
-    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.21 EUR"  # 4 USD and 1 EUR an hour for one accelerator
+    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.214 EUR"  # 4 USD and 1 EUR an hour for one accelerator
     assert {h.labels["price"] for h in evidence.hosts(answer)} == {"8", "1461"}
     assert question.command()[6:10] == ["--price", "old=8 USD/hour", "--price", "gen=new=1,461 EUR/month"]
+
+
+def inferencex(root: Path) -> None:
+    """Import points of two kinds of accelerators: loads on one of them and on four."""
+    (point, *_) = json.loads((FIXTURES / "inferencex" / "agg_schema.json").read_text())
+    points = [
+        point | {"hw": hw, "tp": tp, "conc": 16 * tp, "output_tput_per_gpu": factor * 1000 / tp}
+        | {"median_intvty": 60.0 + 20 * tp, "median_ttft": 0.2}
+        for hw, factor in (("h200", 1), ("b200", 3))
+        for tp in (1, 4)
+    ]  # fmt: skip
+    file = root / "agg.json"
+    file.write_text(json.dumps(points))
+    run(root, "import", "inferencex", str(file))
+
+
+def test_prices_of_inferencex_are_of_one_accelerator_however_many_a_load_takes(tmp_path: Path) -> None:
+    """An h200 costs 3.6 USD an hour: 1,000 tokens/s on one then cost 1 USD per million, 250 each on four 4 USD."""
+    inferencex(tmp_path)
+    answer = [
+        "compare",
+        "-b",
+        "hw=h200",
+        "-c",
+        "hw=b200",
+        "--price",
+        "h200=3.6 USD/hour",
+        "--price",
+        "b200=7.2 USD/hour",
+    ]
+    doc = json.loads(run(tmp_path, *answer, "--format", "json"))
+    costs = {(p["side"], p["load"]): p["cost"] for p in doc["frontiers"][0]["loads"]}
+    assert costs["h200", "c16-tp1-ep1"] == pytest.approx(1) and costs["h200", "c64-tp4-ep1"] == pytest.approx(4)
+    assert costs["b200", "c16-tp1-ep1"] == pytest.approx(2 / 3)
+    text = run(tmp_path, *answer)
+    assert "Price of one accelerator: h200 3.6 USD per hour, b200 7.2 USD per hour" in " ".join(text.split())
+    assert "100 h200 accelerators cost 360 USD per hour" in " ".join(text.split())
+    assert "Price of a server" not in text
+
+
+def test_a_label_says_how_many_accelerators_a_price_is_of(tmp_path: Path) -> None:
+    """A server of eight accelerators costs 4 USD an hour, and its loads take two: one costs 0.50 USD."""
+    archive = record(tmp_path, "c", {"o1": {"gen": "old", **PRICE, "gpus": "8"}}, measured(["o1"], 1.0))
+    (block,) = campaign_report.frontiers(view(load_results(archive)))
+    assert block.family.prices == {"old": (0.5, "USD")} and block.family.sizes == {"o1": 8}
 
 
 @pytest.mark.parametrize(

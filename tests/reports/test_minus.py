@@ -19,6 +19,10 @@ def test_numbers_have_one_minus_sign() -> None:
     assert str(fmt.with_minus(message("from {a} to {b}", a="-5", b="7"))) == "from \u22125 to 7"
 
 
+def test_no_change_has_no_sign() -> None:
+    assert [fmt.change(part) for part in (-0.0004, 0.0, 0.0004, -0.0006)] == ["0.0%", "0.0%", "0.0%", "\u22120.1%"]
+
+
 def test_names_dates_and_options_keep_their_hyphens() -> None:
     for text in ("gen-1", "2026-11-21", "fio -1", "--jobs=-2"):
         assert Cell(text).shown == text

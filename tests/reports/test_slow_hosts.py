@@ -41,7 +41,7 @@ def fleet(modules: int = 15) -> Results:
 
 def steps(document: Document) -> list[Command | Note]:
     """Return the next steps of a document."""
-    (section,) = [s for s in document.sections if s.key == "next"]
+    section = next(s for s in document.sections if s.key == "next")
     return [e for e in section.exhibits if isinstance(e, Command | Note)]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
+from openpyxl.utils import range_boundaries
 
 from fleetmark.base.measurement import Status
 from fleetmark.record.results import Results
@@ -42,6 +45,17 @@ def test_recalculated_agrees_with_python_on_every_formula_cell(
 ) -> None:
     assert sum(map(len, formulas(books[name]).values())) > 90
     assert list(disagreements(books[name], computed[name])) == []
+
+
+def test_paper_has_the_first_rows_of_a_long_table(books: Mapping[str, bytes]) -> None:
+    """Print the first 200 rows of measurements below the row of heads, and every row of headlines."""
+    read = openpyxl.load_workbook(io.BytesIO(books["campaign"]))
+    raw = read["Raw"]
+    head = next(row for row in range(1, 9) if raw.cell(row, 1).value == "host")
+    assert raw.max_row > head + book_format.MOST_PRINTED
+    last = range_boundaries(str(raw.print_area).split("!")[1].replace("$", ""))[3]
+    assert last == head + book_format.MOST_PRINTED
+    assert not read["Headlines"].print_area  # all of it
 
 
 def test_what_did_not_pass_is_listed(books: Mapping[str, bytes]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import message
-from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, priced, span, summed
+from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, span, summed
 from fleetmark.reports.comparison.titles import spaced
+from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, compact, figure, number
 
 MOST_BILLS = 24  # maximum number of rows in a terminal and on paper
@@ -51,7 +52,7 @@ def _row(bill: Bill, *, several: bool) -> Row:
     return (
         Cell(bill.side),
         Cell(bill.work if several or bill.piece else ""),
-        Cell() if bill.offer.price is None else Cell(priced(bill.offer.price), bill.offer.price),
+        Cell() if bill.offer.price is None else Cell(fmt.price(bill.offer.price), bill.offer.price),
         Cell(f"{cost.servers:,}", cost.servers, lo=bill.minimum, hi=bill.maximum, ends=ends if "–" in ends else ""),
         _money(cost.total),
         _money(cost.yearly),
@@ -59,7 +60,9 @@ def _row(bill: Bill, *, several: bool) -> Row:
         Cell() if bill.change is None else Cell(f"{bill.change:+.0%}", bill.change),
         Cell() if cost.power is None else figure(cost.power / 1000),
         number(cost.rack_units),
-        Cell() if even is None else Cell(priced(even.value), even.value, lo=even.lo, hi=even.hi, ends=interval(even)),
+        Cell()
+        if even is None
+        else Cell(fmt.price(even.value), even.value, lo=even.lo, hi=even.hi, ends=interval(even)),
     )
 
 

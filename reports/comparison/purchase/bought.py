@@ -34,24 +34,25 @@ def currency(hosts: Sequence[HostInfo]) -> str:
     return "/".join(sorted({fmt.clean(h.labels["currency"]) for h in hosts if h.labels.get("currency")}))
 
 
-def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
+def bought(comparison: Comparison, hosts: Sequence[HostInfo], piece: str = "") -> str:
     """Return the amounts that figures are divided by, and the prices of all sides that have one.
 
-    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``.
+    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``. ``piece``: what the
+    prices are of, if not of servers.
     """
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    prices = price_list(titles, hosts)
+    prices = price_list(titles, hosts, piece)
     if comparison.per in ("server", "money"):
         return prices
     return joined([_shared(titles, hosts, comparison.per), prices], "; ")
 
 
-def price_list(titles: Sequence[str], hosts: Sequence[HostInfo]) -> str:
-    """Return the price of a server of each side or generation, with its date; nothing without prices."""
-    return _shared(titles, hosts, "money")
+def price_list(titles: Sequence[str], hosts: Sequence[HostInfo], piece: str = "") -> str:
+    """Return the price of a server, or ``piece``, of each side, with its date; nothing without prices."""
+    return _shared(titles, hosts, "money", piece)
 
 
-def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str) -> str:
+def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str, piece: str = "") -> str:
     amounts = [(t, _range([h for h in hosts if h.generation == t], per)) for t in titles]
     units = {
         t: sorted({unit_of_price(h) for h in hosts if h.generation == t} - {""}) if per == "money" else []
@@ -67,9 +68,10 @@ def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str) -> str:
         return Message(_LISTED[per].template, {"amounts": listed})
     labels = ("price_date", "exchange_rate")
     dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in labels if h.labels.get(k)})
-    if not dates:
-        return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
-    return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
+    listed = joined([listed, joined(dates) or message("the date of the prices is not known")], "; ")
+    if piece:
+        return message("Price of one {piece}: {amounts}", piece=piece, amounts=listed)
+    return message("Price of a server: {amounts}", amounts=listed)
 
 
 def unit_of_price(host: HostInfo) -> str:

@@ -327,16 +327,9 @@ def currency_of(unit: str) -> str:
     return unit.split(" ", maxsplit=1)[0]
 
 
-def priced(value: float) -> str:
-    """Return a price: ``15,500``, but ``4.20`` and ``0.0835`` for small ones."""
-    if value >= 1000:
-        return fmt.money(value)
-    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"
-
-
 def summed(value: float) -> str:
-    """Return a sum of prices: without decimals from 100, otherwise as ``priced`` writes it."""
-    return fmt.money(value) if value >= 99.995 or value == 0 else priced(value)
+    """Return a sum of prices: without decimals from 100, otherwise as ``fmt.price`` writes it."""
+    return fmt.money(value) if value >= 99.995 or value == 0 else fmt.price(value)
 
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -378,7 +371,7 @@ def _per_million(baseline: str, served: Sequence[Service]) -> Iterator[Message]:
         if len(currencies) != 1 or len(known) < len(work):
             continue
         amounts = [
-            spaced(fmt.clean(side), priced(cost_per_million(price, rate)))
+            spaced(fmt.clean(side), fmt.price(cost_per_million(price, rate)))
             for side, (price, _), rate in sorted(known, key=lambda item: item[0] != baseline)
             if rate is not None
         ]
@@ -455,9 +448,9 @@ def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
                 message(
                     "{side} {low} ({class_}) to {high} ({other})",
                     side=fmt.clean(side),
-                    low=priced(least),
+                    low=fmt.price(least),
                     class_=low.work,
-                    high=priced(greatest),
+                    high=fmt.price(greatest),
                     other=high.work,
                 )
             )
@@ -474,11 +467,11 @@ def _with_ends(price: Estimate | None) -> str:
     if price is None:
         return ""
     ends = interval(price)
-    return f"{priced(price.value)} ({ends})" if ends else priced(price.value)
+    return f"{fmt.price(price.value)} ({ends})" if ends else fmt.price(price.value)
 
 
 def interval(price: Estimate) -> str:
-    return "" if price.lo is None or price.hi is None else f"{priced(price.lo)}–{priced(price.hi)}"
+    return "" if price.lo is None or price.hi is None else f"{fmt.price(price.lo)}–{fmt.price(price.hi)}"
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:

@@ -129,7 +129,7 @@ const strip = (() => {
     inputs = {};
     const top = make("p", { className: "strip-inputs" }, labelled("s-servers", text.servers, data.servers), " ", labelled("s-years", text.years, data.years), " ", labelled("s-energy", text.energy, data.energy, data.unit.split(" ")[0]));
     const mix = make("fieldset", { className: "strip-inputs" }, make("legend", { textContent: text.mix }));
-    for (const [name, title] of Object.entries(view.classes)) mix.append(labelled(shares(name), title, (view.mix[name] ?? 0) * 100, "%"), " ");
+    for (const [name, title] of Object.entries(view.classes)) mix.append(labelled(shares(name), title, Number(((view.mix[name] ?? 0) * 100).toPrecision(4)), "%"), " ");
     const outputs = ["ratio", "needed", "total", "yearly", "change", "even", "power", "units"];
     const money = data.unit ? { price: data.unit, total: data.unit, even: data.unit, yearly: data.unit.split(" ")[0] } : {};
     const head = make("tr");

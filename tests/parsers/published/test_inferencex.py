@@ -13,7 +13,9 @@ RAW = (FIXTURES / "inferencex" / "agg_schema.json").read_bytes()
 
 def test_a_machine_is_a_kind_of_accelerator_under_a_framework() -> None:
     table = read(RAW)
-    assert dict(table.machines) == {"b200-trt trt fp4": {"hw": "b200-trt", "framework": "trt", "precision": "fp4"}}
+    assert dict(table.machines) == {
+        "b200-trt trt fp4": {"hw": "b200-trt", "framework": "trt", "precision": "fp4", "gpus": "1"}
+    }
     figures = {(r.measurement.case, r.measurement.metric): r.measurement.value for r in table.rows}
     case = "p1024-o1024-c64-tp4-ep1"
     assert figures[case, "output_tokens_per_second"] == pytest.approx(4 * 2600.25)
