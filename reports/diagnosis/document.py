@@ -13,7 +13,17 @@ from fleetmark.record.diagnosis import Diagnosis, as_json
 from fleetmark.record.diagnosis.gate import Acceptance
 from fleetmark.record.roofs import Roof
 from fleetmark.reports.diagnosis import gate, steps
-from fleetmark.reports.diagnosis.sentences import benchmark, certainty, headline, lost, owner, sentence, share
+from fleetmark.reports.diagnosis.sentences import (
+    benchmark,
+    certainty,
+    headline,
+    lost,
+    owner,
+    sentence,
+    share,
+    sure,
+    unmeasured,
+)
 from fleetmark.reports.diagnosis.slow import slow_hosts
 from fleetmark.reports.hosts import roofs as under_roofs
 from fleetmark.reports.hosts.likely import SlowHost, ticket
@@ -48,7 +58,7 @@ def document(
     tickets = tuple(ticket(host, diagnosis.campaign) for host in slow)
     raw = message("Raw files are named relative to {path}.", path=str(diagnosis.path))
     sections = (
-        Section("cost", "", tuple(map(Note, lost(diagnosis)))),
+        Section("cost", "", tuple(_first_notes(diagnosis))),
         *((gate.broken(acceptance, message("Rules not met")),) if acceptance else ()),
         Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
@@ -120,6 +130,15 @@ def _tone(diagnosis: Diagnosis) -> Tone:
     if not diagnosis.healthy:
         return "bad"
     return "good" if diagnosis.judged else ""
+
+
+def _first_notes(diagnosis: Diagnosis) -> Iterator[Note]:
+    """Yield what the slow hosts cost, how sure the findings are, and what was not measured."""
+    yield from map(Note, lost(diagnosis))
+    certain = joined(list(sure(diagnosis)), " ")
+    for text in (certain, unmeasured(diagnosis)):
+        if text:
+            yield Note(text, quiet=True)
 
 
 def _next(diagnosis: Diagnosis, slow: Sequence[SlowHost]) -> Iterator[Command | Note]:

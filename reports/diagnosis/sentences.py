@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.planner.diagnosis.outliers import DISCOVERY
 from fleetmark.record.diagnosis import Diagnosis
+from fleetmark.reports.comparison.areas import lacking
 from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.workloads import declared
 
 MANY = 4  # hosts that a sentence names
+_JUDGED = (Kind.SLOW, Kind.NODE, Kind.LINK)  # findings with a false discovery rate
 
 
 def benchmark(finding: Finding) -> str:
@@ -25,21 +27,69 @@ def benchmark(finding: Finding) -> str:
 
 
 def lost(diagnosis: Diagnosis) -> Iterator[Message]:
-    """Yield what the slow hosts cost: the sum of their deficits in each class of work, in hosts."""
+    """Yield what the slow hosts cost: the sum of their deficits in each class of work, in hosts and in money."""
     deficits: dict[str, dict[str, float]] = {}
     for host, findings in diagnosis.suspects().items():
         for f in findings:
             if f.kind is not Kind.TAIL:
                 by_host = deficits.setdefault(str(f.benchmark["class"]), {})
                 by_host[host] = max(f.deficit, by_host.get(host, 0.0))
+    listed = sorted(((sum(d.values()), class_title(c), d) for c, d in deficits.items()), key=lambda x: x[:2])
     parts = [
-        message("{n} of {hosts} in {class_}", n=f"{total:.2g}", hosts=count(diagnosis.hosts, "host"), class_=title)
-        for total, title in sorted(((sum(d.values()), class_title(c)) for c, d in deficits.items()), reverse=True)
+        joined(
+            [
+                message(
+                    "{n} of {hosts} in {class_}", n=f"{total:.2g}", hosts=count(diagnosis.hosts, "host"), class_=title
+                ),
+                _price(by_host, diagnosis.prices),
+            ],
+            " ",
+        )
+        for total, title, by_host in reversed(listed)
     ]
     if parts:
         yield message(
             "Lost capacity: {parts}. A job that spans all hosts runs at the speed of the slowest.", parts=joined(parts)
         )
+
+
+def _price(deficits: Mapping[str, float], prices: Mapping[str, tuple[float, str]]) -> str:
+    """Return the price of lost shares of hosts, such as ``(3,100 EUR)``; empty if a price lacks or units differ."""
+    units = {prices[host][1] if host in prices else "" for host in deficits}
+    if len(units) != 1 or "" in units:
+        return ""
+    amount = sum(deficit * prices[host][0] for host, deficit in deficits.items())
+    return f"({fmt.price(amount)} {fmt.clean(units.pop())})"
+
+
+def sure(diagnosis: Diagnosis) -> Iterator[Message]:
+    """Yield how many of the named hosts and links can be false alarms, and how many need a repeat."""
+    named = [f for f in diagnosis.findings if f.kind in _JUDGED and not f.cleared and f.settled is None]
+    certain = sum(f.sure for f in named)
+    if certain:
+        yield message(
+            "{n} with a false discovery rate below {rate}.",
+            n=count(certain, "finding"),
+            rate=f"{DISCOVERY:.0%}",
+        )
+    if len(named) > certain:
+        yield message("{n} to be confirmed by a repeat.", n=count(len(named) - certain, "finding"))
+
+
+def unmeasured(diagnosis: Diagnosis) -> str:
+    """Return the areas of work without a benchmark, and that no host has a price."""
+    if not diagnosis.classes:
+        return ""
+    areas = lacking(diagnosis.classes)
+    return joined(
+        [
+            message("Not measured: {areas}", areas=areas) if areas else None,
+            None
+            if diagnosis.prices
+            else message("No cost: no host has a price. Add the labels price and currency to the inventory"),
+        ],
+        ". ",
+    )
 
 
 def amounts(finding: Finding) -> tuple[str, str]:
@@ -252,7 +302,8 @@ def headline(diagnosis: Diagnosis) -> Message:
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
     changed = message("Slower everywhere than in the reference: {n}.", n=count(len(common), "benchmark"))
-    links_text = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
+    named_links = [f"{fmt.clean(between(f))} (−{share(f.deficit)})" for f in links[:MANY]]
+    links_text = message("Slow links: {links}.", links=", ".join(named_links))
     parts = [
         *groups[:MANY],
         _places(diagnosis.borders()),

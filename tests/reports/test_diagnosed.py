@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark.cli.app import app
-from tests.fleets import campaign, ring, sick
+from tests.fleets import HOSTS, campaign, ring, scaled, sick, usual
+from tests.records import TRIAD
 from tests.reports.pages import Page
 from tests.reports.tagged import faults
 
@@ -32,6 +34,12 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     assert answer in text and step in text and command in text
     lost = "Lost capacity: 0.2 of 16 hosts in memory bandwidth, 0.2 of 16 hosts in one network flow."
     assert lost in " ".join(text.split())
+    for sentence in (
+        "Slow links: n02 - n04 (−49%).",
+        "3 findings with a false discovery rate below 1%.",
+        "Not measured: integer, applications. No cost: no host has a price.",
+    ):
+        assert sentence in " ".join(text.split())
     page = files["html"].read_text()
     assert page.index(f"{answer}") < page.index(step) < page.index('<section id="suspects"')
     raw = (tmp_path / "20260101T000000-x/raw/x").as_uri()
@@ -49,6 +57,22 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     markdown = diagnosed(tmp_path, "--format", "md")
     assert markdown.startswith("# 2 of 16") and f"- {step}" in markdown and f"`{command}`" in markdown
     assert json.loads(diagnosed(tmp_path, "--format", "json"))["next"][0]["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("price", "cost"),
+    [
+        ({"price": "10000", "currency": "EUR"}, r"memory bandwidth \((1,9|2,0)\d\d EUR\)\."),
+        ({"price": "4", "currency": "USD", "term": "hour"}, r"memory bandwidth \(0\.(7[89]|8)\d* USD/hour\)\."),
+        ({"price": "many", "currency": "EUR"}, r"memory bandwidth\..* No cost: no host has a price\."),
+        ({"price": "10000"}, r"memory bandwidth\..* No cost: no host has a price\."),
+    ],
+)
+def test_lost_capacity_has_its_price(tmp_path: Path, price: dict[str, str], cost: str) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.8)
+    campaign(tmp_path, values, dict.fromkeys(HOSTS, price))
+    assert re.search(cost, " ".join(diagnosed(tmp_path).split()))
 
 
 def test_the_documents_in_chinese(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ class Diagnosis:
 
     ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
     hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: what
-    could not be judged, and why. ``uncompared``: whether a baseline was named that has nothing in common.
+    could not be judged, and why. ``uncompared``: whether a baseline was named that has nothing in common. ``classes``:
+    those of the benchmarks. ``prices``: amount and unit by host, such as (15500.0, "EUR"), where labels give them.
     """
 
     campaign: str
@@ -53,6 +54,8 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     notes: tuple[Message, ...]
     uncompared: bool = False
+    classes: tuple[str, ...] = ()
+    prices: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
     def suspects(self) -> dict[str, list[Finding]]:
         """Return the findings of each host that no repeat cleared, with the worst host first."""
@@ -176,7 +179,19 @@ def diagnose(
         tuple(findings),
         tuple(notes),
         uncompared,
+        classes=tuple(sorted(set(measured.keys["class"].astype(str)))),
+        prices={host: price for host, given in labels.items() if (price := _price(given))},
     )
+
+
+def _price(labels: Mapping[str, str]) -> tuple[float, str] | None:
+    """Return the price of a host with its currency, and the term that it is for; None if labels give no amount."""
+    try:
+        amount = float(labels.get("price", ""))
+    except ValueError:
+        return None
+    unit = "/".join(part for part in (labels.get("currency"), labels.get("term")) if part)
+    return (amount, unit) if 0 < amount < math.inf and unit else None
 
 
 _TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults of no single host
