@@ -35,6 +35,7 @@ MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
 
 # Number formats. What is scaled by its format keeps its base unit in the cell.
+_LONG = 60  # characters; words of shorter texts may break far from the end of a line
 GENERAL, INTEGER, RATIO, PERCENT, LOG = "General", "#,##0", fmt.RATIO_FORM, "0.0%", "0.000000"
 P_VALUE = '[<0.001]"<0.001";0.000'
 _ENGINEERING = "##0.00E+0"
@@ -193,7 +194,7 @@ class Sheet:
         self.book, self.name, self.inner = book, name, inner
         self._widths: dict[int, float] = {}
         self._fixed: dict[int, float] = {}
-        self._wrapped: dict[int, list[tuple[int, int]]] = {}  # row to the columns and lengths of its long texts
+        self._wrapped: dict[int, list[tuple[int, float]]] = {}  # row to the columns and widths of its long texts
         inner.set_landscape()
         inner.set_paper(9)
         inner.fit_to_pages(1, 0)
@@ -213,7 +214,7 @@ class Sheet:
         if role not in ("title", "heading", "note"):  # which may run over the cells to their right
             self._widths[col] = max(self._widths.get(col, 0), wide(content))
             if _ROLES[role].get("text_wrap"):
-                self._wrapped.setdefault(row, []).append((col, wide(content)))
+                self._wrapped.setdefault(row, []).append((col, _width_of_prose(content, role)))
 
     def number(self, row: int, col: int, value: float | None, form: str = GENERAL, role: str = "computed") -> None:
         """A number; nothing where it is None or NaN, and ∞ as text."""
@@ -354,7 +355,7 @@ class Sheet:
         for col, width in widths.items():
             self.inner.set_column(col, col, width)
         for row, texts in self._wrapped.items():
-            lines = max(math.ceil(length * 1.08 / (widths[col] - 2)) for col, length in texts)  # words break early
+            lines = max(math.ceil(length / (widths[col] - 2)) for col, length in texts)
             if lines > 1:
                 self.inner.set_row(row, min(15 * lines, 400))
 
@@ -382,6 +383,11 @@ def literal(text: str) -> str:
 def wide(text: str) -> int:
     """How many columns of a monospaced terminal ``text`` takes: Chinese characters are two wide."""
     return len(text) if text.isascii() else sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _width_of_prose(text: str, role: str) -> float:
+    """Return the width of a text of several words, which break early. Prose is narrower than digits."""
+    return wide(text) * (0.98 if role == "wrap" and wide(text) == len(text) >= _LONG else 1.08)
 
 
 def cell(row: int, col: int) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.planner.capacity.answer import Answer
+from fleetmark.reports.campaign.document import document as campaign_document
 from fleetmark.reports.comparison.document import document as comparison_document
 from fleetmark.reports.formats import pdf
 from fleetmark.reports.formats.html import contents
@@ -20,7 +21,7 @@ from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.paper import pieces
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
-from tests.reports import plan_sample
+from tests.reports import plan_sample, sample
 from tests.reports.papers import compared
 
 NARROW = Tabular("t", "t", tuple(Column(f"c{n}", "n", "number") for n in range(12)), ((Cell("1", 1.0),) * 12,))
@@ -74,6 +75,18 @@ def test_the_measure_sees_a_table_that_is_too_wide(tmp_path: Path) -> None:
     cells = "".join(f"<td style='white-space:nowrap'>a wide cell {n}</td>" for n in range(40))
     page = f"<style>@page{{size:A4;margin:13mm}}</style><table><tr>{cells}</tr></table>"
     assert faults(pdf.of_html(page), tmp_path)
+
+
+def test_names_of_facts_are_not_broken_within_a_word(tmp_path: Path) -> None:
+    """Render one host whose mitigations are long: the names of facts keep their width beside them."""
+    document = campaign_document(sample.one())
+    (hosts,) = [s for s in document.sections_for("pdf") if s.key == "hosts"]
+    names = {
+        word for t in hosts.exhibits if isinstance(t, Tabular) for row in t.rows for word in str(row[0].text).split()
+    }
+    assert {"Microcode", "Transparent"} <= names
+    printed = {word[4] for _, _, found in words(rendered(document), tmp_path) for word in found}
+    assert names - printed == set()
 
 
 def test_a_comparison_with_eight_sides(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_paper_has_the_first_rows_of_a_long_table(books: Mapping[str, bytes]) ->
     """Print the first 200 rows of measurements below the row of heads, and every row of headlines."""
     read = openpyxl.load_workbook(io.BytesIO(books["campaign"]))
     raw = read["Raw"]
-    head = next(row for row in range(1, 9) if raw.cell(row, 1).value == "host")
+    head = next(row for row in range(1, 9) if raw.cell(row, 1).value == "workload")
     assert raw.max_row > head + book_format.MOST_PRINTED
     last = range_boundaries(str(raw.print_area).split("!")[1].replace("$", ""))[3]
     assert last == head + book_format.MOST_PRINTED
