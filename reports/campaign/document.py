@@ -96,7 +96,7 @@ def document(
     }
     graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
-    if lacking := unmeasured(shown):
+    if lacking := unmeasured(shown, has_reference=pinned is not None):
         hardware += (Note(lacking, quiet=True),)
     first = headlines.first_table(shown, beside)
     means = tuple(Note(text, quiet=True) for text in beside.means)

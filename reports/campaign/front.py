@@ -134,16 +134,23 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
     yield fmt.clean(facts.os) if facts.os else None
 
 
-def unmeasured(view: View) -> str:
-    """Return which areas of work no benchmark covers, and the prices of the machines, or that none is known."""
+def unmeasured(view: View, *, has_reference: bool) -> str:
+    """Return which areas of work no benchmark covers, and the prices of the machines, or that none is known.
+
+    A single host measures no network. Without a reference, nothing says whether it is slow.
+    """
     classes = _classes(view)
     if not classes:
         return ""
-    areas = lacking(classes)
+    is_single = len(view.hosts) == 1
+    areas = lacking(classes - ({"net", "net-flow"} if is_single else set()))
     prices = price_list([g for g in view.generations if g], view.hosts)
     return joined(
         [
             message("Not measured: {areas}", areas=areas) if areas else None,
+            message("No verdict: a single host has no peers, and no reference is saved for its kind")
+            if is_single and not has_reference
+            else None,
             prices or message("No cost: no host has a price. Add the labels price and currency to the inventory"),
         ],
         ". ",

@@ -130,6 +130,7 @@ def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
     texts = [e.text for e in state.exhibits if isinstance(e, Note)]
     assert texts[-1] == (
         "Not measured: floating point, operating system, network, applications. "
+        "No verdict: a single host has no peers, and no reference is saved for its kind. "
         "No cost: no host has a price. Add the labels price and currency to the inventory"
     )
 

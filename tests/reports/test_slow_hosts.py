@@ -128,6 +128,14 @@ def test_writes_much_faster_than_reads_are_suspect(factor: float, is_suspect: bo
     assert bool(matches) is is_suspect
 
 
+@pytest.mark.parametrize(("latency_s", "is_suspect"), [(2e-6, True), (12e-6, False)])
+def test_latencies_below_those_of_drives_are_suspect(latency_s: float, is_suspect: bool) -> None:
+    fields = {"metric": "write_clat_p99", "case": "randwrite-4k-qd1", "headline": True, "value": latency_s}
+    texts = doubts(with_rows(sample.one(), read_clat_p99=fields))
+    assert bool(texts) is is_suspect
+    assert not texts or "of 2.000 µs is faster than any drive, so memory answered" in texts[0]
+
+
 def test_the_loopback_of_one_host_is_no_network() -> None:
     fields = {"workload": "iperf3", "case": "tcp-8", "metric": "bitrate", "class": "net", "headline": True}
     (text,) = doubts(with_rows(sample.one(), triad=fields))

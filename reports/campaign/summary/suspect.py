@@ -14,6 +14,7 @@ from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
 
 FASTER_WRITES = 2.0  # times the reads: no drive writes so much faster than it reads
+FASTEST_DISK_S = 5e-6  # fastest access to a drive; the drives closest to memory (Optane on PCIe) take about 10 µs
 ABOVE_PEAK = 1.05  # share of the peak beyond which data must have come from a cache
 _ARRAYS = re.compile(r"--set[= ](\S+)\.array_elements=(\d+)")
 _ELEMENT, _TIMES_CACHE = 8, 4  # bytes of an element; arrays must exceed the last-level caches by this factor
@@ -29,6 +30,7 @@ class _Rate:
 def suspects(view: View, against: Against) -> Iterator[Message]:
     """Yield a sentence for each headline that should not be relied on, with what to do."""
     yield from _buffered_writes(view)
+    yield from _in_memory(view)
     yield from _loopback(view)
     yield from _in_cache(view, against)
 
@@ -52,6 +54,23 @@ def _buffered_writes(view: View) -> Iterator[Message]:
                 write=pair["write"].text,
                 read=pair["read"].text,
             )
+
+
+def _in_memory(view: View) -> Iterator[Message]:
+    """Yield the storage benchmark with the lowest latency, if that is lower than any drive's."""
+    latencies = [
+        (float(rows["value"].min()), metric, shown)
+        for metric, rows, shown in view.headlines
+        if str(rows["class"].iloc[0]).startswith("disk") and metric.unit == "s"
+    ]
+    value, metric, shown = min(latencies, key=lambda item: item[0], default=(FASTEST_DISK_S, None, None))
+    if metric and shown and value < FASTEST_DISK_S:
+        yield message(
+            "Suspect: {benchmark} of {value} is faster than any drive, so memory answered. Repeat it with direct I/O "
+            "on a disk that supports it",
+            benchmark=title(metric),
+            value=shown.quantity(value),
+        )
 
 
 def _loopback(view: View) -> Iterator[Message]:
