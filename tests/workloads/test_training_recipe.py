@@ -124,8 +124,71 @@ def test_the_command_is_ended_after_its_time() -> None:
     assert b'"ended": true' in done.stdout
 
 
+def ranks(step: int, **seconds: float) -> str:
+    return json.dumps({"step": step, "working": {name.removeprefix("r"): value for name, value in seconds.items()}})
+
+
+def test_waits_for_a_slow_rank_are_lost_to_it() -> None:
+    """Steps of 1 s, of which ranks wait 0.3 s for rank 2 in steps 2 to 5; step 5 takes another 1 s for no rank's sake."""
+    raw = record(
+        '{"attempt": 0, "at": 0.0}',
+        *(step(1, 1), step(2, 2), step(3, 3), step(4, 4), step(6, 5, 2.0)),
+        '{"exit": 0, "at": 6.0}',
+        *(ranks(n, r2=0.9, r0=0.6) for n in range(1, 6)),
+        end=6.0,
+    )
+    parsed = parsers.parse("training_recipe", raw)
+    lost = {m.metric: m.value for m in parsed.measurements if m.metric in ("goodput", "lost_to_stragglers", *LOST)}
+    assert lost == pytest.approx(
+        {
+            "goodput": 5 * 0.7 / 6,
+            "lost_to_startup": 0,
+            "lost_to_restarts": 0,
+            "lost_to_checkpoints": 0,
+            "lost_to_stragglers": 5 * 0.3 / 6,
+            "lost_to_slow_steps": 1 / 6,
+        }
+    )
+    (named,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
+    assert (named.value, named.labels) == (pytest.approx(0.3), {"rank": "2"})
+    assert parsed.notes == (
+        "rank 2 was the slowest in 4 of 4 steps that were compared: a step lost 0.3 s to its slowest rank, 100% of it to "
+        "rank 2",
+    )
+
+
+def test_a_log_without_the_times_of_ranks_has_no_stragglers() -> None:
+    lines = ['{"attempt": 0, "at": 0.0}', step(1, 1), step(2, 2), step(3, 3), '{"exit": 0, "at": 3.0}']
+    parsed = parsers.parse("training_recipe", record(*lines, end=3.0))
+    assert not [m for m in parsed.measurements if "straggler" in m.metric] and not parsed.notes
+
+
+RANKS = Path(__file__).parents[1] / "standins" / "training_recipe" / "ranks.py"
+
+
+@needs_torch
+@pytest.mark.parametrize("source", ["printed", "lines", "traces"])
+def test_the_slow_one_of_four_gloo_ranks_is_named(tmp_path: Path, source: str) -> None:
+    """Rank 2 sleeps 0.25 s in each step, so every step is at least that much longer than the work of the others."""
+    python = Path(PYTHON) / "bin/python" if Path(PYTHON).is_dir() else Path(PYTHON)
+    command = f"exec {python} {RANKS} {source} {tmp_path} 2 0.25"
+    words = ["--case=ddp", "--framework=json", f"--command={command}", "--env=OMP_NUM_THREADS=1"]
+    words += [f"--ranks={tmp_path}/rank*"] if source != "printed" else []
+    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=300, check=True)
+    parsed = parsers.parse("training_recipe", done.stdout)
+    assert parsed.invalid is None
+    (named,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
+    assert named.labels == {"rank": "2"}
+    assert 0.5 * 0.25 < named.value < 2 * 0.25 + value(parsed, "step_time")
+    assert "rank 2 was the slowest" in parsed.notes[-1]
+    share, steps = value(parsed, "lost_to_stragglers"), value(parsed, "steps")
+    assert share == pytest.approx(steps * named.value / value(parsed, "run_time"), rel=0.5)
+    assert sum(shares(parsed).values()) + share == pytest.approx(1)
+
+
 def test_the_manifest_names_the_program_that_it_deploys() -> None:
-    digest = hashlib.sha256(PROGRAM.read_bytes()).hexdigest()[:8]
+    files = sorted(PROGRAM.parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
     named = re.search(r"digest\('([0-9a-f]{8})'", (HERE / "training_recipe.yml").read_text())
     assert named and named[1] == digest
 
@@ -137,12 +200,13 @@ def test_the_users_words_reach_the_program(tmp_path: Path) -> None:
         "restarts": 3,
         "duration": "1h",
         "peak_flops": 989e12,
+        "rank_files": "/srv/run/rank*.json",
     }
     host = schedule(suite(tmp_path, "  training_recipe:\n"), {"training_recipe": settings}, repeats=1).hosts["h1"]
     (planned,) = host.steps
     assert planned.argv[2:] == (
         *("--case=train", "--framework=torchtitan", "--command=./train.sh", "--restarts=3", "--duration=3600.0"),
-        "--peak=989000000000000.0",
+        *("--peak=989000000000000.0", "--ranks=/srv/run/rank*.json"),
     )
     assert (planned.timeout_s, planned.headline) == (86400, ("tokens_per_second", "samples_per_second"))
 
