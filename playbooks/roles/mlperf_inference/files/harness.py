@@ -29,6 +29,7 @@ SPARE = 1.2  # Offline: factor of samples beyond the pace, so that a faster phas
 LONGER, MORE = 3, 1.5  # maximum number of runs if runs end early, and the safety factor of each repetition
 FEWEST_SERVED = 662  # minimum number of requests; LoadGen's early stopping then allows one late request
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, full runs, and the ratio of rates that are close enough
+SEARCH = 8  # Server: full runs at Offline's rate in whose time a search with a valid run ends; half of it for short runs
 
 
 class Refusal(Exception):
@@ -147,14 +148,18 @@ class Harness:
             settings.server_target_qps, settings.min_query_count = rate / 4, 1
             self._finish(settings)
             return
-        settings.server_target_qps = self._probe(rate)
-        self._narrow(settings)
+        begun, length = time.monotonic(), max(self.options.duration, settings.min_query_count / rate)
+        settings.server_target_qps = self._probe(rate, begun + SEARCH * length / 2)
+        self._narrow(settings, begun + SEARCH * length)
 
-    def _probe(self, rate: float) -> float:
-        """Return the highest rate that met the limit in short runs, by bisection up to Offline's rate."""
+    def _probe(self, rate: float, until: float) -> float:
+        """Return the highest rate that met the limit in short runs, by bisection up to Offline's rate.
+
+        No run starts after ``until`` except the first.
+        """
         low, high = 0.0, rate
         probes = self.report["probes"] = []
-        for _ in range(PROBES):
+        while not probes or (len(probes) < PROBES and time.monotonic() < until):
             settings = self.settings()
             settings.server_target_latency_ns = int(self.limit_s * 1e9)
             settings.server_target_qps = (low + high) / 2
@@ -171,11 +176,11 @@ class Harness:
                 high = settings.server_target_qps
         return low or high
 
-    def _narrow(self, settings: Any) -> None:
+    def _narrow(self, settings: Any, until: float) -> None:
         """Run at full length, starting at the rate that short runs suggest.
 
-        Lower the rate until a run is valid, then bisect between this rate and the last invalid one. Keep the logs of
-        the best valid run, or of the last run if none is valid.
+        Lower the rate until a run is valid, then bisect between this rate and the last invalid one, as long as runs
+        can end by ``until``. Keep the logs of the best valid run, or of the last run if none is valid.
         """
         self._afford_requests(settings)
         low, high, back = 0.0, 0.0, 0.1
@@ -190,7 +195,8 @@ class Harness:
             else:
                 high = qps
             took = time.monotonic() - begun
-            if not high or (low and high / low < NEAR) or self.ends - time.monotonic() < 1.5 * took:
+            ends = min(until, self.ends) if low else self.ends
+            if not high or (low and high / low < NEAR) or ends - time.monotonic() < 1.5 * took:
                 break
             settings.server_target_qps = (low + high) / 2 if low else high * (1 - back)
             back = min(2 * back, 0.5)
