@@ -29,7 +29,9 @@ SPARE = 1.2  # Offline: factor of samples beyond the pace, so that a faster phas
 LONGER, MORE = 3, 1.5  # maximum number of runs if runs end early, and the safety factor of each repetition
 FEWEST_SERVED = 662  # minimum number of requests; LoadGen's early stopping then allows one late request
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, full runs, and the ratio of rates that are close enough
-SEARCH = 8  # Server: full runs at Offline's rate in whose time a search with a valid run ends; half of it for short runs
+SEARCH = (
+    8  # Server: full runs at Offline's rate in whose time a search with a valid run ends; half of it for short runs
+)
 
 
 class Refusal(Exception):
