@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import importlib.util
 import json
 import re
 import subprocess
@@ -161,6 +163,52 @@ def test_a_log_without_the_times_of_ranks_has_no_stragglers() -> None:
     lines = ['{"attempt": 0, "at": 0.0}', step(1, 1), step(2, 2), step(3, 3), '{"exit": 0, "at": 3.0}']
     parsed = parsers.parse("training_recipe", record(*lines, end=3.0))
     assert not [m for m in parsed.measurements if "straggler" in m.metric] and not parsed.notes
+
+
+def program(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"training_recipe_{name}", PROGRAM.with_name(f"{name}.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kernel(name: str, begin: float, end: float, category: str = "kernel") -> str:
+    """Return an event of a trace as older versions of torch write it; times in ms."""
+    times = f'"ts": {begin * 1e3:.3f}, "dur": {(end - begin) * 1e3:.3f}'
+    return (
+        f'{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": 0, "tid": 7,\n{times},\n"args": {{"stream": 7}}}}'
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_in_a_trace_of_a_gpu_a_rank_waits_while_only_collectives_run(tmp_path: Path, packed: bool) -> None:
+    """Rank 3 computes for 40 of 100 ms and rank 4 for 90, of which 10 beside a collective."""
+    for rank, computing, collective in ((3, 40.0, 40.0), (4, 90.0, 80.0)):
+        events = [
+            kernel("ProfilerStep#7", 0, 100, "user_annotation"),
+            kernel("sm90_xmma_gemm", 0, computing),
+            kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", collective, 100),
+            kernel("Memcpy HtoD", 0, 100, "gpu_memcpy"),
+        ]
+        head = f'{{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": 8}},'
+        text = head + '"traceEvents": [' + ",\n".join(events) + "]}"
+        (tmp_path / f"rank{rank}.json{'.gz' if packed else ''}").write_bytes(
+            gzip.compress(text.encode()) if packed else text.encode()
+        )
+    assert program("ranks").read(str(tmp_path / "*"), 0) == {7: {3: pytest.approx(0.04), 4: pytest.approx(0.09)}}
+
+
+def test_files_that_are_none_of_ranks_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' * 1000)[:30])
+    (tmp_path / "log").write_bytes(b"\xff\n[1]\n" + b'{"step": -1, "rank": 0, "working": 1}\n' + b"[" * 9000)
+    (tmp_path / "folder").mkdir()
+    assert program("ranks").read(str(tmp_path / "*"), 0) == {}
+
+
+def test_of_many_ranks_the_slowest_and_the_median_are_kept() -> None:
+    assert program("ranks").kept({0: 9.0, 1: 1.0, 2: 4.0, 3: 5.0}) == {0: 9.0, 2: 4.0}
+    assert program("ranks").kept({0: 5.0, 1: 5.0}) == {0: 5.0, 1: 5.0}
 
 
 RANKS = Path(__file__).parents[1] / "standins" / "training_recipe" / "ranks.py"

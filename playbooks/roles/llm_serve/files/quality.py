@@ -84,11 +84,11 @@ def likelihood(ask):
     """Return the fixed text as the model finds it, a Likelihood; None if the endpoint tells no log-probabilities."""
     reply = ask({"prompt": TEXT, "max_tokens": 1, "echo": True, "logprobs": 1})
     try:
-        told = reply["choices"][0]["logprobs"]
-        values = told["token_logprobs"][:-1]  # the last token is the model's own
+        fields = reply["choices"][0]["logprobs"]
+        values = fields["token_logprobs"][:-1]  # the last token is the model's own
     except (KeyError, IndexError, TypeError):
         return None
-    return checked(values, listed(told, "tokens"), listed(told, "top_logprobs"))
+    return checked(values, listed(fields, "tokens"), listed(fields, "top_logprobs"))
 
 
 def listed(document, key):
@@ -156,15 +156,15 @@ def stored(path):
     """Return the Likelihood in a file that an earlier case wrote. Raise ValueError with the reason if it has none."""
     try:
         with open(path, "rb") as file:
-            told = document(file.read(MOST_STORED)) or {}
+            fields = document(file.read(MOST_STORED)) or {}
     except OSError as error:
         raise ValueError(error.strerror) from None
-    if told.get("llm_serve_reference") != 1:
+    if fields.get("llm_serve_reference") != 1:
         raise ValueError("it is no logprobs.json of an earlier case")
-    found = checked(listed(told, "logprobs"), listed(told, "tokens"), listed(told, "top"))
-    if found is None or not found.tokens:
+    likely = checked(listed(fields, "logprobs"), listed(fields, "tokens"), listed(fields, "top"))
+    if likely is None or not likely.tokens:
         raise ValueError("it has no log-probability for each token")
-    return found
+    return likely
 
 
 def text_of(reply):

@@ -46,7 +46,7 @@ def kept(seconds):
     middle = statistics.median_low(seconds.values())
     slowest = max(seconds, key=seconds.get)
     return {
-        rank: seconds[rank] for rank in (slowest, next(r for r in seconds if r != slowest and seconds[r] <= middle))
+        rank: seconds[rank] for rank in (slowest, next(r for r in seconds if r != slowest and seconds[r] == middle))
     }
 
 
@@ -74,9 +74,9 @@ def entry_of(line):
         step, rank, seconds = document["step"], document["rank"], document["working"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    whole = all(type(value) is int and 0 <= value < 1 << 50 for value in (step, rank))
+    are_counts = all(type(value) is int and 0 <= value < 1 << 50 for value in (step, rank))
     is_time = isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and 0 < seconds < 1e9
-    return (step, rank, float(seconds)) if whole and is_time else None
+    return (step, rank, float(seconds)) if are_counts and is_time else None
 
 
 def events(head, file):
