@@ -34,6 +34,11 @@ _LATE = 0.005  # delay in s from which the client affects the measurement
 _WORSE_MATCH = 0.1  # share of answers that batches may change
 _WORSE_TEXT = 0.02  # share of perplexity that batches and kernels may change
 _MATCHES = {"exact_match": "the arithmetic", "retrieval": "the retrieval"}
+_COMPARED = (
+    ("difference", "logprob_difference", Better.LOWER, max),
+    ("largest", "logprob_difference_max", Better.NONE, max),
+    ("agreement", "top1_agreement", Better.HIGHER, min),
+)  # with a stored reference
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # number of runs
 _KINDS = ("closed", "open", "replay", "goodput")
@@ -237,6 +242,10 @@ def _quality(checks: Sequence[Mapping[str, Any]], case: str, labels: Mapping[str
         values = [value for check in checks if (value := number(check.get(metric))) is not None]
         if values and worse(values) >= 0:
             yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
+    for key, metric, better, worse in _COMPARED:
+        values = [value for check in checks if (value := number(check.get(key))) is not None and value >= 0]
+        if values and (better is not Better.HIGHER or worse(values) <= 1):
+            yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
 
 
 def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -250,12 +259,28 @@ def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     likely, later = (number(check.get("perplexity")) for check in (before, after))
     if likely and later and later > likely * (1 + _WORSE_TEXT):
         yield f"answers became worse: the fixed text has perplexity {later:.4g} after the runs and {likely:.4g} before"
+    yield from _unlike(before, after)
     expected, highest = number(before.get("expected")), max(likely or 0.0, later or 0.0)
     if expected and highest > expected * (1 + _WORSE_TEXT):
         yield (
             f"the answers are not those of the same model: the fixed text has perplexity {highest:.4g}, and "
             f"{expected:.4g} is expected, within {_WORSE_TEXT:.0%}"
         )
+
+
+def _unlike(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Return why the answers are not those of the stored reference."""
+    for moment, check in (("before", before), ("after", after)):
+        difference, bound = number(check.get("difference")), number(check.get("bound"))
+        if isinstance(reason := check.get("unlike"), str) and reason:
+            yield f"the fixed text cannot be compared with the reference: {reason[:200]}"
+        if difference is not None and bound is not None and difference > bound:
+            largest, agreement = number(check.get("largest")) or difference, number(check.get("agreement"))
+            same = f", and {agreement:.0%} of the likeliest tokens are the same" if agreement is not None else ""
+            yield (
+                f"{moment} the runs the answers are not those of the reference: log-probabilities of the fixed text "
+                f"differ by {difference:.3g} on average, more than {bound:g}, and by {largest:.3g} at most{same}"
+            )
 
 
 def _notes(run: Mapping[str, Any]) -> Iterator[str]:

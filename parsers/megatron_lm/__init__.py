@@ -1,7 +1,9 @@
 """Parse the log of Megatron-LM, and of forks with its lines (Megatron-DeepSpeed, NeMo's bridge, Primus).
 
 Metrics as in ``parsers/training``. ``step_time`` is the mean over a log interval. Tokens per second are the global
-batch, the sequence length of the printed arguments and the step time; some forks print tokens per GPU themselves. A log
+batch, the sequence length of the printed arguments and the step time; some forks print tokens per GPU themselves.
+Ranks are compared by their forward and backward passes (``--timing-log-level 2 --timing-log-option all``), else by the
+fastest and the slowest one that ``--log-straggler`` prints. A log
 without ``[after training is done]`` (or ``exiting program``), and a checkpoint that is not saved, make it ``invalid``.
 """
 
@@ -14,6 +16,7 @@ from dataclasses import replace
 from fleetmark.base.measurement import Parsed
 from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.training import CheckpointTime, LoggedStep, TrainingLog, count, divided, parsed, positive
+from fleetmark.parsers.training.stragglers import RankTime
 
 _TOOL = "megatron_lm"
 _STEP = re.compile(r"\biteration +([0-9]{1,15})/ *(?:[0-9]{1,15}|infinity) \|(.*)")
@@ -21,6 +24,10 @@ _PAIR = re.compile(r"^(.{1,60}?)(?:: *| )([0-9.eE+-]{1,30})$")
 _TIMER = re.compile(r"\b(save|load)-checkpoint \.+: (?:\(([0-9.]{1,20}), ([0-9.]{1,20})\)|([0-9.]{1,20})) *$")
 _ARGUMENT = re.compile(r"^(?:[0-9]+: )? *(seq_length|world_size|global_batch_size) \.{3,} ([0-9]{1,15}) *$")
 _MEMORY = re.compile(r"\| max allocated: ([0-9.]{1,30}(?![0-9.]))")
+_TIMER_RANKS = re.compile(r"^(?:\S{1,60}:)?\s+([a-z][a-z-]{1,60}):\s*$")
+_RANK = re.compile(r"^(?:\S{1,60}:)?\s+rank +([0-9]{1,7}): ([0-9.]{1,20})\s*$")
+_OWN = ("forward-compute", "backward-compute")  # without waits for other ranks' gradients
+_DETECTED = re.compile(r"\bM[nx]Rtt/Rnk: ([0-9.]{1,20})ms/([0-9]{1,7}) \|")
 _ENDS = ("[after training is done]", "exiting program")
 _FLOPS = ("throughput per GPU (TFLOP/s/GPU)", "compute per GPU (TFLOP/s/GPU)", "TFLOPs")
 _TOKENS_DEVICE = ("tokens per gpu per second (tgs)", "tokens/s/GPU")
@@ -52,6 +59,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
         elif line.lstrip().startswith("saving checkpoint") or ": saving checkpoint" in line:
             is_saving = True
         has_ended = has_ended or any(end in line for end in _ENDS)
+    log.ranks = _ranks(lines)
     log.batch = log.batch or arguments.get("global_batch_size")
     log.sequence, log.devices = arguments.get("seq_length"), arguments.get("world_size")
     log.steps = [_with_rates(s, log) for s in log.steps]
@@ -60,6 +68,25 @@ def read(lines: Sequence[str]) -> TrainingLog:
     elif not has_ended:
         log.incomplete = cut(f'the line with "{_ENDS[0]}" is missing')
     return log
+
+
+def _ranks(lines: Sequence[str]) -> list[RankTime]:
+    """Return the times of each rank's own work in the steps of an interval, else of the fastest and the slowest."""
+    timed: dict[tuple[int, int], float] = {}
+    detected: list[RankTime] = []
+    step, timer = 0, ""
+    for line in lines:
+        if match := _STEP.search(line):
+            step = count(match[1]) or 0
+        elif match := _TIMER_RANKS.match(line):
+            timer = match[1]
+        elif match := _RANK.match(line):
+            if timer in _OWN and (ms := positive(match[2])):
+                timed[step, int(match[1])] = timed.get((step, int(match[1])), 0.0) + ms / 1e3
+        elif "MnRtt/Rnk" in line:
+            pairs = [(int(rank), positive(ms)) for ms, rank in _DETECTED.findall(line[:2_000])]
+            detected += [RankTime(step, rank, ms / 1e3) for rank, ms in pairs if ms]
+    return [RankTime(step, rank, seconds) for (step, rank), seconds in timed.items()] or detected
 
 
 def _step(position: int, match: re.Match[str], log: TrainingLog) -> LoggedStep:

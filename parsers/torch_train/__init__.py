@@ -5,6 +5,7 @@ Case: the model. Metrics:
 - ``step_time``, ``step_time_p50``, ``step_time_p90``: s, lower is better, of the slowest rank
 - ``tokens_per_second`` or ``images_per_second``, ``steps_per_second``: 1/s, higher is better, of all devices together
 - ``tokens_per_second_device`` or ``images_per_second_device``: 1/s
+- ``step_time_nchw``, ``step_time_channels_last``: s, of images in each layout, of which the faster one is measured
 - ``mfu``, ``mfu_measured``: model operations over the declared and the measured peak
 - ``communication_time`` and ``communication_exposed`` (s per step, by torch.profiler), ``communication_overlap``
 - ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``, ``peak_memory`` (B), ``parameters``, ``ranks``,
@@ -27,6 +28,7 @@ from fleetmark.parsers.kit.text import number
 
 _TOOL = "torch_train"
 _UNITS = ("tokens", "images")
+_LAYOUTS = ("nchw", "channels_last")
 _LATEST = 4e9  # Unix seconds
 
 
@@ -43,6 +45,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         Measurement(_TOOL, model, name, value, unit, better)
         for name, value, unit, better in (
             *_rates(timed, ranks),
+            *((f"step_time_{layout}", seconds, "s", Better.NONE) for layout, seconds in _layouts(timed).items()),
             *_communication(profiled),
             *_described(report.head, timed, checked),
         )
@@ -51,8 +54,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     invalid = _wrong(checked, timed) or report.cut
     version = " ".join(filter(None, [lines.word(report.head, "torch"), lines.word(report.head, "precision")]))
     alone = "the model does not fit one device: no scaling efficiency"
-    notes = (alone,) if ranks > 1 and not lines.positive(timed, "alone") else ()
-    return Parsed(_TOOL, tuple(measurements), version or None, invalid, notes, window=_window(timed))
+    notes = [alone] if ranks > 1 and not lines.positive(timed, "alone") else []
+    if layouts := _layouts(timed):
+        notes.append(f"the layout {min(layouts, key=lambda name: layouts[name])} of images is the faster one")
+    return Parsed(_TOOL, tuple(measurements), version or None, invalid, tuple(notes), window=_window(timed))
 
 
 def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str, Better]]:
@@ -74,6 +79,13 @@ def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str,
                 yield name, flops / step / ranks / peak, "1", Better.NONE
     if single := lines.positive(timed, "alone"):
         yield "scaling_efficiency", single / step, "1", Better.NONE  # equal samples per device
+
+
+def _layouts(timed: dict[str, Any]) -> dict[str, float]:
+    """Return the seconds of a step by the layout of its images; empty for models of tokens."""
+    seconds = timed.get("layouts")
+    measured = {name: lines.positive(seconds, name) for name in _LAYOUTS} if isinstance(seconds, dict) else {}
+    return {name: value for name, value in measured.items() if value is not None}
 
 
 def _communication(row: dict[str, Any]) -> Iterator[tuple[str, float, str, Better]]:

@@ -6,6 +6,7 @@ Metrics of all readers, where the log has what they need:
 - ``tokens_per_second``, ``samples_per_second``: 1/s, of all devices together; ``tokens_per_second_device`` of one
 - ``model_flops_device`` (FLOP/s), ``mfu`` as the framework counts them; ``peak_memory`` (B) of one device
 - ``checkpoint_save``, ``checkpoint_load``: s, the longest one, of the slowest rank
+- ``straggler_time``: s that a step loses to its slowest rank, with the label ``rank``: the one that most is lost to
 - ``loss`` of the last step; ``steps``, the number of the last step; ``devices``
 
 The first logged step is left out where there are several, because it includes compilation. Each median is a value of
@@ -23,6 +24,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.parsers.kit.cut import cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
+from fleetmark.parsers.training.stragglers import RankTime, Waits, straggler
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
@@ -58,6 +60,7 @@ class TrainingLog:
     """Hold what one log says. ``incomplete``: why it is not whole, None if it is."""
 
     steps: list[LoggedStep] = field(default_factory=list)
+    ranks: list[RankTime] = field(default_factory=list)
     checkpoints: list[CheckpointTime] = field(default_factory=list)
     batch: float | None = None  # samples of a step on all devices
     sequence: float | None = None  # tokens of a sample
@@ -97,7 +100,9 @@ def parsed(tool: str, raw: bytes, reader: Reader) -> Parsed:
     if not rows:
         got = next((line.strip()[:120] for line in lines if line.strip()), "no output")
         raise ParseError(tool, "the line of a training step", line=1, got=got)
-    return Parsed(tool, rows, invalid=cut_in_line(text) or log.incomplete, notes=log.notes)
+    slow = straggler(Waits(log.ranks))
+    notes = (*log.notes, slow.note) if slow else log.notes
+    return Parsed(tool, rows, invalid=cut_in_line(text) or log.incomplete, notes=notes)
 
 
 def measurements(tool: str, case: str, log: TrainingLog) -> Iterator[Measurement]:
@@ -124,6 +129,9 @@ def measurements(tool: str, case: str, log: TrainingLog) -> Iterator[Measurement
     for name, value, unit, better in rows:
         if value is not None and value > 0 and math.isfinite(value):
             yield Measurement(tool, case, name, value, unit, better)
+    if (slow := straggler(Waits(log.ranks))) and math.isfinite(slow.seconds):
+        labels = {"rank": str(slow.rank)}
+        yield Measurement(tool, case, "straggler_time", slow.seconds, "s", Better.NONE, labels=labels)
 
 
 def divided(value: float | None, other: float | None, *factors: float | None) -> float | None:

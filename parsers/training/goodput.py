@@ -1,12 +1,13 @@
 """Compute the goodput of a training run from the times at which its steps were logged.
 
 Goodput is the share of the run's time that steps take at their usual speed, without steps that were done again. The
-rest is lost to one of four causes, and the five shares add up to 1:
+rest is lost to one of five causes, and the shares add up to 1:
 
 - ``startup``: until the first step of the first attempt, and from the last step to the end of the run
 - ``restarts``: the same around each further attempt, the time between attempts, and steps that were done again
 - ``checkpoints``: the printed times of saves
-- ``slow_steps``: what steps took beyond the median (stragglers, input, evaluation, garbage collection)
+- ``stragglers``: waits for the slowest rank, where the log has the times of several (``parsers/training/stragglers``)
+- ``slow_steps``: what steps took beyond the median besides (input, evaluation, garbage collection)
 
 The definition follows the "ML productivity goodput" of Google Cloud, 2024, without its model-specific part.
 """
@@ -19,8 +20,9 @@ from itertools import pairwise
 from statistics import median_low
 
 from fleetmark.parsers.training import TrainingLog
+from fleetmark.parsers.training.stragglers import Waits
 
-CAUSES = ("startup", "restarts", "checkpoints", "slow_steps")
+CAUSES = ("startup", "restarts", "checkpoints", "stragglers", "slow_steps")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,6 +33,10 @@ class Attempt:
     end: float
     log: TrainingLog
     times: Sequence[float]
+    waits: Waits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.waits = Waits(self.log.ranks)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -45,12 +51,13 @@ class Goodput:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """Hold the time between two lines: its steps (kept, and done again), and the seconds of saves in it."""
+    """Hold the time between two lines: its steps (kept, and done again), and the seconds of saves and waits in it."""
 
     seconds: float
     kept: int
     redone: int
     saving: float
+    waiting: float
 
 
 def goodput(attempts: Sequence[Attempt], end: float) -> Goodput | None:
@@ -69,23 +76,32 @@ def goodput(attempts: Sequence[Attempt], end: float) -> Goodput | None:
         lost["checkpoints"] += outside[2]
         for part in intervals:
             saving = min(part.saving, part.seconds)
+            waiting = min(part.waiting, part.seconds - saving)
             steps = part.kept + part.redone
-            working = min(part.seconds - saving, steps * usual)
+            working = min(part.seconds - saving - waiting, steps * usual)
             useful += working * part.kept / steps
             lost["restarts"] += working * part.redone / steps
             lost["checkpoints"] += saving
-            lost["slow_steps"] += part.seconds - saving - working
+            lost["stragglers"] += waiting
+            lost["slow_steps"] += part.seconds - saving - waiting - working
             kept, redone = kept + part.kept, redone + part.redone
         done = max([done, *(s.step for s in attempt.log.steps)])
         previous = attempt.end
     lost["startup"] += max(0.0, end - previous)
+    if not any(attempt.waits.steps for attempt in attempts):
+        del lost["stragglers"]  # the log does not tell
     return Goodput(share=useful / end, lost={k: v / end for k, v in lost.items()}, kept=kept, redone=redone)
 
 
 def usual_step(attempts: Sequence[Attempt]) -> float | None:
-    """Return the median seconds of a step: of the printed times, else between lines."""
-    printed = [s.seconds for a in attempts for s in a.log.steps[1:] if s.seconds]
-    if printed:
+    """Return the median seconds of a step without waits for a slow rank: of the printed times, else between lines."""
+    printed = [
+        max(0.0, step.seconds - a.waits.mean(before.step, step.step))
+        for a in attempts
+        for before, step in pairwise(a.log.steps)
+        if step.seconds
+    ]
+    if any(printed):
         return median_low(printed)
     between = [seconds for a in attempts for seconds in _between(a)]
     return median_low(between) if between else None
@@ -97,7 +113,7 @@ def _between(attempt: Attempt) -> Iterator[float]:
         seconds = attempt.times[after.position] - attempt.times[before.position]
         seconds -= _saving(attempt, before.position, after.position)
         if after.step > before.step and seconds > 0:
-            yield seconds / (after.step - before.step)
+            yield max(0.0, seconds / (after.step - before.step) - attempt.waits.mean(before.step, after.step))
 
 
 def _saving(attempt: Attempt, after: int, until: int) -> float:
@@ -116,18 +132,21 @@ def _intervals(attempt: Attempt, usual: float, done: int) -> tuple[list[_Interva
     intervals: list[_Interval] = []
     first = min(max(1, steps[1].step - steps[0].step if len(steps) > 1 else 1), max(1, steps[0].step))
     time, step, position = attempt.times[steps[0].position], steps[0].step, steps[0].position
+    waiting = first * attempt.waits.mean(step - first, step)
     if time > attempt.begin:
-        working = min(time - attempt.begin, first * usual)
         redone = min(first, max(0, done - (step - first)))
-        intervals.append(_Interval(working, first - redone, redone, 0.0))
-    before = max(0.0, time - attempt.begin - first * usual)
+        seconds = min(time - attempt.begin, first * usual + waiting)
+        intervals.append(_Interval(seconds, first - redone, redone, 0.0, waiting))
+    before = max(0.0, time - attempt.begin - first * usual - waiting)
     for entry in steps[1:]:
         now = attempt.times[entry.position]
         count = entry.step - step
         if count <= 0 or now <= time:
             continue
         redone = min(count, max(0, done - step))
-        intervals.append(_Interval(now - time, count - redone, redone, _saving(attempt, position, entry.position)))
+        saving = _saving(attempt, position, entry.position)
+        waiting = count * attempt.waits.mean(step, entry.step)
+        intervals.append(_Interval(now - time, count - redone, redone, saving, waiting))
         time, step, position = now, entry.step, entry.position
     rest = max(0.0, attempt.end - time)
     saving = min(rest, _saving(attempt, position, len(attempt.times)))

@@ -1,6 +1,7 @@
 """Read the log of a training loop that prints JSON lines of its own: steps, and checkpoints that it saves or loads.
 
 ``{"step": 12, "seconds": 0.5, "tokens": 4096, "loss": 2.1}``: one step, its time, and its tokens on all devices.
+``{"step": 12, "rank": 3, "working": 0.4}``: the seconds for which a rank worked on a step, without waits for others.
 ``{"checkpoint": "save", "seconds": 3.2}``: a checkpoint that is saved, or loaded (``"load"``).
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 
 from fleetmark.parsers.kit.json_lines import integer, positive
 from fleetmark.parsers.training import CheckpointTime, LoggedStep, TrainingLog, divided
+from fleetmark.parsers.training.stragglers import RankTime
 
 _LONGEST = 4_096  # characters of a line
 
@@ -21,13 +23,15 @@ def read(lines: Sequence[str]) -> TrainingLog:
     log = TrainingLog()
     for position, line in enumerate(lines):
         document = _document(line)
-        seconds = positive(document, "seconds")
-        step = integer(document, "step", 0)
-        if step is not None:
+        seconds, working = positive(document, "seconds"), positive(document, "working")
+        step, rank = integer(document, "step", 0), integer(document, "rank", 0)
+        if step is not None and rank is not None and working:
+            log.ranks.append(RankTime(step, rank, working))
+        if step is not None and not rank and (seconds or not working):
             tokens = divided(positive(document, "tokens"), seconds)
             loss = positive(document, "loss")
             log.steps.append(LoggedStep(position=position, step=step, seconds=seconds, tokens=tokens, loss=loss))
-        elif document.get("checkpoint") in ("save", "load") and seconds:
+        elif step is None and document.get("checkpoint") in ("save", "load") and seconds:
             log.checkpoints.append(CheckpointTime(position, seconds, document["checkpoint"] == "load"))
     return log
 

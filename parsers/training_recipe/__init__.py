@@ -3,7 +3,8 @@
 Case: the name that the user gives. Metrics as in ``parsers/training``, over all attempts, and of the whole run:
 
 - ``goodput``: share of the run's time in useful steps at their usual speed; ``lost_to_startup``, ``lost_to_restarts``,
-  ``lost_to_checkpoints``, ``lost_to_slow_steps``: the other shares (``parsers/training/goodput``)
+  ``lost_to_checkpoints``, ``lost_to_stragglers``, ``lost_to_slow_steps``: the other shares, see
+  ``parsers/training/goodput``
 - ``useful_tokens_per_second``: tokens of the steps that were kept over the run's time
 - ``restarts``, ``steps_redone``, ``run_time`` (s)
 
@@ -24,10 +25,11 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from fleetmark.parsers import deepspeed, maxtext, megatron_lm, torchtitan
 from fleetmark.parsers.kit.cut import cut
-from fleetmark.parsers.kit.json_lines import positive, word
+from fleetmark.parsers.kit.json_lines import integer, positive, word
 from fleetmark.parsers.kit.text import decode, number, numbered
-from fleetmark.parsers.training import LoggedStep, Reader, TrainingLog, divided, measurements, plain
+from fleetmark.parsers.training import LoggedStep, Reader, TrainingLog, count, divided, measurements, plain
 from fleetmark.parsers.training.goodput import Attempt, goodput
+from fleetmark.parsers.training.stragglers import RankTime, Waits, straggler
 
 _TOOL = "training_recipe"
 _STAMP = re.compile(r"@([0-9]{1,9}\.[0-9]{1,6}) (.*)")
@@ -51,6 +53,7 @@ class _Lines:
     was_ended: bool = False  # at the end of the time that the user gave
     times: list[float] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    ranks: list[RankTime] = field(default_factory=list)  # from files of the ranks
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -65,7 +68,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         Attempt(
             begin=a.begin,
             end=max(a.end if a.end is not None else run_time, a.begin),
-            log=reader(a.texts),
+            log=_with_ranks(reader(a.texts), a.ranks),
             times=a.times,
         )
         for a in attempts
@@ -77,7 +80,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, f"the line of a training step of {word(head, 'framework')}", got=last_line[:160])
     begin = positive(head, "unix")
     window = (begin, begin + run_time) if begin and begin < 4e9 and run_time > 0 else None
+    slow = straggler(Waits(_merged(runs, head).ranks))
     notes = tuple(dict.fromkeys(note for run in runs for note in run.log.notes))
+    notes += (slow.note,) if slow else ()
     return Parsed(_TOOL, tuple(rows), invalid=_wrong(end, attempts), notes=notes, window=window)
 
 
@@ -102,7 +107,23 @@ def _split(text: str) -> tuple[dict[str, Any], list[_Lines], dict[str, Any]]:
         elif "exit" in document and attempts and seconds is not None:
             attempts[-1].end, attempts[-1].status = seconds, number(document["exit"])
             attempts[-1].was_ended = document.get("ended") is True
+        elif "working" in document and attempts:
+            attempts[-1].ranks += _ranks(document)
     return head, attempts, {}
+
+
+def _ranks(document: dict[str, Any]) -> list[RankTime]:
+    """Return the seconds by rank of one step, of which the recorder keeps the slowest rank and the median one."""
+    step, working = integer(document, "step", 0), document.get("working")
+    if step is None or not isinstance(working, dict):
+        return []
+    ranks = {count(rank): positive(working, rank) for rank in list(working)[:10]}
+    return [RankTime(step, rank, seconds) for rank, seconds in ranks.items() if rank is not None and seconds]
+
+
+def _with_ranks(log: TrainingLog, ranks: list[RankTime]) -> TrainingLog:
+    log.ranks += ranks
+    return log
 
 
 def _document(line: str) -> dict[str, Any]:
@@ -122,6 +143,7 @@ def _merged(runs: Sequence[Attempt], head: dict[str, Any]) -> TrainingLog:
         log = run.log
         merged.steps += log.steps[1:] if len(log.steps) > 1 and merged.steps else log.steps
         merged.checkpoints += log.checkpoints
+        merged.ranks += log.ranks
         merged.batch, merged.sequence = merged.batch or log.batch, merged.sequence or log.sequence
         merged.devices = merged.devices or positive(head, "devices") or log.devices
         merged.memory = max(merged.memory or 0.0, log.memory or 0.0) or None

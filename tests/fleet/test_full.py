@@ -128,6 +128,10 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
             "set": {"python": PYTHON, "models": ["gpt-tiny"], "modes": ["single"]}
             | {"batch": 1, "threads": 1, "budget": 0.1}
         },
+        "infer_engines": {
+            "set": {"python": PYTHON, "engines": ["torch_eager", "onnxruntime"], "networks": ["mlp"]}
+            | {"batches": [1], "threads": 1, "budget": 0.1}
+        },
         "mlperf_inference": {"set": LOADGEN},
         "mlperf_inference@cuda": {"set": LOADGEN | {"provider": "CPUExecutionProvider", "packages": [""]}},
         "llm_serve": {

@@ -32,6 +32,10 @@ MODELS = (
     "thinks",
     "calls",
     "miscalls",
+    "bytes",
+    "bytes-8bit",
+    "bytes-4bit",
+    "bytes-broken",
 )
 BLOCK = 16  # words of a block of the cache of prefixes
 SUM = re.compile(r"(\d+) ([+*-]) (\d+) =$")
@@ -167,6 +171,10 @@ class Server:
         if doc.get("echo"):
             each = -1.1 if is_worse else -1.0
             choice["logprobs"] = {"token_logprobs": [None, *[each] * (len(prompt.split()) - 1), -0.1]}
+            if doc["model"].startswith("bytes"):
+                from model import named  # type: ignore[import-not-found]  # beside this file
+
+                choice["logprobs"] = named(doc["model"]).echo(prompt)
         return {"choices": [choice]}
 
     async def stream(

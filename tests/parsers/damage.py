@@ -43,7 +43,11 @@ COMPUTED = {
         for tool in _FRAMEWORKS
         for metric in ("tokens_per_second", "tokens_per_second_device", "step_time")
     ),
-    *((tool, metric) for tool in _FRAMEWORKS for metric in ("step_time_p90", "checkpoint_save", "devices")),
+    *(
+        (tool, metric)
+        for tool in _FRAMEWORKS
+        for metric in ("step_time_p90", "checkpoint_save", "devices", "straggler_time")
+    ),
     *(("training_recipe", metric) for metric in ("goodput", *(f"lost_to_{cause}" for cause in CAUSES), *_OF_RUN)),
     *((tool, metric) for tool in _SERVING for metric in ("interactivity", "failures", "requests", "accelerators")),
     *((tool, metric) for tool in _SERVING for metric in ("prompt_tokens", "output_tokens")),

@@ -34,6 +34,36 @@ def test_a_fork_that_prints_tokens_itself() -> None:
     assert value(parsed, "tokens_per_second") is None  # nothing says how many devices there were
 
 
+def megatron(*after: str) -> bytes:
+    """Return a log of four steps, each followed by the lines ``after``, in which ``{slow}`` is 400 ms and 300 at first."""
+    step = " iteration {n}/ 4 | elapsed time per iteration (ms): 500.0 | lm loss: 2.0E+00 |"
+    lines = [line.format(n=n, slow=400.0 if n > 1 else 300.0) for n in range(1, 5) for line in (step, *after)]
+    return "\n".join([*lines, "[after training is done] datetime: 2026-01-01", ""]).encode()
+
+
+ALL_RANKS = (
+    "times across ranks (ms):",
+    "  forward-backward:",
+    *(f"     rank {n:2d}: 450.00" for n in range(4)),  # with waits for other ranks: not compared
+    "  forward-compute:",
+    *("     rank  0: 100.00", "     rank  1: 101.00", "     rank  2: 100.50", "     rank 11: {slow:.2f}"),
+    "  backward-compute:",
+    *("     rank  0: 200.00", "     rank  1: 202.00", "     rank  2: 201.00", "     rank 11: 205.00"),
+)
+DETECTED = (
+    "[2026-01-01 00:00:00] | MnRtt/Rnk: 120.00ms/4 | MxRtt/Rnk: {slow:.2f}ms/11 | MnPwr/Rnk: 600.00W/1 | "
+    "MxPwr/Rnk: 700.00W/2 | MnEtpt/Rnk: 300.00TF/11 | MxEtpt/Rnk: 400.00TF/4",
+)
+
+
+@pytest.mark.parametrize(("after", "lost"), [(ALL_RANKS, 605.0 - 301.5), (DETECTED, 400.0 - 120.0)])
+def test_megatron_lm_names_its_slow_rank(after: tuple[str, ...], lost: float) -> None:
+    parsed = parsers.parse("megatron_lm", megatron(*after))
+    (slow,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
+    assert (slow.value, slow.labels) == (pytest.approx(lost / 1e3), {"rank": "11"})
+    assert parsed.notes[-1].startswith("rank 11 was the slowest in 3 of 3 steps that were compared")
+
+
 def test_deepspeed() -> None:
     parsed = read("deepspeed", "schema.log")
     assert parsed.invalid is None

@@ -354,6 +354,8 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
         ({"command": "vllm serve m --api-key sk-abcdef"}, "has the value of --api-key in it"),
         ({"command": "VLLM_API_KEY=sk-abcdef vllm serve m"}, "has the value of VLLM_API_KEY in it"),
         ({"url": "http://h", "trace": "t.jsonl"}, "absolute path"),
+        ({"url": "http://h", "reference": __file__, "api": "chat"}, "only completions tell log-probabilities"),
+        ({"url": "http://h", "reference": "https://h/a.json"}, "a file on this machine"),
     ],
 )
 def test_mistakes_are_refused_before_any_host_is_touched(settings: dict[str, Any], words: str) -> None:

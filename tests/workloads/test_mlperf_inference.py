@@ -459,6 +459,51 @@ def test_a_container_gets_only_what_it_may_use(placement: ModuleType, monkeypatc
 
 
 @pytest.mark.parametrize(
+    ("slowdown", "probes", "attempts"),
+    [
+        (1.0, 5, 4),  # a quiet host bisects to the end: 10 s of probes and 40 s of runs
+        (4.0, 5, 2),  # runs take four times as long: 33 s of probes, and 80 s for one invalid run and a valid one
+        (40.0, 1, 1),
+    ],
+)
+def test_the_search_of_server_is_bounded_by_the_time_that_was_expected(
+    slowdown: float, probes: int, attempts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No valid run is thrown away, and none starts that would end after eight times the duration of 10 s."""
+    monkeypatch.chdir(tmp_path)
+    program: Any = module("harness")
+    clock, truth = [0.0], 52.0
+    program.time = SimpleNamespace(monotonic=lambda: clock[0])
+    harness: Any = program.Harness.__new__(program.Harness)
+    harness.options = SimpleNamespace(duration=10.0, server_qps=0.0)
+    harness.ends, harness.report, harness.limit_s = 7000.0, {}, 0.015
+
+    def settings() -> SimpleNamespace:
+        return SimpleNamespace(min_query_count=1, min_duration_ms=10_000, server_target_qps=0.0)
+
+    def start(settings: Any, folder: Path) -> str:
+        folder.mkdir()
+        clock[0] += slowdown * settings.min_duration_ms / 1000
+        late = settings.server_target_qps > truth * 1.1  # short runs take a rate that is a little too high for good
+        return f"99.00 percentile latency (ns) : {20_000_000 if late else 10_000_000}"
+
+    kept: list[float] = []
+
+    def finish(settings: Any, keep: bool) -> bool:
+        clock[0] += slowdown * 10.0
+        is_valid = settings.server_target_qps <= truth
+        kept.extend([settings.server_target_qps] if is_valid or keep else [])
+        return is_valid
+
+    harness.settings, harness._start, harness._finish = settings, start, finish
+    harness._rate, harness._pace, harness._afford = lambda: 100.0, lambda count: 0.001, lambda *_: None
+    harness._server()
+    tried = harness.report["attempts"]
+    assert (len(harness.report["probes"]), len(tried)) == (probes, attempts)
+    assert kept[-1] == max(a["qps"] for a in tried if a["valid"]), "the best valid run's logs are kept"
+
+
+@pytest.mark.parametrize(
     ("ends", "took_s", "left_s", "expected"),
     [
         (["short", "short", "valid"], 10.0, 1000.0, [120.0, 180.0, 270.0]),

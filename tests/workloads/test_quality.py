@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
-from tests.llm.running import measured, server
+from tests.llm.model import Model
+from tests.llm.running import client, measured, server
 
 USUAL = math.e  # the server finds each token of the text with a log-probability of -1
 
@@ -45,3 +47,70 @@ def test_a_server_that_breaks_under_load_is_invalid(tmp_path: Path) -> None:
     assert parsed.invalid.startswith("answers became worse: 100% of the arithmetic was right before the runs and ")
     assert "; answers became worse: 100% of the retrieval was right before the runs and " in parsed.invalid
     assert "the fixed text has perplexity 3.004 after the runs and 2.718 before" in parsed.invalid
+
+
+QUICK = ("--concurrency=1", "--seconds=0.5", "--warmup=0", "--quality")
+
+
+def test_a_fixed_text_is_stored_token_by_token_and_compared(tmp_path: Path) -> None:
+    """Weights of 8 bits stay within the bound, those of 4 bits and a damaged row do not: by a real model of bytes."""
+    stored = tmp_path / "logprobs.json"
+    with server(tmp_path) as running:
+        first = measured(running, "--model=bytes", *QUICK, f"--logprobs={stored}")
+        reference = json.loads(stored.read_text())
+        results = {
+            name: measured(running, f"--model={name}", *QUICK, f"--reference={stored}", "--bound=0.1")
+            for name in ("bytes", "bytes-8bit", "bytes-4bit", "bytes-broken")
+        }
+    assert first.invalid is None and reference["model"] == "bytes"
+    text = "".join(reference["tokens"])
+    assert text.startswith("Four score") and len(reference["logprobs"]) == len(text) == len(reference["top"])
+    exact = Model().following(text[:9])
+    assert reference["logprobs"][9] == pytest.approx(exact[ord(text[9]) - 32])
+    figures = {name: {m.metric: m.value for m in parsed.measurements} for name, parsed in results.items()}
+    assert (figures["bytes"]["logprob_difference"], figures["bytes"]["top1_agreement"]) == (0, 1)
+    assert results["bytes"].invalid is results["bytes-8bit"].invalid is None
+    differences = [figures[name]["logprob_difference"] for name in results]
+    assert differences == sorted(differences) and 0 < differences[1] < 0.1 < differences[2]
+    for name in ("bytes-4bit", "bytes-broken"):
+        assert figures[name]["logprob_difference_max"] > figures[name]["logprob_difference"]
+        assert figures[name]["top1_agreement"] < 1
+        assert (results[name].invalid or "").startswith(
+            "before the runs the answers are not those of the reference: log-probabilities of the fixed text differ by "
+        )
+
+
+def reference(tmp_path: Path, **changes: object) -> Path:
+    document = {"llm_serve_reference": 1, "tokens": ["a"] * 30, "logprobs": [-1.0] * 30, "top": ["a"] * 30}
+    path = tmp_path / "reference.json"
+    path.write_text(json.dumps(document | changes))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("bytes", "its tokens differ from the reference's from number 1 on: another tokenizer"),
+        ("tiny", "the endpoint tells no tokens of the text"),
+    ],
+)
+def test_what_cannot_be_compared_is_invalid(tmp_path: Path, model: str, words: str) -> None:
+    with server(tmp_path) as running:
+        parsed = measured(running, f"--model={model}", *QUICK, f"--reference={reference(tmp_path)}")
+    assert parsed.invalid == f"the fixed text cannot be compared with the reference: {words}"
+    assert not [m for m in parsed.measurements if m.metric == "logprob_difference"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"llm_serve_reference": 2}, "it is no logprobs.json of an earlier case"),
+        ({"logprobs": [1.0] * 30}, "it has no log-probability for each token"),
+        ({"logprobs": ["x"] * 30}, "it has no log-probability for each token"),
+        ({"tokens": ["a"]}, "it has no log-probability for each token"),
+    ],
+)
+def test_a_damaged_reference_is_refused_in_a_sentence(tmp_path: Path, changes: dict[str, object], words: str) -> None:
+    path = reference(tmp_path, **changes)
+    ran = client("http://127.0.0.1:9", "--model=tiny", *QUICK, f"--reference={path}")
+    assert (ran.returncode, ran.stderr) == (1, f"the reference {path} cannot be used: {words}\n")

@@ -53,7 +53,9 @@ SERVER = {
     *("stream", "lmbench", "fio", "iperf3", "openssl_speed", "hpcc", "nginx_wrk", "redis_benchmark", "pgbench"),
     *("spec_cpu2017", "spec_cpu2026"),
 }
-ANYWHERE = {"stream", "fio", "iperf3", "torch_ops", "torch_collectives", "torch_train", "llm_serve"}
+ANYWHERE = {
+    *("stream", "fio", "iperf3", "torch_ops", "torch_collectives", "torch_train", "infer_engines", "llm_serve"),
+}
 
 
 def test_a_server_is_compared_by_every_named_class() -> None:

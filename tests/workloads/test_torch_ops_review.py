@@ -159,6 +159,35 @@ def test_a_call_that_the_host_starts_slower_than_the_device_runs_it_says_so() ->
     assert launches["no_graph"] == "only CUDA devices capture calls"
 
 
+def test_no_operator_asks_the_device_for_a_value() -> None:
+    """On torch's meta device there is no value to wait for: what needs one, as bincount does, fails there."""
+    waiting = in_torch("""
+import fused, longtail
+dims = {"rows": 32, "experts": 4, "top": 2, "cols": 16, "hidden": 16}
+maker, waiting = operators.Maker(torch, "meta", "fp32"), []
+for name, operator in operators.TABLE.items():
+    if operator.family == "moe":
+        try:
+            operator.run(*operator.make(maker, dims))
+        except Exception as error:
+            waiting.append([name, str(error)])
+print(json.dumps(waiting))
+""")
+    assert not waiting
+
+
+def test_the_librarys_fastest_kernel_is_searched(tmp_path: Path) -> None:
+    program = f"""
+import runpy, sys, torch
+sys.path.insert(0, {str(FILES)!r})
+runpy.run_path({str(FILES / "torch_ops.py")!r}, run_name="__main__")
+print(torch.backends.cudnn.benchmark)
+"""
+    words = ("--grade", "basic", "--operators", "copy", "--precisions", "fp32")
+    out = bench(tmp_path, {"rows": {"x": {"rows": 2, "cols": 2}}}, *words, program=("-c", program))
+    assert out.splitlines()[-1] == "True"
+
+
 def test_a_launch_bound_case_is_named_with_its_graph() -> None:
     fields = {
         "model": "",

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from fleetmark.base.facts import Gpu, Torch
+from fleetmark.parsers import parse
+from fleetmark.workloads import load
 from tests.schedules import schedule, suite
 from tests.torches import needs_torch
 from tests.workloads.torch_bench import torch_python
@@ -144,6 +146,33 @@ def test_sharded_bf16_has_the_loss_of_fp64(programs: Path, model: str) -> None:
     assert figures("torch_train", run(programs, "torch_train", *words))["ranks"] == 2
 
 
+def test_images_are_trained_in_both_layouts_and_the_faster_is_named(programs: Path) -> None:
+    words = ["--model", "resnet-tiny", "--batch", "2", "--budget", "0.1"]
+    done = run(programs, "torch_train", *words)
+    assert done.returncode == 0, done.stderr
+    parsed = parse("torch_train", done.stdout)
+    assert parsed.invalid is None
+    seconds = {
+        m.metric: m.value for m in parsed.measurements if m.metric in ("step_time_nchw", "step_time_channels_last")
+    }
+    assert len(seconds) == 2
+    faster = min(seconds, key=lambda name: seconds[name]).removeprefix("step_time_")
+    assert parsed.notes == (f"the layout {faster} of images is the faster one",)
+
+
+def test_the_layout_of_images_is_the_one_that_is_named(programs: Path) -> None:
+    strides = in_torch(
+        programs,
+        """
+        batches = [[torch.zeros(2, 3, 4, 4), torch.zeros(2)]]
+        last = torch.channels_last
+        layouts = {name: torch_train.in_layout(torch, batches, name)[0] for name in torch_train.LAYOUTS}
+        print(json.dumps({name: parts[0].is_contiguous(memory_format=last) for name, parts in layouts.items()}))
+        """,
+    )
+    assert strides == {"nchw": False, "channels_last": True}
+
+
 WAITING = """
 import time
 import torch_ranks
@@ -187,3 +216,9 @@ def test_the_largest_size_is_measured(tmp_path: Path) -> None:
     host = schedule(suite(tmp_path, "  torch_collectives:\n"), settings, torch={"python3": two}, gpus=gpus).hosts["h1"]
     (sizes,) = {word for step in host.steps for word in step.argv if word.startswith("--sizes=")}
     assert sizes.startswith("--sizes=8,32,") and sizes.endswith(",134217728,268435456")
+
+
+def test_no_metric_of_collectives_is_named_as_another_tools_is() -> None:
+    mine, other = (load(name).metrics for name in ("torch_collectives", "nccl_tests"))
+    assert "torch_peak_busbw" in mine and "peak_busbw" in other
+    assert not {name for name in mine if name.startswith("peak")} & set(other)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import importlib.util
 import json
 import re
 import subprocess
@@ -124,8 +126,117 @@ def test_the_command_is_ended_after_its_time() -> None:
     assert b'"ended": true' in done.stdout
 
 
+def ranks(step: int, **seconds: float) -> str:
+    return json.dumps({"step": step, "working": {name.removeprefix("r"): value for name, value in seconds.items()}})
+
+
+def test_waits_for_a_slow_rank_are_lost_to_it() -> None:
+    """Steps of 1 s, of which ranks wait 0.3 s for rank 2 in steps 2 to 5; step 5 takes another 1 s for no rank's sake."""
+    raw = record(
+        '{"attempt": 0, "at": 0.0}',
+        *(step(1, 1), step(2, 2), step(3, 3), step(4, 4), step(6, 5, 2.0)),
+        '{"exit": 0, "at": 6.0}',
+        *(ranks(n, r2=0.9, r0=0.6) for n in range(1, 6)),
+        end=6.0,
+    )
+    parsed = parsers.parse("training_recipe", raw)
+    lost = {m.metric: m.value for m in parsed.measurements if m.metric in ("goodput", "lost_to_stragglers", *LOST)}
+    assert lost == pytest.approx(
+        {
+            "goodput": 5 * 0.7 / 6,
+            "lost_to_startup": 0,
+            "lost_to_restarts": 0,
+            "lost_to_checkpoints": 0,
+            "lost_to_stragglers": 5 * 0.3 / 6,
+            "lost_to_slow_steps": 1 / 6,
+        }
+    )
+    (named,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
+    assert (named.value, named.labels) == (pytest.approx(0.3), {"rank": "2"})
+    assert parsed.notes == (
+        "rank 2 was the slowest in 4 of 4 steps that were compared: a step lost 0.3 s to its slowest rank, 100% of it to "
+        "rank 2",
+    )
+
+
+def test_a_log_without_the_times_of_ranks_has_no_stragglers() -> None:
+    lines = ['{"attempt": 0, "at": 0.0}', step(1, 1), step(2, 2), step(3, 3), '{"exit": 0, "at": 3.0}']
+    parsed = parsers.parse("training_recipe", record(*lines, end=3.0))
+    assert not [m for m in parsed.measurements if "straggler" in m.metric] and not parsed.notes
+
+
+def program(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"training_recipe_{name}", PROGRAM.with_name(f"{name}.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kernel(name: str, begin: float, end: float, category: str = "kernel") -> str:
+    """Return an event of a trace as older versions of torch write it; times in ms."""
+    times = f'"ts": {begin * 1e3:.3f}, "dur": {(end - begin) * 1e3:.3f}'
+    return (
+        f'{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": 0, "tid": 7,\n{times},\n"args": {{"stream": 7}}}}'
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_in_a_trace_of_a_gpu_a_rank_waits_while_only_collectives_run(tmp_path: Path, packed: bool) -> None:
+    """Rank 3 computes for 40 of 100 ms and rank 4 for 90, of which 10 beside a collective."""
+    for rank, computing, collective in ((3, 40.0, 40.0), (4, 90.0, 80.0)):
+        events = [
+            kernel("ProfilerStep#7", 0, 100, "user_annotation"),
+            kernel("sm90_xmma_gemm", 0, computing),
+            kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", collective, 100),
+            kernel("Memcpy HtoD", 0, 100, "gpu_memcpy"),
+        ]
+        head = f'{{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {rank}, "world_size": 8}},'
+        text = head + '"traceEvents": [' + ",\n".join(events) + "]}"
+        (tmp_path / f"rank{rank}.json{'.gz' if packed else ''}").write_bytes(
+            gzip.compress(text.encode()) if packed else text.encode()
+        )
+    assert program("ranks").read(str(tmp_path / "*"), 0) == {7: {3: pytest.approx(0.04), 4: pytest.approx(0.09)}}
+
+
+def test_files_that_are_none_of_ranks_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' * 1000)[:30])
+    (tmp_path / "log").write_bytes(b"\xff\n[1]\n" + b'{"step": -1, "rank": 0, "working": 1}\n' + b"[" * 9000)
+    (tmp_path / "folder").mkdir()
+    assert program("ranks").read(str(tmp_path / "*"), 0) == {}
+
+
+def test_of_many_ranks_the_slowest_and_the_median_are_kept() -> None:
+    assert program("ranks").kept({0: 9.0, 1: 1.0, 2: 4.0, 3: 5.0}) == {0: 9.0, 2: 4.0}
+    assert program("ranks").kept({0: 5.0, 1: 5.0}) == {0: 5.0, 1: 5.0}
+
+
+RANKS = Path(__file__).parents[1] / "standins" / "training_recipe" / "ranks.py"
+
+
+@needs_torch
+@pytest.mark.parametrize("source", ["printed", "lines", "traces"])
+def test_the_slow_one_of_four_gloo_ranks_is_named(tmp_path: Path, source: str) -> None:
+    """Rank 2 sleeps 0.25 s in each step, so every step is at least that much longer than the work of the others."""
+    python = Path(PYTHON) / "bin/python" if Path(PYTHON).is_dir() else Path(PYTHON)
+    command = f"exec {python} {RANKS} {source} {tmp_path} 2 0.25"
+    words = ["--case=ddp", "--framework=json", f"--command={command}", "--env=OMP_NUM_THREADS=1"]
+    words += [f"--ranks={tmp_path}/rank*"] if source != "printed" else []
+    done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=300, check=True)
+    parsed = parsers.parse("training_recipe", done.stdout)
+    assert parsed.invalid is None
+    (named,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
+    assert named.labels == {"rank": "2"}
+    assert 0.5 * 0.25 < named.value < 2 * 0.25 + value(parsed, "step_time")
+    assert "rank 2 was the slowest" in parsed.notes[-1]
+    share, steps = value(parsed, "lost_to_stragglers"), value(parsed, "steps")
+    assert share == pytest.approx(steps * named.value / value(parsed, "run_time"), rel=0.5)
+    assert sum(shares(parsed).values()) + share == pytest.approx(1)
+
+
 def test_the_manifest_names_the_program_that_it_deploys() -> None:
-    digest = hashlib.sha256(PROGRAM.read_bytes()).hexdigest()[:8]
+    files = sorted(PROGRAM.parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
     named = re.search(r"digest\('([0-9a-f]{8})'", (HERE / "training_recipe.yml").read_text())
     assert named and named[1] == digest
 
@@ -137,12 +248,13 @@ def test_the_users_words_reach_the_program(tmp_path: Path) -> None:
         "restarts": 3,
         "duration": "1h",
         "peak_flops": 989e12,
+        "rank_files": "/srv/run/rank*.json",
     }
     host = schedule(suite(tmp_path, "  training_recipe:\n"), {"training_recipe": settings}, repeats=1).hosts["h1"]
     (planned,) = host.steps
     assert planned.argv[2:] == (
         *("--case=train", "--framework=torchtitan", "--command=./train.sh", "--restarts=3", "--duration=3600.0"),
-        "--peak=989000000000000.0",
+        *("--peak=989000000000000.0", "--ranks=/srv/run/rank*.json"),
     )
     assert (planned.timeout_s, planned.headline) == (86400, ("tokens_per_second", "samples_per_second"))
 

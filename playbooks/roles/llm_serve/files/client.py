@@ -60,6 +60,10 @@ class Client:
         self.exact = self.make.exact
         self.targets = [(name, value) for name in ("ttft", "tpot", "e2e") for value in [getattr(chosen, name)] if value]
         self.recorded = 0
+        try:
+            self.reference = quality.stored(chosen.reference) if chosen.reference else None
+        except ValueError as error:
+            raise traces.Mistake("the reference %s cannot be used: %s" % (chosen.reference, error)) from None
 
     # -- one request
 
@@ -157,15 +161,24 @@ class Client:
             self.engine.ask(answer)
             return quality.document(answer.text) if answer.status == 200 and not answer.problem else None
 
-        likely = None if is_chat else quality.perplexity(ask)
+        likely = None if is_chat else quality.likelihood(ask)
+        compared = {}
+        if self.reference:
+            unknown = {"unlike": "the endpoint tells no log-probabilities of a prompt"}
+            compared = likely.differences(self.reference) if likely else unknown
+        if likely and moment == "before" and self.chosen.logprobs:
+            with open(self.chosen.logprobs, "w") as file:
+                json.dump(likely.document(self.endpoint.hidden(self.make.model)), file)
         show(
             quality=moment,
             exact_match=quality.arithmetic(ask, is_chat),
             questions=quality.QUESTIONS,
             retrieval=quality.retrieval(ask, is_chat),
-            perplexity=likely[0] if likely else None,
-            tokens=likely[1] if likely else None,
+            perplexity=likely.perplexity() if likely else None,
+            tokens=len(likely.known) if likely else None,
             expected=self.chosen.perplexity or None,
+            bound=self.chosen.bound,
+            **compared,
         )
 
     # -- runs

@@ -11,6 +11,8 @@ import re
 
 QUESTIONS = 40
 ENTRIES, LOOKUPS = 100, 20  # of the list that is searched, about 1,300 tokens; questions about it
+FEWEST_TOKENS, MOST_TOKENS = 20, 5000  # of the fixed text
+MOST_STORED = 1 << 20  # bytes of a stored reference
 # The beginning of a text that models know well, in the public domain (A. Lincoln, 1863).
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, "
@@ -78,17 +80,91 @@ def retrieval(ask, is_chat):
     return right / float(LOOKUPS) if replies else None
 
 
-def perplexity(ask):
-    """Return (perplexity of the fixed text, its tokens), or None if the endpoint tells no log-probabilities."""
+def likelihood(ask):
+    """Return the fixed text as the model finds it, a Likelihood; None if the endpoint tells no log-probabilities."""
     reply = ask({"prompt": TEXT, "max_tokens": 1, "echo": True, "logprobs": 1})
     try:
-        values = reply["choices"][0]["logprobs"]["token_logprobs"][:-1]  # the last token is the model's own
-        values = [float(value) for value in values if value is not None]  # the first one has none
-    except (KeyError, IndexError, TypeError, ValueError):
+        fields = reply["choices"][0]["logprobs"]
+        values = fields["token_logprobs"][:-1]  # the last token is the model's own
+    except (KeyError, IndexError, TypeError):
         return None
-    if len(values) < 20 or not all(math.isfinite(value) and value <= 0 for value in values):
+    return checked(values, listed(fields, "tokens"), listed(fields, "top_logprobs"))
+
+
+def listed(document, key):
+    return document[key] if isinstance(document.get(key), list) else []
+
+
+def checked(values, tokens, tops):
+    """Return a Likelihood of a server's lists, one entry a token; None if they are not log-probabilities."""
+    try:
+        values = [None if value is None else float(value) for value in values[:MOST_TOKENS]]
+    except (TypeError, ValueError):
         return None
-    return math.exp(-sum(values) / len(values)), len(values)
+    known = [value for value in values if value is not None]  # the first token has none
+    if len(known) < FEWEST_TOKENS or not all(math.isfinite(value) and value <= 0 for value in known):
+        return None
+    tokens = ["%s" % token for token in tokens[: len(values)]]
+    tops = [likeliest(top) for top in tops[: len(values)]]
+    return Likelihood(values, tokens if len(tokens) == len(values) else None, tops)
+
+
+def likeliest(top):
+    """Return the likeliest token of {token: log-probability}, or a token as a stored reference has it."""
+    if isinstance(top, dict):
+        known = {k: v for k, v in top.items() if isinstance(v, (int, float)) and math.isfinite(v)}
+        return max(known, key=known.get) if known else None
+    return top if isinstance(top, str) else None
+
+
+class Likelihood:
+    """Hold the log-probability of each token of the fixed text, the tokens, and the likeliest one at each place.
+
+    ``tokens``: None if the endpoint does not tell them. ``tops``: empty, or None at some places, likewise.
+    """
+
+    def __init__(self, values, tokens, tops):
+        self.values, self.tokens, self.tops = values, tokens, tops
+        self.known = [value for value in values if value is not None]
+
+    def perplexity(self):
+        return math.exp(-sum(self.known) / len(self.known))
+
+    def document(self, model):
+        """Return what is stored of it, for later comparisons."""
+        head = {"llm_serve_reference": 1, "model": model}
+        return dict(head, tokens=self.tokens, logprobs=self.values, top=self.tops)
+
+    def differences(self, reference):
+        """Return how this differs from ``reference``: figures by name, or ``unlike``, why there are none."""
+        if not self.tokens or not reference.tokens:
+            return {"unlike": "the endpoint tells no tokens of the text"}
+        if self.tokens != reference.tokens:
+            shorter = min(len(self.tokens), len(reference.tokens))
+            places = (n for n in range(shorter) if self.tokens[n] != reference.tokens[n])
+            place = next(places, shorter) + 1
+            return {"unlike": "its tokens differ from the reference's from number %d on: another tokenizer" % place}
+        apart = [abs(a - b) for a, b in zip(self.values, reference.values) if None not in (a, b)]  # noqa: B905
+        if len(apart) < FEWEST_TOKENS:
+            return {"unlike": "the reference tells too few log-probabilities"}
+        same = [a == b for a, b in zip(self.tops, reference.tops) if None not in (a, b)]  # noqa: B905
+        agreement = sum(same) / float(len(same)) if same else None
+        return {"difference": sum(apart) / len(apart), "largest": max(apart), "agreement": agreement}
+
+
+def stored(path):
+    """Return the Likelihood in a file that an earlier case wrote. Raise ValueError with the reason if it has none."""
+    try:
+        with open(path, "rb") as file:
+            fields = document(file.read(MOST_STORED)) or {}
+    except OSError as error:
+        raise ValueError(error.strerror) from None
+    if fields.get("llm_serve_reference") != 1:
+        raise ValueError("it is no logprobs.json of an earlier case")
+    likely = checked(listed(fields, "logprobs"), listed(fields, "tokens"), listed(fields, "top"))
+    if likely is None or not likely.tokens:
+        raise ValueError("it has no log-probability for each token")
+    return likely
 
 
 def text_of(reply):

@@ -31,6 +31,8 @@ FEWEST_SERVED = 662  # minimum number of requests; LoadGen's early stopping then
 PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, full runs, and the ratio of rates that are close enough
 IDLE_S = 120.0  # time without a query or an answer after which LoadGen has failed
 LONGEST_GAP = 20  # Server: how many mean times between requests this time is longer; the times are exponential
+# Server: a search ends after this many full runs at Offline's rate, and its short runs after half of that time.
+SEARCH = 8
 
 
 class Refusal(Exception):
@@ -149,14 +151,18 @@ class Harness:
             settings.server_target_qps, settings.min_query_count = rate / 4, 1
             self._finish(settings)
             return
-        settings.server_target_qps = self._probe(rate)
-        self._narrow(settings)
+        begun, length = time.monotonic(), max(self.options.duration, settings.min_query_count / rate)
+        settings.server_target_qps = self._probe(rate, begun + SEARCH * length / 2)
+        self._narrow(settings, begun + SEARCH * length)
 
-    def _probe(self, rate: float) -> float:
-        """Return the highest rate that met the limit in short runs, by bisection up to Offline's rate."""
+    def _probe(self, rate: float, until: float) -> float:
+        """Return the highest rate that met the limit in short runs, by bisection up to Offline's rate.
+
+        No run starts after ``until`` except the first.
+        """
         low, high = 0.0, rate
         probes = self.report["probes"] = []
-        for _ in range(PROBES):
+        while not probes or (len(probes) < PROBES and time.monotonic() < until):
             settings = self.settings()
             settings.server_target_latency_ns = int(self.limit_s * 1e9)
             settings.server_target_qps = (low + high) / 2
@@ -173,11 +179,11 @@ class Harness:
                 high = settings.server_target_qps
         return low or high
 
-    def _narrow(self, settings: Any) -> None:
+    def _narrow(self, settings: Any, until: float) -> None:
         """Run at full length, starting at the rate that short runs suggest.
 
-        Lower the rate until a run is valid, then bisect between this rate and the last invalid one. Keep the logs of
-        the best valid run, or of the last run if none is valid.
+        Lower the rate until a run is valid, then bisect between this rate and the last invalid one, as long as runs
+        can end by ``until``. Keep the logs of the best valid run, or of the last run if none is valid.
         """
         self._afford_requests(settings)
         low, high, back = 0.0, 0.0, 0.1
@@ -192,7 +198,8 @@ class Harness:
             else:
                 high = qps
             took = time.monotonic() - begun
-            if not high or (low and high / low < NEAR) or self.ends - time.monotonic() < 1.5 * took:
+            ends = min(until, self.ends) if low else self.ends
+            if not high or (low and high / low < NEAR) or ends - time.monotonic() < 1.5 * took:
                 break
             settings.server_target_qps = (low + high) / 2 if low else high * (1 - back)
             back = min(2 * back, 0.5)

@@ -16,6 +16,7 @@ import torch_ranks
 CHECK_STEPS = 5
 TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 2e-2, "fp16": 2e-2, "fp8": 5e-2}
 WARMUP, LEAST = 3, 5  # steps
+LAYOUTS = ("nchw", "channels_last")  # of images: libraries have kernels for both
 STATE_BYTES = 16  # of a parameter: itself, its gradient, and AdamW's two moments, all fp32
 
 
@@ -277,6 +278,27 @@ def samples_of(options, group, model, samples):
     return [[part.to(group.device) for part in batch] for batch in batches]
 
 
+def in_layout(torch, batches, layout):
+    """Return ``batches`` with their images in ``layout``, which decides in what layout libraries convolve."""
+    kind = torch.channels_last if layout == "channels_last" else torch.contiguous_format
+    return [[part.contiguous(memory_format=kind) if part.dim() == 4 else part for part in batch] for batch in batches]
+
+
+def fastest(group, trainer, batches, alone=False):
+    """Return (batches in the faster layout, seconds of a step by layout, loss of the first step).
+
+    All ranks choose the same. Tokens have no layout, and their loss is None, as no step is run.
+    """
+    if batches[0][0].dim() != 4:
+        return batches, {}, None
+    seconds, losses = {}, []
+    for layout in LAYOUTS:
+        each, first, _, _ = timed(group, trainer, in_layout(group.torch, batches, layout), 0.0, alone)
+        seconds[layout] = min(each) if alone else over_ranks(group, (min(each),), "MAX")[0]
+        losses.append(first)
+    return in_layout(group.torch, batches, min(seconds, key=seconds.get)), seconds, losses[0]
+
+
 def alone(options, group, adamw):
     """Return the seconds per step of the first rank alone, while the others wait; None if the model does not fit on one
     device.
@@ -289,7 +311,8 @@ def alone(options, group, adamw):
             fits(options, group, 1)
             model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), "single")
             trainer = Trainer(group, model, "single", options.precision, adamw)
-            each, _, _, _ = timed(group, trainer, samples_of(options, group, model, samples), options.budget / 3, True)
+            batches, _, _ = fastest(group, trainer, samples_of(options, group, model, samples), True)
+            each, _, _, _ = timed(group, trainer, batches, options.budget / 3, True)
             mean = sum(each) / len(each)
             del trainer, model
         except (torch_ranks.Wrong, RuntimeError) as error:
@@ -309,6 +332,7 @@ def work(options, group):
     if options.model not in torch_models.NAMES:
         raise torch_ranks.Wrong("no model %s: there are %s" % (options.model, ", ".join(torch_models.NAMES)))
     set_tf32(torch, options.precision == "tf32")
+    torch.backends.cudnn.benchmark = True  # the library tries its kernels once for each shape
     number = fits(options, group, group.world)
     say(group, {
         "tool": "torch_train", "torch": torch.__version__, "backend": group.backend if group.world > 1 else "",
@@ -327,8 +351,9 @@ def work(options, group):
     count = options.batch or samples
     flops, units = model.flops(count), model.units(count)
     trainer = Trainer(group, model, options.mode, options.precision, adamw)
-    batches = samples_of(options, group, model, samples)
+    batches, layouts, opening = fastest(group, trainer, samples_of(options, group, model, samples))
     each, first, last, window = timed(group, trainer, batches, options.budget)
+    first = first if opening is None else opening
     slowest = over_ranks(group, each, "MAX")
     first, last = (value / group.world for value in over_ranks(group, (first, last), "SUM"))
     memory, peak = over_ranks(group, (peak_memory(group),), "MAX")[0], over_ranks(group, (peak,), "MIN")[0]
@@ -338,7 +363,7 @@ def work(options, group):
         "p90": ordered[int(0.9 * len(ordered))], "units": units * group.world, "unit": unit_of(options.model),
         "flops": flops * group.world, "matrix_peak": peak, "matrix_type": kind,
         "peak": options.peak, "memory": memory, "alone": single,
-        "first_loss": first, "last_loss": last, "window": window,
+        "first_loss": first, "last_loss": last, "window": window, "layouts": layouts,
     })  # fmt: skip
     if group.world > 1:
         say_overlap(group, lambda: trainer.step(batches[0]))

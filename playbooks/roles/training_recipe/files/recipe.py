@@ -1,11 +1,12 @@
 """Run the user's own training, start it again where it fails, and print its log with the time of each line:
 
     recipe.py --case=NAME --framework=NAME --command=SHELL [--env=LINES] [--restarts=N] [--duration=S]
-        [--devices=N] [--tokens=N] [--flops=N] [--peak=FLOPS]
+        [--devices=N] [--tokens=N] [--flops=N] [--peak=FLOPS] [--ranks=PATTERN]
 
 Lines of the log stand behind "@SECONDS ", counted from the start; all others are JSON documents. The command finds the
-number of the attempt, from 0, in FLEETMARK_ATTEMPT. After S seconds it gets SIGTERM, and the run ends well. Exits with
-the status of the last attempt. Python 3.6 and later, standard library only.
+number of the attempt, from 0, in FLEETMARK_ATTEMPT. After each attempt, the times of the ranks in the files of PATTERN
+follow, of each step the slowest and the median one (ranks.py). After S seconds the command gets SIGTERM, and the run
+ends well. Exits with the status of the last attempt. Python 3.6 and later, standard library only.
 """
 
 import argparse
@@ -17,8 +18,11 @@ import sys
 import threading
 import time
 
+import ranks
+
 LONGEST = 4096  # bytes of a line that are kept
 MOST_BYTES = 14 << 20  # of all lines; more would not be read
+CLOCK_S = 2.0  # by which a file system's stamps may be behind
 GRACE_S = 60.0  # for the command to end after SIGTERM
 
 
@@ -96,6 +100,7 @@ def main(words):
     for name in ("--case", "--framework", "--command"):
         parser.add_argument(name, required=True)
     parser.add_argument("--env", default="")
+    parser.add_argument("--ranks", default="")
     parser.add_argument("--restarts", type=int, default=0)
     for name in ("--duration", "--devices", "--tokens", "--flops", "--peak"):
         parser.add_argument(name, type=float, default=0.0)
@@ -108,8 +113,12 @@ def main(words):
     status = 0
     for number in range(options.restarts + 1):
         recorder.say(attempt=number, at=recorder.now())
+        began = time.time()
         status, is_over = attempt(recorder, options, number, options.duration)
         recorder.say(exit=status, at=recorder.now(), ended=is_over)
+        for step, seconds in sorted(ranks.read(options.ranks, began - CLOCK_S).items() if options.ranks else ()):
+            if len(seconds) > 1:
+                recorder.say(step=step, working=ranks.kept(seconds))
         status = 0 if is_over else status
         if status == 0 or (options.duration and recorder.now() >= options.duration):
             break
