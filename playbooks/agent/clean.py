@@ -4,12 +4,11 @@ install.sh records each package that it adds in the file ``packages`` of the wor
 and only if no other package needs them. Standard library only, Python 3.6 and later.
 """
 
-import glob
 import os
 import shutil
 import subprocess
 
-from job import put_back
+from job import clear_leftovers, is_over, jobs_in, put_back
 from lock import Busy, Lock, lock_holder
 from private import NotPrivate, open_private
 
@@ -58,8 +57,8 @@ def contents(work):
                 size += os.lstat(os.path.join(folder, name)).st_blocks * 512
             except OSError:
                 pass  # it is gone
-    jobs = glob.glob(os.path.join(work, "jobs", "*", "*", "job.json"))
-    results = sorted({os.path.basename(os.path.dirname(os.path.dirname(job))) for job in jobs})
+    jobs = [path for path in jobs_in(work) if not is_over(path)]
+    results = sorted({os.path.basename(os.path.dirname(os.path.dirname(path))) for path in jobs})
     return {"bytes": size, "packages": [name for _, _, name in recorded(work)], "results": results}
 
 
@@ -93,6 +92,7 @@ def remove(work, answer, source):
         lock = Lock(work)
     except Busy:
         raise RuntimeError("a job is starting; let it end") from None
+    clear_leftovers(work)
     kept = remove_packages(recorded(work))
     if kept:
         answer["kept"] = kept

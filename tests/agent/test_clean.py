@@ -52,7 +52,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(AGENT))
-    names = ("clean", "job", "lock", "private", "files", "steps")
+    names = ("clean", "job", "lock", "private", "files", "groups", "steps")
     for name in names:
         sys.modules.pop(name, None)
     import clean as module  # type: ignore[import-not-found]
@@ -101,3 +101,24 @@ def test_a_damaged_record_removes_nothing(host: Path, clean: Any) -> None:
     )
     assert clean.recorded(str(host / "work")) == [("unknown", "remove", "x")]
     assert "no package manager of unknown" in clean.remove_packages(clean.recorded(str(host / "work")))
+
+
+@pytest.mark.parametrize(("gone", "left"), [("campaign", []), ("all", ["h1"]), ("", ["h1"])])
+def test_a_job_of_slurm_is_over_when_its_shared_folder_alone_is_gone(
+    tmp_path: Path, clean: Any, gone: str, left: list[str]
+) -> None:
+    """A node that was off when its job ended keeps the folder. The next job removes it, and cleaning needs no consent."""
+    shared = tmp_path / "shared" / "campaign"
+    shared.mkdir(parents=True)
+    folder = tmp_path / "work" / "jobs" / "campaign" / "h1"
+    for name, text in (("campaign", json.dumps({"shared": str(shared)})), ("other", "{}"), ("broken", "[")):
+        (tmp_path / "work" / "jobs" / name / "h1").mkdir(parents=True)
+        (tmp_path / "work" / "jobs" / name / "h1" / "job.json").write_text(text)
+    for place in {"campaign": [shared], "all": [shared, shared.parent]}.get(gone, []):
+        place.rmdir()
+    results = clean.contents(str(tmp_path / "work"))["results"]
+    assert ("campaign" in results) == bool(left)
+    sys.modules["job"].clear_over(str(tmp_path / "work"))
+    assert [path.name for path in folder.parent.glob("*")] == left
+    assert (tmp_path / "work" / "jobs" / "other" / "h1" / "job.json").exists()
+    assert (tmp_path / "work" / "jobs" / "broken" / "h1" / "job.json").exists()
