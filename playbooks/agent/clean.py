@@ -5,6 +5,7 @@ and only if no other package needs them. Standard library only, Python 3.6 and l
 """
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -139,12 +140,18 @@ def remove_packages(rows):
             kept = remove_debian([row for row in rows if row[0] == family])
         elif family in REMOVALS:
             trial, command = REMOVALS[family]
-            kept = failure(trial + names) or failure(command + names)
+            kept = failure(trial + names) or failure(command + names) or still_installed(family, names)
         else:
             kept = "Fleetmark knows no package manager of %s" % family
         if kept:
             return "%s: %s" % (", ".join(names), kept)
     return ""
+
+
+def still_installed(family, names):
+    """Return which packages a package manager left in place without an error, as apk does for needed ones."""
+    left = [name for name in names if is_installed(family, name)]
+    return "other packages need %s" % ", ".join(left) if left else ""
 
 
 def remove_debian(rows):
@@ -162,12 +169,13 @@ def remove_debian(rows):
 
 
 def failure(words):
-    """Run a command. Return its last line of output if it failed, else nothing."""
+    """Run a command. Return the line of its output that says why it failed, or nothing if it did not."""
     done = run(words)
     if done.returncode == 0:
         return ""
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["exit status %d" % done.returncode]
-    return "%s: %s" % (words[0], lines[-1][:300])
+    dependent = [line for line in (done.stderr + done.stdout).splitlines() if re.search("(needed|required) by ", line)]
+    return "%s: %s" % (words[0], (dependent or lines[-1:])[0].strip()[:300])
 
 
 def run(words):

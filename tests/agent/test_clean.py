@@ -83,6 +83,29 @@ def test_a_package_that_another_one_needs_stays(host: Path, clean: Any) -> None:
     assert "fio\n" in (host / "db").read_text()
 
 
+# apk keeps what another package needs, and succeeds. This stand-in follows its manual; no apk runs on this machine.
+APK = """#!/bin/sh
+case "$1" in
+    info) grep -qx "$3" "$DB" ;;
+    del) shift 2; for p; do [ "$p" = "${NEEDED:-}" ] || sed -i "/^$p\\$/d" "$DB"; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("needed", "kept"), [("", ""), ("libaio", "fio, libaio: other packages need libaio")])
+def test_apk_keeps_needed_packages_without_an_error(
+    host: Path, clean: Any, monkeypatch: pytest.MonkeyPatch, needed: str, kept: str
+) -> None:
+    (host / "bin" / "apk").write_text(APK)
+    (host / "bin" / "apk").chmod(0o755)
+    (host / "work" / "packages").write_text("alpine remove fio\nalpine remove libaio\n")
+    monkeypatch.setenv("NEEDED", needed)
+    rows = clean.recorded(str(host / "work"))
+    assert len(rows) == 2
+    assert clean.remove_packages(rows) == kept
+    assert ("libaio" in (host / "db").read_text().split()) == bool(needed)
+
+
 def test_what_a_host_answers_is_checked_and_bounded() -> None:
     def answered(**more: Any) -> bytes:
         return b"FLEETMARK" + json.dumps(more).encode()
