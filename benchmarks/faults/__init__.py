@@ -13,8 +13,8 @@ are healed, and ``run --resume`` continues the campaign until it is complete. A 
 
 The seed chooses faults, moments and hosts; what they hit depends on the machine. Prints a row per fault and the rounds
 that did not survive, and exits with 1 if there is one. ``--log`` adds each round to a file, so that runs with different
-``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON. ``python -m
-benchmarks.faults.sweep`` damages an archive at each place in turn.
+``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON beside the
+totals of earlier logs (``earlier``). ``python -m benchmarks.faults.sweep`` damages an archive at each place in turn.
 """
 
 from __future__ import annotations
@@ -232,7 +232,8 @@ def main() -> None:
     lost = [r for r in rounds if r.problems]
     print(f"{len(rounds)} rounds, {len(rounds) - len(lost)} survived, load {os.getloadavg()[0]:.1f}")
     if options.store:
-        options.store.write_text(json.dumps(document(rounds), indent=1) + "\n")
+        earlier = json.loads(options.store.read_text()).get("earlier", []) if options.store.exists() else []
+        options.store.write_text(json.dumps(document(rounds) | {"earlier": earlier}, indent=1) + "\n")
     sys.exit(1 if lost else 0)
 
 

@@ -22,6 +22,7 @@ NOT_HELD = "its suite asks for shares of the host, but %s; %s"
 REMEDY = "run as root (--become), or remove `shares` from the suite"
 SESSION = re.compile(r"/user-(\d+)\.slice/session-[^/]+\.scope", re.ASCII)
 ASK_S = 10.0
+WORDS = {"cpu": "CPU time", "memory": "memory"}
 ENDS = (
     "logind ends this job soon after %s has logged out (KillUserProcesses=yes, no lingering); to keep it, type on the "
     "host: sudo loginctl enable-linger %s"
@@ -74,7 +75,7 @@ def check(kind, limit, places):
     """Raise NotHeld if no group of this process limits ``kind``, or if its limit is above ``limit``."""
     in_force = [n for n in limits_of(kind, places) if n is not None]
     if not in_force or min(in_force) > limit * 1.01 + 4096 * (kind == "memory"):  # the kernel rounds to pages
-        raise NotHeld(NOT_HELD % ("the kernel does not limit its %s" % kind, REMEDY))
+        raise NotHeld(NOT_HELD % ("the kernel does not limit its %s" % WORDS[kind], REMEDY))
 
 
 class Hierarchy(object):

@@ -110,7 +110,7 @@ def test_groups_of_version_2_hold_their_limits(tmp_path: Path, groups: ModuleTyp
 
 def test_a_process_whose_groups_are_not_mounted_is_not_held(tmp_path: Path, groups: ModuleType) -> None:
     root = host(tmp_path, "0::/a\n", "30 29 0:26 / / rw - ext4 /dev/vda rw\n")
-    with pytest.raises(groups.NotHeld, match="the kernel does not limit its cpu"):
+    with pytest.raises(groups.NotHeld, match="the kernel does not limit its CPU time"):
         groups.check("cpu", 1, groups.hierarchies(root))
 
 

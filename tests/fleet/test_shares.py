@@ -99,7 +99,7 @@ def test_a_host_that_cannot_hold_shares_measures_nothing(command: Command) -> No
     done = command.run("--suite", suite(command.root), "--limit", "h1")
     assert done.returncode == 1
     (reason,) = {o["reason"] for o in command.outcomes()}
-    assert "its suite asks for shares of the host, but the kernel does not limit its cpu; run as root" in reason
+    assert "its suite asks for shares of the host, but the kernel does not limit its CPU time; run as root" in reason
     assert set(command.count()) == {"lost"}
 
 
