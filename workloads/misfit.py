@@ -33,5 +33,5 @@ def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[
 
 def _said(text: str) -> str:
     """Return a message of pydantic in lower case, or that of a validator as it is."""
-    own = text.removeprefix("Value error, ")
-    return own if own != text else text.lower()
+    message = text.removeprefix("Value error, ")
+    return message if message != text else text.lower()

@@ -130,7 +130,7 @@ def files(fleet: Fleet) -> dict[str, object]:
     """Return the state of each path of h1 that differs from this machine's, without the data of package managers."""
     upper = fleet.folder / "h1" / "upper"
     states = {f"/{path.relative_to(upper)}": state(path) for path in upper.rglob("*")}
-    return {n: what for n, what in states.items() if not n.startswith(DATA) and what != state(Path(n))}
+    return {n: now for n, now in states.items() if not n.startswith(DATA) and now != state(Path(n))}
 
 
 def shell(fleet: Fleet, line: str) -> str:
