@@ -18,6 +18,7 @@ from statistics import median
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut, cut_in_json, cut_in_line
 from fleetmark.parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
@@ -98,7 +99,7 @@ def _asked(command: Sequence[str]) -> list[str]:
         if word.startswith("-"):
             break
         names.append(word)
-    return [name for name in names if not name.isdigit()]
+    return [name for name in names if not is_whole(name)]
 
 
 def _short(value: object) -> str:
@@ -140,8 +141,8 @@ def _of_text(text: str) -> Iterator[_Test]:
             name = ""
         elif description and (cells := line[: 20 * _MOST_DEVICES].split()):
             if not columns:
-                columns = len(cells) if all(cell.isdigit() for cell in cells) else 0
-            elif len(cells) == columns + 1 and cells[0].isdigit():
+                columns = len(cells) if all(is_whole(cell) for cell in cells) else 0
+            elif len(cells) == columns + 1 and is_whole(cells[0]):
                 matrix.append([number(cell) for cell in cells[1:]])
     if name:
         yield _Test(name, "Running")

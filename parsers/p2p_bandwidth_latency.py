@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
@@ -45,7 +46,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             title = match or title
         elif title and columns:
             cells = line.split()
-            if len(cells) == len(columns) + 1 and cells[0].isdigit() and len(columns) <= _MOST_DEVICES:
+            if len(cells) == len(columns) + 1 and is_whole(cells[0]) and len(columns) <= _MOST_DEVICES:
                 measurements += _row(title, corner, columns, cells)
                 rows += 1
     if not measurements:

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
@@ -77,7 +78,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def _row(case: str, columns: Sequence[tuple[str, str]], line: str) -> Iterator[Measurement]:
     cells = line.split()
-    if not columns or len(cells) != 2 + len(columns) or not (cells[0].isascii() and cells[0].isdigit()):
+    if not columns or len(cells) != 2 + len(columns) or not is_whole(cells[0]):
         return
     figures = [number(cell) for cell in cells]
     if any(figure is None for figure in figures) or len(cells[0]) > 12:

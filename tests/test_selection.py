@@ -104,7 +104,7 @@ def test_machines_of_one_name(
     first: tuple[str, str | None], second: tuple[str, str | None], by_id: bool, names: list[str]
 ) -> None:
     def named(campaign: str, address: str, machine_id: str | None) -> Machine:
-        return Machine(campaign, "n", {}, lambda: facts(machine_id=machine_id), address)
+        return Machine(campaign, "n", {}, lambda: facts(machine_id=machine_id), address=address)
 
     names_of = distinct_names([named("c1", *first), named("c2", *second)], by_id=by_id)
     assert [names_of["c1", "n"], names_of["c2", "n"]] == names

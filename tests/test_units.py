@@ -3,7 +3,7 @@
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.units import human, parse_bytes, parse_quantity, parse_seconds, significant
+from fleetmark.base.units import human, is_whole, parse_bytes, parse_quantity, parse_seconds, significant
 
 
 @pytest.mark.parametrize(
@@ -89,3 +89,8 @@ def test_a_size_beyond_all_numbers_is_refused_in_a_sentence() -> None:
     for size in ("9" * 400, "9" * 400 + "kB", float("inf")):
         with pytest.raises(FleetmarkError, match="is not a size"):
             parse_bytes(size)
+
+
+@pytest.mark.parametrize(("text", "is_it"), [("0123", True), ("١٢", False), ("²", False), ("-1", False), ("", False)])
+def test_only_the_digits_of_ascii_are_a_number(text: str, is_it: bool) -> None:
+    assert is_whole(text) == is_it

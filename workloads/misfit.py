@@ -26,6 +26,12 @@ def misfit(error: ValidationError, model: type[BaseModel]) -> str:
 def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[int | str, ...], str]]:
     """Return the place and description of each error, unknown keys first."""
     return [
-        (one["loc"], sentence or _PLAIN.get(one["type"], one["msg"].removeprefix("Value error, ").lower()))
+        (one["loc"], sentence or _PLAIN.get(one["type"]) or _said(one["msg"]))
         for one, sentence in key_errors(error, model)
     ]
+
+
+def _said(text: str) -> str:
+    """Return a message of pydantic in lower case, or that of a validator as it is."""
+    message = text.removeprefix("Value error, ")
+    return message if message != text else text.lower()

@@ -16,6 +16,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.workloads import condition
 from fleetmark.workloads.manifest import HERE, _Part, load, names, read_model
 from fleetmark.workloads.misfit import misfit
+from fleetmark.workloads.shares import Shares
 from fleetmark.workloads.variant import is_entry, workload_of
 
 SUITES = HERE / "suites"
@@ -47,7 +48,7 @@ class Suite(_Part):
     """Hold an ordered selection of workloads.
 
     ``repeats`` is the default for workloads without their own value. Each key of ``workloads`` is a workload or a
-    variant of one (``fio@large``).
+    variant of one (``fio@large``). ``shares`` limits what the tools may take of a host.
 
     ``include`` (other suites, which run first) and ``where`` (a condition for all workloads) are used in files only:
     ``load_suite`` resolves them, so they are empty in a loaded suite.
@@ -60,6 +61,7 @@ class Suite(_Part):
     repeats: int = Field(default=3, ge=1)
     include: tuple[str, ...] = ()
     where: str = ""
+    shares: Shares | None = None
     workloads: Mapping[str, Choice | None] = {}
 
     def chosen(self) -> dict[str, Choice]:
@@ -95,7 +97,7 @@ def load_suite(name: str) -> Suite:
     if len(suites) > _MOST_NAMED:
         words.append(f"{len(suites) - _MOST_NAMED}-more")
     together = Suite(name="-".join(words), description=", ".join(suite.name for suite in suites))
-    return together.model_copy(update={"workloads": _merged(together, suites)})
+    return together.model_copy(update={"workloads": _merged(together, suites), "shares": _shares(together, suites)})
 
 
 def suite_from(document: Mapping[str, Any], name: str) -> Suite:
@@ -129,7 +131,10 @@ def _load(name: str, folder: Path, within: tuple[Path, ...], repeats: int | None
     workloads = _merged(suite, included)
     if not workloads:
         raise FleetmarkError(f"{path}: workloads: the list is empty; add at least one workload")
-    return Suite(name=suite.name, description=suite.description, repeats=suite.repeats, workloads=workloads)
+    shares = _shares(suite, included)
+    return Suite(
+        name=suite.name, description=suite.description, repeats=suite.repeats, shares=shares, workloads=workloads
+    )
 
 
 def _path(name: str, folder: Path) -> Path | None:
@@ -180,6 +185,16 @@ def _merged(suite: Suite, included: Sequence[Suite]) -> dict[str, Choice]:
     if not suite.where:
         return workloads
     return {e: c.model_copy(update={"where": _joined("and", suite.where, c.where)}) for e, c in workloads.items()}
+
+
+def _shares(suite: Suite, included: Sequence[Suite]) -> Shares | None:
+    """Return the shares of a suite, or else those of its included suites. Raise FleetmarkError if these differ."""
+    if suite.shares:
+        return suite.shares
+    each = {other.shares for other in included}
+    if len(each) > 1:
+        raise FleetmarkError(f"suite {suite.name}: shares: its included suites differ; set shares in this suite")
+    return next(iter(each), None)
 
 
 def _either(base: Choice, choice: Choice) -> Choice:

@@ -9,12 +9,12 @@ are healed, and ``run --resume`` continues the campaign until it is complete. A 
 - every scheduled step passed in the end, was counted once, and has its values once
 - an object store has the same files as its local copy
 - every command ended with a documented status, without a traceback
-- no process, listener or file of a job is left on any host
+- no process, listener or file of a job is left on any host, or on a Slurm node that was off, after its next job
 
 The seed chooses faults, moments and hosts; what they hit depends on the machine. Prints a row per fault and the rounds
 that did not survive, and exits with 1 if there is one. ``--log`` adds each round to a file, so that runs with different
-``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON. ``python -m
-benchmarks.faults.sweep`` damages an archive at each place in turn.
+``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON beside the
+totals of earlier logs (``earlier``). ``python -m benchmarks.faults.sweep`` damages an archive at each place in turn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from benchmarks.faults.checks import checked, counts, digests, ended, is_complet
 from benchmarks.faults.places import OVER, Place, placed
 from benchmarks.faults.strikes import CLOCKS, FULL_HOST, PATIENCE_S, SMALL, STRIKES, WORK, Scene, prepare
 from benchmarks.measuring import circumstances
-from tests.fleet.hosts import missing
+from tests.fleet.hosts import Fleet, missing
 from tests.fleet.remains import programs, remains
 from tests.fleet.slurm import missing as missing_slurm
 
@@ -145,9 +145,13 @@ def _played(place: Place, seed: int, number: int, chosen: Sequence[str], rng: ra
     problems += place.lost_objects(command.campaign, number)
     problems += place.left()
     problems += remains(fleet, before, daemons=place.daemons, ports=place.ports)
-    for host in fleet.names:
-        left = fleet.exec(host, ["sh", "-c", LEFT.format(work=work)], check=False).stdout.split()
-        problems += [f"{host}: {file} is left" for file in left]
+    left = _left(fleet, work)
+    if left and place.cluster:  # a node that was off while its job ended keeps the files until its next job
+        (disk / "suite.yml").write_text(SUITE.replace(f"commands: {COMMANDS}", "commands: 1"))
+        done = command.run(*words)
+        problems += ended(done.returncode, done.stdout + done.stderr)
+        left = _left(fleet, work)
+    problems += left
     return Round(
         over=place.over,
         seed=seed,
@@ -158,6 +162,12 @@ def _played(place: Place, seed: int, number: int, chosen: Sequence[str], rng: ra
         recover_s=round(recover_s, 2),
         problems=tuple(problems),
     )
+
+
+def _left(fleet: Fleet, work: str) -> list[str]:
+    """Return the files of jobs that are left on hosts."""
+    find = ["sh", "-c", LEFT.format(work=work)]
+    return [f"{h}: {file} is left" for h in fleet.names for file in fleet.exec(h, find, check=False).stdout.split()]
 
 
 def table(rounds: Sequence[Round]) -> list[dict[str, Any]]:
@@ -222,7 +232,8 @@ def main() -> None:
     lost = [r for r in rounds if r.problems]
     print(f"{len(rounds)} rounds, {len(rounds) - len(lost)} survived, load {os.getloadavg()[0]:.1f}")
     if options.store:
-        options.store.write_text(json.dumps(document(rounds), indent=1) + "\n")
+        earlier = json.loads(options.store.read_text()).get("earlier", []) if options.store.exists() else []
+        options.store.write_text(json.dumps(document(rounds) | {"earlier": earlier}, indent=1) + "\n")
     sys.exit(1 if lost else 0)
 
 

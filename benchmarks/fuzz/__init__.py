@@ -5,7 +5,7 @@ Each target of ``benchmarks.fuzz.targets`` runs in a process of its own, for so 
 is any exception that its caller does not expect, a figure from a parser that its input does not contain, 10 s of CPU time,
 or 4 GiB of memory. Coverage guides the inputs if atheris is installed (``pip install atheris``); else they are real
 outputs and files with random damage. Prints a row for each target, and every crash; exits with 1 if there is one.
-``--store FILE`` writes the table as JSON, ``--keep DIR`` keeps inputs.
+``--store FILE`` writes the table as JSON; rows of targets that were not run stay in it. ``--keep DIR`` keeps inputs.
 """
 
 from __future__ import annotations
@@ -90,9 +90,14 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 def store(file: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write the table as JSON, after each target, so that an interrupted run keeps what it has."""
+    from benchmarks.fuzz.targets import TARGETS
+
     engine = "atheris" if importlib.util.find_spec("atheris") else "mutations"
-    inputs = sum(row["inputs"] for row in rows)
-    doc = {**circumstances(), "engine": engine, "inputs": inputs, "rows": rows}
+    here = circumstances()
+    by_target = {row["target"]: row for row in json.loads(file.read_text())["rows"]} if file.exists() else {}
+    by_target |= {row["target"]: {**row, "date": here["date"], "commit": here["commit"]} for row in rows}
+    every = [by_target[name] for name in TARGETS if name in by_target]
+    doc = {**here, "engine": engine, "inputs": sum(row["inputs"] for row in every), "rows": every}
     file.write_text(json.dumps(doc, indent=1) + "\n")
 
 

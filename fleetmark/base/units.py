@@ -85,6 +85,11 @@ _BYTES = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i?)(b?)|b)?\s*$", re.IG
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+def is_whole(text: str) -> bool:
+    """Return whether ``text`` has the digits 0 to 9 only. str.isdigit accepts others, also some that int refuses."""
+    return text.isascii() and text.isdigit()
+
+
 def parse_bytes(text: str | int | float) -> int:
     """``4k``, ``4KiB`` and ``4096`` are 4096 (fio's and the kernel's habit); ``4kB`` is 4000.
 

@@ -278,9 +278,9 @@ class Drive:
             self.progress.say(run.host, answer.cleared)
         if answer.left:
             self.archive.note("left", host=run.host, what=answer.left)
-        if answer.beside:
-            self.archive.note("beside", host=run.host, what=answer.beside)
-            self.progress.say(run.host, answer.beside)
+        if answer.warning:
+            self.archive.note("warning", host=run.host, what=answer.warning)
+            self.progress.say(run.host, answer.warning)
         if answer.state == "busy":
             self._over(run, _busy(answer.holder or replies.Holder()))
         elif answer.state == "error":

@@ -220,7 +220,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
-    keys = ("state", "error", "holder", "failed_workloads", "cleared", "left", "beside")
+    keys = ("state", "error", "holder", "failed_workloads", "cleared", "left", "warning")
     return {key: result[key] for key in keys if result.get(key) is not None}
 
 

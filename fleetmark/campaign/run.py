@@ -400,7 +400,8 @@ def _follow(
                     )
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)
-                jobs[name] = {**job, "folder": folder, "steps": [s.as_json() for s in steps]}
+                shared = {"shared": str(c.reach.job.folder.parent)} if isinstance(c.reach, SlurmReach) else {}
+                jobs[name] = {**job, **shared, "folder": folder, "steps": [s.as_json() for s in steps]}
         progress.absent(absent)
         refuse_without(credentials, variables, str(archive.path))
         adaptive = None

@@ -16,7 +16,7 @@ from fleetmark.campaign.pairs import schedule_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, python_of, resolve, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
-from fleetmark.workloads import Manifest, Suite, condition, load, workload_of
+from fleetmark.workloads import Choice, Manifest, Suite, condition, load, workload_of
 from fleetmark.workloads.manifest import Case
 from fleetmark.workloads.template import evaluate, names_in
 
@@ -56,7 +56,19 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
             raise FleetmarkError(
                 f"suite {suite.name}: {name} names its container by {name}.{key} (docker:IMAGE), not by in_container"
             )
+        if suite.shares and _has_engine(manifest, chosen[name], settings):
+            raise FleetmarkError(
+                f"suite {suite.name}: shares do not hold {name}, because a container engine starts its processes; "
+                "run it without a container, or remove shares"
+            )
     return concealed, secrets
+
+
+def _has_engine(manifest: Manifest, choice: Choice, settings: Mapping[str, Any]) -> bool:
+    """Return whether the processes of a workload belong to a container engine, not to the job."""
+    return bool(choice.in_container) or (
+        bool(manifest.torch) and python_of(manifest, settings).startswith(("docker:", "podman:"))
+    )
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
@@ -146,9 +158,21 @@ def make_schedule(
                 exchanges += schedule_gangs(manifest, able, schedules, choice, times, seed, case_names[name])
         for schedule in schedules.values():
             _mark_last(schedule.steps, manifest.name)
+    if suite.shares:
+        _refuse_spread(suite, schedules)
     if not onto:
         _all_match(suite, case_names)
     return Schedule(schedules, tuple(exchanges), merged)
+
+
+def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
+    """Raise FleetmarkError if a case starts processes on other hosts, where the job does not hold them to shares."""
+    spread = next((step for job in schedules.values() for step in job.steps if len(step.members) > 1), None)
+    if spread:
+        raise FleetmarkError(
+            f"suite {suite.name}: shares do not hold {spread.workload} {spread.case}, whose processes start over SSH "
+            f"on {', '.join(spread.members[:3])}; leave out this case, or remove shares"
+        )
 
 
 def _is_single(manifest: Manifest, context: Mapping[str, Any]) -> bool:
@@ -172,7 +196,8 @@ def _ready(
                 schedules[host.name].unmet[name] = choice.where
                 continue
             manifest = load(workload_of(name))
-            resolved = resolve(manifest, settings[name], facts, campaign, choice.in_container, entry=name)
+            room = suite.shares.left_of(facts) if suite.shares else facts
+            resolved = resolve(manifest, settings[name], room, campaign, choice.in_container, entry=name)
             if not isinstance(resolved, str):
                 ready.setdefault(name, []).append((host, resolved))
             if host.name not in new:

@@ -88,8 +88,13 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
 def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeats: int | None) -> Request:
     """Return ``request`` with its partition and number of nodes.
 
-    Raise FleetmarkError before submission if the partition lacks these nodes, or if the suite exceeds the time limit.
+    Raise FleetmarkError before submission if the partition lacks these nodes, or if the suite exceeds the time limit or
+    has shares.
     """
+    if suite.shares:
+        raise FleetmarkError(
+            f"suite {suite.name}: shares are not held on Slurm nodes, where Slurm limits its jobs; remove shares"
+        )
     present = cluster.nodes(request.partition)
     partition = present[0].partition if present else request.partition or ""
     nodes = number_of_nodes(request, present, partition)

@@ -21,7 +21,7 @@ PLAYBOOKS = (Path(__file__).parents[1] / "playbooks").resolve()  # in a checkout
 MAX_ANSWER = 1 << 20  # maximum size in bytes
 STATES = ("started", "running", "finished", "busy", "error")
 # The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
-OF_START = ("files", "private", "lock", "steps", "job")
+OF_START = ("files", "private", "lock", "steps", "groups", "job")
 OF_NODE = ("files", "private", "lock", "steps", "node")
 OF_CLEAN = (*OF_START, "clean")
 _LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
@@ -115,7 +115,7 @@ def answer_in(stdout: str) -> dict[str, Any]:
     holder = answer.get("holder") if isinstance(answer.get("holder"), dict) else {}
     return {
         "state": answer["state"],
-        **_texts(answer, ["error", "cleared", "left", "beside"]),
+        **_texts(answer, ["error", "cleared", "left", "warning"]),
         **({"holder": _texts(holder, ["campaign", "owner", "since", "process"])} if holder else {}),
     }
 

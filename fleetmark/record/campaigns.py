@@ -10,9 +10,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import joined, message
 from fleetmark.record.archive import Archive
 from fleetmark.record.documents import key_of
+from fleetmark.workloads.shares import Shares
 
 _ID = re.compile(r"\d{8}T\d{6}-")
 
@@ -120,6 +124,33 @@ def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
         elif e["e"] == "ended":
             finished = not e["owed"]
     return dict(Counter(last.values())), finished
+
+
+def shares_of(document: Mapping[str, Any]) -> Shares | None:
+    """Return the shares of its hosts to which a campaign was held, from campaign.json.
+
+    Raise FleetmarkError if they cannot be read.
+    """
+    suite = document.get("suite_as_read")
+    try:
+        return TypeAdapter(Shares | None).validate_python(suite.get("shares") if isinstance(suite, dict) else None)
+    except ValidationError as error:
+        raise FleetmarkError(
+            f"{document.get('id')}: campaign.json: the shares of its suite are damaged; restore the file"
+        ) from error
+
+
+def spoken(shares: Shares) -> str:
+    """Return shares as a phrase."""
+    cpu = message("{share} of the CPU time", share=shares.cpu) if shares.cpu else None
+    memory = message("{share} of memory", share=shares.memory) if shares.memory else None
+    return joined([cpu, memory])
+
+
+def repeated(archive: Archive) -> dict[str, Any]:
+    """Return the keys of a suite under which the campaign's figures can be measured again."""
+    shares = shares_of(archive.campaign())
+    return {"shares": shares.model_dump()} if shares else {}
 
 
 def container_of(archive: Archive, workload: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, powered, side, sides, some
 from fleetmark.record.sides.matching import Again, Drop, Matching
 from fleetmark.record.sides.matching import without as without_hosts
-from fleetmark.record.sides.mixtures import parted
+from fleetmark.record.sides.mixtures import parted, under_shares
 from fleetmark.record.sides.panel import panel as panel_of
 from fleetmark.record.sides.same_size import divisor
 from fleetmark.record.sides.strata import Sizes
@@ -168,6 +168,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         kinds = kinds_of([m for machines_of in chosen.values() for m in machines_of], q.root, q.only)
 
     mixed = [m for title, of_side in chosen.items() for m in parted(title, of_side, sides_by_title[title], names)]
+    held = [text for title, of_side in chosen.items() for text in under_shares(title, of_side)]
     notes = [*called.notes, *_publishers(q, host_labels, chosen, sides_by_title), *([pinned.error] if pinned else [])]
     alike = pinned is not None or q.paired or q.best or q.per in ("socket", "core", "thread", "gpu")
     matching = Matching(
@@ -197,7 +198,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         }
         labels = several | ({pinned.side.title: pinned.host_label} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
-        warnings = [*result.warnings, *(m.text for m in mixed)]
+        warnings = [*result.warnings, *(m.text for m in mixed), *held]
         result = replace(result, warnings=warnings, notes=[*notes, *result.notes], grouped=grouped)
         return _credited(q.root, result, chosen)
 

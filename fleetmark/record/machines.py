@@ -9,7 +9,7 @@ from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.record import imports
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns
+from fleetmark.record.campaigns import campaigns, shares_of, spoken
 from fleetmark.record.select import Machine
 
 
@@ -25,14 +25,18 @@ def machines(root: Path) -> list[Machine]:
     damaged: list[tuple[str, FleetmarkError]] = []
     for archive in campaigns(root):
         try:
-            hosts = archive.campaign()["hosts"]
+            document = archive.campaign()
+            hosts, shares = document["hosts"], shares_of(document)
         except FleetmarkError as error:
             damaged.append((archive.id, error))
             continue
         facts = cache(partial(_facts, archive))
+        held = spoken(shares) if shares else ""
         for host in hosts:
             name, address = host["name"], str(host.get("address") or "")
-            on_record.append(Machine(archive.id, name, host.get("labels") or {}, partial(facts, name), address))
+            labels = host.get("labels") or {}
+            machine = Machine(archive.id, name, labels, partial(facts, name), address=address, shares=held)
+            on_record.append(machine)
     for file in imports.tables(root):
         try:
             on_record += imports.machines(file)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import is_whole
 from fleetmark.planner.curves import CURVE
 from fleetmark.record.archive import Archive
 from fleetmark.record.figures import PAIRS
@@ -77,7 +78,7 @@ def chosen(figures: HostFigures, benchmarks: pd.DataFrame, limit: int = MOST_RUN
 
 def _size(labels: str) -> str:
     size = str(json.loads(labels).get("size") or "")
-    return size if size.replace(".", "", 1).isdigit() else ""
+    return size if is_whole(size.replace(".", "", 1)) else ""
 
 
 def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -> Iterator[tuple[str, list[HostRuns]]]:

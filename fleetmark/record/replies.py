@@ -176,8 +176,8 @@ class Launch(_Reply):
     """The result of starting a host's job.
 
     ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: what was restored
-    and what could not be restored after an interrupted trial had left a setting changed; ``beside``: another user's
-    process holds the host's shared lock, so a job of that user may also be running.
+    and what could not be restored after an interrupted trial had left a setting changed; ``warning``: a job of
+    another user may run at the same time, or the end of a session can end the job.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
@@ -185,7 +185,7 @@ class Launch(_Reply):
     holder: Holder | None = None
     cleared: Words | None = None
     left: Words | None = None
-    beside: Words | None = None
+    warning: Words | None = None
     failed_workloads: dict[str, Words] = {}
 
 

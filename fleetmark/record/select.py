@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -30,14 +30,17 @@ _SHOWN = 8  # values named if nothing matches
 class Machine:
     """Store a host of a campaign, or a machine of an imported table, with the values that selectors use.
 
-    ``facts`` reads the facts; it is called only if a selector needs them. ``address``: the address of the host.
+    ``facts`` reads the facts; it is called only if a selector needs them. ``address``: the address of the host;
+    ``shares``: the shares of the host to which its campaign was held.
     """
 
     campaign: str
     host: str
     labels: Mapping[str, str]
     facts: Callable[[], Facts | None]
+    _: KW_ONLY
     address: str = ""
+    shares: str = ""
 
     def values(self, key: str) -> list[str]:
         """Return the values of ``key``: ``host``, ``campaign``, a label, or a path into the facts (``gpus.name``)."""

@@ -20,6 +20,7 @@ from fleetmark.planner.scores import Rule, scores
 from fleetmark.planner.stability import FOREIGN_CORES
 from fleetmark.record import journal, store, telemetry
 from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import shares_of, spoken
 from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from fleetmark.record.values import REJECTED, Source, Values, source
 
@@ -47,6 +48,7 @@ def load_results(
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
     notes = [
+        *_held(document),
         *_lacking(archive, sources),
         *_rejected(values),
         *_disturbances(outcomes),
@@ -79,6 +81,16 @@ def _campaign_file(archive: Archive) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or leave the campaign out") from error
     return document
+
+
+def _held(document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence about the shares of its hosts to which the campaign was held, if there were any."""
+    shares = shares_of(document)
+    return (
+        [message("Held to shares of each host: {shares}. More may be possible.", shares=spoken(shares))]
+        if shares
+        else []
+    )
 
 
 def _disturbances(outcomes: pd.DataFrame) -> list[str]:

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import number, numbered
 
@@ -266,7 +267,7 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
     """Return the directions in the line, located by the two CPU percentages; empty if these are not found."""
     for directions in (("read", "write", "trim"), ("read", "write"), ("mixed",)):
         cpu = fields[head + len(directions) * stride :][:3]
-        if len(cpu) == 3 and cpu[0].endswith("%") and cpu[1].endswith("%") and cpu[2].isdigit():
+        if len(cpu) == 3 and cpu[0].endswith("%") and cpu[1].endswith("%") and is_whole(cpu[2]):
             return directions
     return ()
 

@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decimals, decode, numbered
 from fleetmark.parsers.mlc import words
@@ -334,7 +335,7 @@ class _Reader:
 
     def _delay(self, n: int, line: str) -> bool:
         head, *cells = line.split()
-        if not (head.isdecimal() and head.isascii() and len(head) < 10):
+        if not (is_whole(head) and len(head) < 10):
             return False
         cells, rest = _cells(cells)
         if not any("." in cell for cell in cells):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
@@ -57,7 +58,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
                 matrices[-1].columns = match[1].split()[:_MOST_DEVICES]
         elif inside and matrices[-1].columns:
             cells = line.split()
-            if len(cells) == len(matrices[-1].columns) + 1 and cells[0].isdigit():
+            if len(cells) == len(matrices[-1].columns) + 1 and is_whole(cells[0]):
                 matrices[-1].rows[cells[0]] = [number(cell) if _FIGURE.fullmatch(cell) else None for cell in cells[1:]]
     measurements = [m for matrix in matrices for m in _measurements(matrix, names)]
     if not measurements:

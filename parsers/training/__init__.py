@@ -22,6 +22,7 @@ from statistics import median_low
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.base.units import is_whole
 from fleetmark.parsers.kit.cut import cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 from fleetmark.parsers.training.stragglers import RankTime, Waits, straggler
@@ -88,7 +89,7 @@ def positive(text: str | None) -> float | None:
 
 def count(text: str | None) -> int | None:
     """Return a printed whole number from 0; None for anything else, and for more than 15 digits."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= 15 else None
+    return int(text) if text is not None and is_whole(text) and len(text) <= 15 else None
 
 
 def parsed(tool: str, raw: bytes, reader: Reader) -> Parsed:

@@ -4,12 +4,12 @@ install.sh records each package that it adds in the file ``packages`` of the wor
 and only if no other package needs them. Standard library only, Python 3.6 and later.
 """
 
-import glob
 import os
+import re
 import shutil
 import subprocess
 
-from job import put_back
+from job import clear_leftovers, is_over, jobs_in, put_back
 from lock import Busy, Lock, lock_holder
 from private import NotPrivate, open_private
 
@@ -58,8 +58,8 @@ def contents(work):
                 size += os.lstat(os.path.join(folder, name)).st_blocks * 512
             except OSError:
                 pass  # it is gone
-    jobs = glob.glob(os.path.join(work, "jobs", "*", "*", "job.json"))
-    results = sorted({os.path.basename(os.path.dirname(os.path.dirname(job))) for job in jobs})
+    jobs = [path for path in jobs_in(work) if not is_over(path)]
+    results = sorted({os.path.basename(os.path.dirname(os.path.dirname(path))) for path in jobs})
     return {"bytes": size, "packages": [name for _, _, name in recorded(work)], "results": results}
 
 
@@ -93,6 +93,7 @@ def remove(work, answer, source):
         lock = Lock(work)
     except Busy:
         raise RuntimeError("a job is starting; let it end") from None
+    clear_leftovers(work)
     kept = remove_packages(recorded(work))
     if kept:
         answer["kept"] = kept
@@ -139,12 +140,18 @@ def remove_packages(rows):
             kept = remove_debian([row for row in rows if row[0] == family])
         elif family in REMOVALS:
             trial, command = REMOVALS[family]
-            kept = failure(trial + names) or failure(command + names)
+            kept = failure(trial + names) or failure(command + names) or still_installed(family, names)
         else:
             kept = "Fleetmark knows no package manager of %s" % family
         if kept:
             return "%s: %s" % (", ".join(names), kept)
     return ""
+
+
+def still_installed(family, names):
+    """Return which packages a package manager left in place without an error, as apk does for needed ones."""
+    left = [name for name in names if is_installed(family, name)]
+    return "other packages need %s" % ", ".join(left) if left else ""
 
 
 def remove_debian(rows):
@@ -162,12 +169,13 @@ def remove_debian(rows):
 
 
 def failure(words):
-    """Run a command. Return its last line of output if it failed, else nothing."""
+    """Run a command. Return the line of its output that says why it failed, or nothing if it did not."""
     done = run(words)
     if done.returncode == 0:
         return ""
     lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["exit status %d" % done.returncode]
-    return "%s: %s" % (words[0], lines[-1][:300])
+    dependent = [line for line in (done.stderr + done.stdout).splitlines() if re.search("(needed|required) by ", line)]
+    return "%s: %s" % (words[0], (dependent or lines[-1:])[0].strip()[:300])
 
 
 def run(words):

@@ -20,6 +20,7 @@ import time
 import zlib
 
 from files import write_atomic
+from groups import remove as remove_groups
 from lock import GONE, connect, holder_of, lock_holder
 from steps import ORDERS, is_kept, remaining, stored_result, work_of
 
@@ -119,6 +120,7 @@ class Follower:
     def clean(self):
         if self.restore_setting():
             return  # it cannot be put back: the old values stay here
+        remove_groups(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
             os.rmdir(os.path.dirname(self.folder))  # the campaign's, if no other name of this machine is in it

@@ -13,6 +13,8 @@ import shutil
 import sys
 
 from files import BARE, FULL, write_atomic
+from groups import command, environment
+from groups import remove as remove_groups
 from lock import lock_holder, other_user
 from private import open_private
 from steps import remaining, was_lost
@@ -21,10 +23,11 @@ from steps import remaining, was_lost
 def start(payload):
     """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Return the answer to the controller.
 
-    The answer has ``state``; ``holder`` if another job holds the lock; and ``beside`` if another user's job may run at
-    the same time. If an interrupted trial left a setting changed, ``cleared`` says what was restored. If a setting
-    could not be restored, ``left`` names it, and the job does not start, because it would measure with that setting.
-    Raise RuntimeError if the disk is full or the work directory is not private, and OSError.
+    The answer has ``state``; ``holder`` if another job holds the lock; and ``warning`` if another user's job may run at
+    the same time, or if the end of a session can end the job. If an interrupted trial left a setting changed,
+    ``cleared`` says what was restored. If a setting could not be restored, ``left`` names it, and the job does not
+    start, because it would measure with that setting. Raise RuntimeError if the disk is full or the work directory is
+    not private, and OSError.
     """
     try:
         return launch(payload)
@@ -76,6 +79,7 @@ def put_back(work, source):
 def begin(payload, folder):
     """Store the job and start its runner. No other job runs here."""
     job = payload["job"]
+    clear_over(job["work"])
     clear_leftovers(job["work"])
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
@@ -94,7 +98,8 @@ def begin(payload, folder):
     events = os.path.join(folder, "events.jsonl")
     if os.path.exists(events):
         os.unlink(events)  # old events no longer hold; finished steps are in the folder steps
-    pid, first = detach(folder, job.get("setting"))
+    words, warning = command(job.get("shares"))
+    pid, first = detach(folder, job.get("setting"), words)
     with os.fdopen(first, "rb") as source:
         first_line = source.readline().decode().strip()
     if first_line != "started":
@@ -107,14 +112,49 @@ def begin(payload, folder):
         return {
             "state": "error",
             "dir": folder,
-            "error": first_line or "the runner ended at once; see %s/runner.log" % folder,
+            "error": first_line or "the runner ended at once (%s); see %s/runner.log" % (last_line(folder), folder),
         }
-    beside = other_user()
-    return {"state": "started", "dir": folder, **({"beside": beside} if beside else {})}
+    warning = ". ".join(filter(None, (other_user(), warning)))
+    return {"state": "started", "dir": folder, **({"warning": warning} if warning else {})}
+
+
+def last_line(folder):
+    with open(os.path.join(folder, "runner.log"), errors="replace") as log:
+        lines = log.read()[-2000:].strip().splitlines()
+    return lines[-1][:300] if lines else "without a word"
+
+
+def clear_over(work):
+    """Remove the folders of jobs that Slurm ended while this node was off, and whose campaigns have ended since."""
+    for path in jobs_in(work):
+        if is_over(path):
+            folder = os.path.dirname(path)
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                os.rmdir(os.path.dirname(folder))
+            except OSError:
+                pass  # another name of this machine is in the campaign's folder
+
+
+def jobs_in(work):
+    """Return the job.json of each job in the work directory."""
+    return glob.glob(os.path.join(work, "jobs", "*", "*", "job.json"))
+
+
+def is_over(path):
+    """Return whether the campaign of a job has ended without this node: its shared folder is gone, and only that."""
+    try:
+        with open(path) as source:
+            shared = json.load(source).get("shared")
+    except (OSError, ValueError, AttributeError):
+        return False
+    return bool(shared) and os.path.isdir(os.path.dirname(shared)) and not os.path.lexists(shared)
 
 
 def clear_leftovers(work):
-    """Remove unfinished files of killed jobs from the work directory: the lock is free, so no job is running."""
+    """Remove unfinished files and groups of killed jobs from the work directory: the lock is free, so no job runs."""
+    for folder in glob.glob(os.path.join(work, "jobs", "*", "*")):
+        remove_groups(folder)
     for kind in ("scratch", "reserve", "*.part", os.path.join("steps", "*.part"), os.path.join("go", "*.part")):
         for path in glob.glob(os.path.join(work, "jobs", "*", "*", kind)):
             if os.path.isdir(path) and not os.path.islink(path):
@@ -130,11 +170,11 @@ def remove(path):
         pass  # it no longer exists, or its folder is not writable
 
 
-def detach(folder, is_trial):
+def detach(folder, is_trial, scope):
     """Start the runner in its own session. For a trial, start the keeper, which starts the runner.
 
-    Return the process and a pipe with its first line. The runner is a fork of this process, because starting Python
-    again would take 25 ms.
+    ``scope``: words before its command. Return the process and a pipe with its first line. Without a scope, the runner
+    is a fork of this process, because starting Python again would take 25 ms.
     """
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -151,8 +191,10 @@ def detach(folder, is_trial):
         for source, standard in ((os.open(os.devnull, os.O_RDONLY), 0), (writing, 1), (log, 2)):
             os.dup2(source, standard)
         close_others()
-        if is_trial:
-            os.execv(sys.executable, [sys.executable, *BARE, os.path.join(folder, "keeper.py"), folder])
+        if is_trial or scope:
+            program = os.path.join(folder, "keeper.py" if is_trial else "runner.py")
+            words = [*scope, sys.executable, *BARE, program, folder]
+            os.execvpe(words[0], words, environment() if scope else os.environ)
         sys.path.insert(0, folder)
         sys.dont_write_bytecode = True
         import runner

@@ -14,6 +14,7 @@ import container
 from accelerators import watch_of
 from files import FULL, hold, write_atomic
 from followers import Followers
+from groups import NotHeld, enter, has_systemd, leave
 from lock import Busy
 from outputs import FLOODED, OUTPUT_CAP, collect, cut_outputs, output_size
 from processes import GRACE_S, become_subreaper, born, end, end_marked, ended_within, listening, reap_orphans
@@ -48,10 +49,16 @@ class Runner:
         self.trial = trial_of(self.job, folder, keeper)
         self.stopping = None
         self.stopped_at = None
+        self.left_groups = []  # the control groups that this process left for those of its shares
         self.followers = Followers(self.job, folder)
         self.tell, self.sleep = self.followers.tell, self.followers.sleep
 
     # -- the job
+
+    def enter_shares(self):
+        """Hold this process and its children to the shares of the suite, if it has some. Raise NotHeld."""
+        if self.job.get("shares"):
+            self.left_groups = enter(self.job["shares"], self.folder, has_systemd())
 
     def run(self):
         signal.set_wakeup_fd(self.followers.wake_w)
@@ -81,6 +88,7 @@ class Runner:
                 state = "left: " + "; ".join(left)
             shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
             self.drop_reserve()
+            leave(self.left_groups, self.folder)
             try:
                 self.tell("finish", state=state[:1000])
             except OSError:
@@ -424,6 +432,10 @@ def main(folder, keeper=None):
     runner = Runner(folder, keeper)
     try:
         runner.followers.take_lock()
+        runner.enter_shares()
+    except NotHeld as reason:
+        sys.stdout.write("%s\n" % reason)
+        return
     except Busy:
         sys.stdout.write("busy\n")
         return

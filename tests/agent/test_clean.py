@@ -52,7 +52,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(AGENT))
-    names = ("clean", "job", "lock", "private", "files", "steps")
+    names = ("clean", "job", "lock", "private", "files", "groups", "steps")
     for name in names:
         sys.modules.pop(name, None)
     import clean as module  # type: ignore[import-not-found]
@@ -83,6 +83,29 @@ def test_a_package_that_another_one_needs_stays(host: Path, clean: Any) -> None:
     assert "fio\n" in (host / "db").read_text()
 
 
+# apk keeps what another package needs, and succeeds. This stand-in follows its manual; no apk runs on this machine.
+APK = """#!/bin/sh
+case "$1" in
+    info) grep -qx "$3" "$DB" ;;
+    del) shift 2; for p; do [ "$p" = "${NEEDED:-}" ] || sed -i "/^$p\\$/d" "$DB"; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("needed", "kept"), [("", ""), ("libaio", "fio, libaio: other packages need libaio")])
+def test_apk_keeps_needed_packages_without_an_error(
+    host: Path, clean: Any, monkeypatch: pytest.MonkeyPatch, needed: str, kept: str
+) -> None:
+    (host / "bin" / "apk").write_text(APK)
+    (host / "bin" / "apk").chmod(0o755)
+    (host / "work" / "packages").write_text("alpine remove fio\nalpine remove libaio\n")
+    monkeypatch.setenv("NEEDED", needed)
+    rows = clean.recorded(str(host / "work"))
+    assert len(rows) == 2
+    assert clean.remove_packages(rows) == kept
+    assert ("libaio" in (host / "db").read_text().split()) == bool(needed)
+
+
 def test_what_a_host_answers_is_checked_and_bounded() -> None:
     def answered(**more: Any) -> bytes:
         return b"FLEETMARK" + json.dumps(more).encode()
@@ -101,3 +124,24 @@ def test_a_damaged_record_removes_nothing(host: Path, clean: Any) -> None:
     )
     assert clean.recorded(str(host / "work")) == [("unknown", "remove", "x")]
     assert "no package manager of unknown" in clean.remove_packages(clean.recorded(str(host / "work")))
+
+
+@pytest.mark.parametrize(("gone", "left"), [("campaign", []), ("all", ["h1"]), ("", ["h1"])])
+def test_a_job_of_slurm_is_over_when_its_shared_folder_alone_is_gone(
+    tmp_path: Path, clean: Any, gone: str, left: list[str]
+) -> None:
+    """A node that was off when its job ended keeps the folder. The next job removes it, and cleaning needs no consent."""
+    shared = tmp_path / "shared" / "campaign"
+    shared.mkdir(parents=True)
+    folder = tmp_path / "work" / "jobs" / "campaign" / "h1"
+    for name, text in (("campaign", json.dumps({"shared": str(shared)})), ("other", "{}"), ("broken", "[")):
+        (tmp_path / "work" / "jobs" / name / "h1").mkdir(parents=True)
+        (tmp_path / "work" / "jobs" / name / "h1" / "job.json").write_text(text)
+    for place in {"campaign": [shared], "all": [shared, shared.parent]}.get(gone, []):
+        place.rmdir()
+    results = clean.contents(str(tmp_path / "work"))["results"]
+    assert ("campaign" in results) == bool(left)
+    sys.modules["job"].clear_over(str(tmp_path / "work"))
+    assert [path.name for path in folder.parent.glob("*")] == left
+    assert (tmp_path / "work" / "jobs" / "other" / "h1" / "job.json").exists()
+    assert (tmp_path / "work" / "jobs" / "broken" / "h1" / "job.json").exists()

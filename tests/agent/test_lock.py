@@ -44,7 +44,7 @@ def test_another_user_who_holds_the_name_blocks_no_job(tmp_path: Path, way: str)
         answer = job.start()
         assert answer["state"] == "started"
         owner = "an unresponsive process" if way == "full" else f"process {process.pid} of uid {NOBODY}"
-        assert answer["beside"].startswith(f"{owner} holds the lock that all users of this host share; ")
+        assert answer["warning"].startswith(f"{owner} holds the lock that all users of this host share; ")
         assert job.start()["state"] == "running"
         refused = other.start()
         assert (refused["state"], refused["holder"]["campaign"]) == ("busy", "test")

@@ -459,7 +459,7 @@ def test_another_user_of_a_host_blocks_no_campaign_there(command: Command) -> No
         done = command.passes("--suite", "selftest", "--limit", "h1,h2")
     finally:
         command.fleet.exec("h2", ["kill", pid])
-    (beside,) = (e for e in command.events() if e["e"] == "beside")
-    assert beside["host"] == "h2" and " of uid 65534 holds the lock" in beside["what"]
+    (warning,) = (e for e in command.events() if e["e"] == "warning")
+    assert warning["host"] == "h2" and " of uid 65534 holds the lock" in warning["what"]
     assert command.count() == {"passed": 12}
     assert "PWNED" not in done.stdout + (command.campaign / "journal.jsonl").read_text()

@@ -118,7 +118,8 @@ def refigure(raw: bytes, pick: random.Random) -> bytes:
         b"1e400",
         b"-1e400",
         b"Infinity",
-        "١٢".encode(),  # digits to str.isdigit, and to a careless \\d
+        "١٢".encode(),  # digits to a careless \\d, and to int
+        "²".encode(),  # a digit to str.isdigit, which int refuses
         b"nan",
         b"-inf",
         b"9" * 400,

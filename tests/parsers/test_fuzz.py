@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -35,6 +36,17 @@ def test_damaged_output(
     for step in steps:
         raw = step(raw, pick)
     check(tool, raw)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("digits", ["٠١٢٣٤٥٦٧٨٩", "⁰¹²³⁴⁵⁶⁷⁸⁹"], ids=["arabic", "superscript"])
+def test_digits_of_other_scripts_are_no_figures(tool: str, digits: str) -> None:
+    foreign, pick = str.maketrans("0123456789", digits), random.Random(tool)
+    for raw in sorted(seeds(tool), key=len)[:3]:
+        text = raw[:20_000].decode("utf-8", "replace")
+        places = list(re.finditer(r"[0-9]+", text))
+        for place in pick.sample(places, min(30, len(places))):
+            check(tool, (text[: place.start()] + place[0].translate(foreign) + text[place.end() :]).encode())
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -26,6 +26,7 @@ from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step, Trial
 from fleetmark.workloads import Suite, suite_names
+from fleetmark.workloads.shares import Shares
 
 
 class _Host(BaseModel, defer_build=True):
@@ -105,6 +106,8 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
     """Return a host's job as the text that is sent to the host and stored in ``jobs/HOST.json``."""
     trial = Trial(**campaign["trial"]) if campaign.get("trial") else None
     setting = {"setting": trial.as_job()} if trial and trial.host == schedule.host else {}
+    shares = campaign["suite_as_read"].get("shares")
+    limits = {"shares": Shares(**shares).as_job()} if shares else {}
     return json.dumps(
         {
             "schema": 1,
@@ -119,6 +122,7 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
             "skipped": schedule.skipped,
             "refused": [asdict(no) for no in schedule.refused],
             **setting,
+            **limits,
         }
     )
 

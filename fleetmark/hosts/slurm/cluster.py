@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import is_whole
 
 _PATIENCE_S = 60.0  # timeout of one command; Slurm's commands themselves retry for about 30 s
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -214,7 +215,7 @@ def state(job: str) -> State:
     return State(
         word,
         "" if reason == "None" else reason,
-        int(status) if status.isdigit() else None,
+        int(status) if is_whole(status) else None,
         "" if nodelist == "(null)" else nodelist,
     )
 

@@ -16,6 +16,7 @@ from fleetmark.base.facts import Facts, Identity, Known, once
 from fleetmark.base.files import decode_json
 from fleetmark.base.inside import folders_below, open_inside, read_inside
 from fleetmark.base.signature import is_signed
+from fleetmark.base.units import is_whole
 from fleetmark.record.archive import chain
 from fleetmark.record.archive.names import safe_name
 from fleetmark.record.documents import (
@@ -298,7 +299,7 @@ class StoredCampaign:
         host, workload, case, leaf = map(unquote, folder.relative_to(self.path / "raw").parts)
         serves = leaf.endswith(" server")
         repeat, _, subject = leaf.removesuffix(" server").partition(" ")
-        number = int(repeat) if repeat.isascii() and repeat.isdigit() and len(repeat) < 9 else 0
+        number = int(repeat) if is_whole(repeat) and len(repeat) < 9 else 0
         step = {"workload": workload, "case": case, "repeat": number, "subject": subject or "host"}
         return {"host": host, **step, "serves": serves}
 

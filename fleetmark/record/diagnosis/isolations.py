@@ -16,7 +16,7 @@ from fleetmark.planner.diagnosis.isolation.panel import PAIR
 from fleetmark.planner.diagnosis.isolation.partners import Fault, Pair, Suspicion
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, repeated, summarise
 from fleetmark.record.diagnosis import gangs, pairs
 from fleetmark.record.diagnosis.table import Table
 from fleetmark.record.figures.pairs import peer
@@ -189,6 +189,7 @@ def suite(
     return {
         "description": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
         "repeats": repeats,
+        **repeated(archive),
         "workloads": {
             entry: {
                 "set": dict(settings),

@@ -18,7 +18,7 @@ from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.planner.diagnosis.outliers import LARGE
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, repeated, summarise
 from fleetmark.record.diagnosis import Diagnosis, pairs, read
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
 from fleetmark.workloads import entry_of, plain_case
@@ -81,6 +81,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         "name": "confirm",
         "description": f"Repeats the slow cases of suspects in {archive.id}, with healthy hosts for comparison.",
         "repeats": LEAST_REPEATS,
+        **repeated(archive),
         "workloads": {
             entry: {
                 "set": dict((document.get("settings") or {}).get(entry, {})),

@@ -18,7 +18,7 @@ from fleetmark.base.measurement import Better, Status
 from fleetmark.planner.diagnosis.trial import TrialChange, change
 from fleetmark.planner.diagnosis.tuning.rule import Rule
 from fleetmark.record.archive import Archive
-from fleetmark.record.campaigns import campaigns_inside, container_of, summarise
+from fleetmark.record.campaigns import campaigns_inside, container_of, repeated, summarise
 from fleetmark.record.diagnosis import read
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.pairs import peer
@@ -94,6 +94,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
     return {
         "description": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
         "repeats": repeats,
+        **repeated(archive),
         "workloads": {
             entry: {
                 "set": dict(settings.get(entry, {})),

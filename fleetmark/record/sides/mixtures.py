@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import Side
 from fleetmark.record import imports
@@ -102,6 +102,20 @@ def parted(
         listed = joined(word(s) or message("an official result") for s in standings)
         text = message("{side} mixes results of different status: {standings}", side=title, standings=listed)
         yield Mixture(text, title)
+
+
+def under_shares(title: str, chosen: Sequence[Machine]) -> Iterator[Message]:
+    """Yield a sentence if machines of a side were held to shares of their hosts."""
+    held = list(dict.fromkeys(machine.shares for machine in chosen if machine.shares))
+    if held:
+        part = sum(1 for machine in chosen if machine.shares)
+        yield message(
+            "{side}: {n} of {hosts} were held to shares of the host: {shares}",
+            side=title,
+            n=part,
+            hosts=count(len(chosen), "host"),
+            shares=joined(held[:MOST_VALUES], "; "),
+        )
 
 
 def is_of_size(warning: str) -> bool:

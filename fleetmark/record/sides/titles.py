@@ -14,6 +14,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
+from fleetmark.base.units import is_whole
 from fleetmark.planner.contrast import Repeats
 from fleetmark.planner.curves import CURVE
 
@@ -194,7 +195,7 @@ def joined(values: Iterable[str]) -> str:
 
 def _size(text: str) -> float:
     size = str(json.loads(text).get("size") or "")
-    return float(size) if size.replace(".", "", 1).isdigit() else math.nan
+    return float(size) if is_whole(size.replace(".", "", 1)) else math.nan
 
 
 def _without_size(text: str) -> str:
