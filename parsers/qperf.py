@@ -1,8 +1,9 @@
 """Parse the text of qperf 0.4, also with ``-v``, ``-u`` or ``-ub``. Each line has its own unit.
 
-Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher; for UDP what the
-receiver received) and ``sent_bandwidth``; ``latency`` in s (lower, one way: half a round trip); ``message_rate`` in
-1/s. qperf counts in powers of 1000. The version is in the output where the test ``conf`` is run last.
+Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher is better; for
+UDP, as received) and ``sent_bandwidth``; ``latency`` in s (lower is better; one way, which is half a round trip);
+``message_rate`` in 1/s. qperf's prefixes are powers of 1000. The output has the version if the test ``conf`` is run
+last.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ _GAUGES = {"temperature_max": "degC", "clock_min": "Hz"}
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Counters and rates. Raise ParseError if there are none."""
+    """Return counters and rates. Raise ParseError if there are none."""
     text = decode(raw)
     lines = [(n, line) for n, line in numbered(text) if len(line) <= _LONGEST]
     doubted = sorted(_instances(lines, "metrics untrustworthy"))

@@ -22,9 +22,10 @@ class LeftOut(UserWarning):
 
 
 def required(package: str, extra: str, subject: str) -> Any:
-    """Import and return ``package``, which only the extra ``extra`` of the installation brings.
+    """Import and return ``package``, an optional dependency that the extra ``extra`` installs.
 
-    ``subject``: what needs it, as the sentence begins: "a PDF". Raise FleetmarkError if it is not installed.
+    ``subject``: the feature that needs the package, at the start of the message: "a PDF". Raise FleetmarkError if the
+    package is not installed.
     """
     try:
         return importlib.import_module(package)
@@ -37,7 +38,9 @@ _NAMES = {"vl_convert": "vl-convert", "weasyprint": "WeasyPrint", "ibis": "Ibis"
 
 
 def unread_schema(place: object, schema: object, readable: int) -> FleetmarkError:
-    """Return the error about a file whose ``schema`` is not the ``readable`` one, for example of a newer version."""
+    """Return the error for a file whose ``schema`` number is not ``readable``, for example because a newer version
+    wrote it.
+    """
     return FleetmarkError(
         f"{place}: schema {schema} is not one this version of Fleetmark reads ({readable}); update Fleetmark"
     )
@@ -49,7 +52,7 @@ def leave_out(item: str, reason: FleetmarkError) -> None:
 
 
 class ParseError(FleetmarkError):
-    """Report output without a measurement: the tool, the line, and what was expected there."""
+    """Report output that cannot be parsed: the tool, the line, and the expected text."""
 
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got

@@ -93,7 +93,7 @@ def _refuse_given(setting: str, value: Any) -> None:
     if match:
         name = match["variable"] or match["option"] or re.sub(r"[\"']", "", match["header"])
         between = "=" if match["variable"] else " "
-        example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header stands in quotes already
+        example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header is already in quotes
         raise FleetmarkError(
             f"{setting} has the value of {name} in it, which would appear in the record; read it from a file on "
             f"the hosts: {name}{between}{example}"

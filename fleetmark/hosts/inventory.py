@@ -126,7 +126,7 @@ def load_inventory(
 
 
 def _unknown_variables(listed: Listed) -> Iterator[str]:
-    """Yield a warning for each variable that begins like Fleetmark's but is none of them."""
+    """Yield a warning for each unknown variable whose name begins with Fleetmark's prefix."""
     known = [GENERATION, LABELS, PEER_ADDRESS]
     hosts_by_name: dict[str, list[str]] = {}
     for host, variables in listed.hosts.items():

@@ -1,7 +1,7 @@
 """Check before installing anything which hosts answer, and collect their facts. A dead host costs one timeout.
 
-A run does not wait for a few late hosts. Once nine of ten hosts have answered, the deadline for the others is three
-times the time taken so far, and at least LATE_S seconds after the start.
+A run does not wait for a few late hosts. Once 90% of the hosts have answered, the others get three times the time taken
+so far, but at least LATE_S seconds after the start.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
 LATE_S = 5.0  # seconds after the start before a host can be late,
 LATE_TIMES = 3.0  # and the multiple of the time in which
-LATE_SHARE = 0.9  # this fraction of the hosts answered
-WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID in it; unlike /tmp, it survives a reboot
+LATE_SHARE = 0.9  # in which this fraction of the hosts answered
+WORK_DIR = "/var/tmp"  # parent of the folder fleetmark-UID; unlike /tmp, it survives a reboot
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 

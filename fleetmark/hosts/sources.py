@@ -1,4 +1,4 @@
-"""Request the sources of workloads from this machine, and ask whether they can be fetched, in bounded time."""
+"""Build requests for the sources of workloads, and check within a timeout whether this machine can fetch them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fleetmark.base.redact import access
 TIMEOUT_S = 5.0
 _MAX_SOURCES = 64
 _PARALLEL = 16
-_NO_HEAD = (405, 501)  # the server is there, but answers no HEAD request
+_NO_HEAD = (405, 501)  # the server is up, but does not support HEAD requests
 
 
 def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, str]:
     """Return the URLs that cannot be fetched from here, each with the reason.
 
-    ``secrets``: the URLs with their credentials, by URL without (``redact.conceal``).
+    ``secrets``: URLs with credentials by the redacted URL (``redact.conceal``).
     """
     asked = list(dict.fromkeys(urls))[:_MAX_SOURCES]
     logins = access({url: secrets[url] for url in asked if url in secrets})
@@ -29,7 +29,7 @@ def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, st
 
 
 def request_for(login: Mapping[str, str], method: str = "GET") -> urllib.request.Request:
-    """Return a request for ``login`` (``redact.access``). No server to which it is redirected gets the credentials."""
+    """Return a request for ``login`` (``redact.access``). Redirects to other servers do not carry the credentials."""
     request = urllib.request.Request(login["url"], headers={"User-Agent": "fleetmark"}, method=method)
     if login.get("username"):
         pair = f"{login['username']}:{login.get('password', '')}".encode()

@@ -1,4 +1,4 @@
-"""List the campaigns under a results root, and find the one that a user means."""
+"""List the campaigns under a results root, and find the campaign that a user names."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _ID = re.compile(r"\d{8}T\d{6}-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Summarise one campaign. ``statuses``: status to its number of outcomes; ``finished``: nothing is owed;
-    ``damaged``: why it cannot be read, in which case the other fields have what could be.
+    """Summarise one campaign.
+
+    ``statuses``: status to its number of outcomes; ``finished``: no run is outstanding; ``damaged``: why the campaign
+    cannot be read; the other fields then hold the readable part.
     """
 
     campaign: str
@@ -60,7 +62,7 @@ def is_campaign(folder: Path) -> bool:
     try:
         with os.scandir(folder) as files:
             return any(file.name in ("campaign.json", "journal.jsonl") for file in files)
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's folder
         return _ID.match(folder.name) is not None
     except OSError:
         return False
@@ -109,13 +111,13 @@ def summarise(archive: Archive) -> Summary:
 
 
 def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
-    """Status to the number of steps whose last outcome it is, and whether the campaign ended owing nothing."""
+    """Return the number of steps by their last status, and whether the campaign ended with no step outstanding."""
     last: dict[tuple[Any, ...], str] = {}
     finished = False
     for e in archive.journal():
         if e["e"] == "outcome":
             last[key_of(e)] = e["status"]
-        elif e["e"] == "joined":  # hosts that were lost entirely are back
+        elif e["e"] == "joined":  # lost hosts take part again
             last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
         elif e["e"] == "ended":
             finished = not e["owed"]

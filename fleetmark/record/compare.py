@@ -109,14 +109,14 @@ class Question:
 class Answer:
     """Store a comparison and its input: machines by side title, and host names by (campaign, host).
 
-    ``turned``: the comparison with each other side as the baseline, by that side's title; not available with a pinned
-    reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
-    from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
-    with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
-    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
-    purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided results have prices;
-    ``root``: the record, as ``--results`` names it; ``same_size``: the command line that compares machines of one size,
-    or per part, if the sides differ in size.
+    ``turned``: the comparison with each candidate as the baseline, by that candidate's title; not available with a
+    pinned reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that
+    differ from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the
+    sides with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves
+    the result, as a logarithm; ``again``: a function that repeats the comparison with a baseline without some machines;
+    ``terms``: the terms of the purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided
+    results have prices; ``root``: the record, as ``--results`` names it; ``same_size``: the command line that compares
+    machines of one size, or per part, if the sides differ in size.
     """
 
     comparison: Comparison
@@ -266,7 +266,9 @@ def _same_size(
 
 
 def _whole(q: Question, chosen: Mapping[str, Sequence[Machine]], *, turn: bool) -> Mapping[str, Comparison]:
-    """Return, by baseline, the comparison of whole servers, which costs are about, if ``q`` divides results."""
+    """Return the comparison of whole servers by baseline if ``q`` divides results, because costs refer to whole
+    servers.
+    """
     if q.per == "server" or not any(m.labels.get("price") for machines in chosen.values() for m in machines):
         return {}
     with contextlib.suppress(FleetmarkError):

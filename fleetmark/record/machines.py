@@ -16,8 +16,8 @@ from fleetmark.record.select import Machine
 def machines(root: Path) -> list[Machine]:
     """Return every host of every campaign under ``root``, and every machine of the tables imported there.
 
-    Skip damaged files with a LeftOut warning. Raise FleetmarkError if the folder does not exist, or if nothing on
-    record can be read.
+    Skip damaged files with a LeftOut warning. Raise FleetmarkError if the folder does not exist, or if no file in it
+    can be read.
     """
     if not root.is_dir():
         raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")

@@ -1,4 +1,4 @@
-"""Read the hosts, repeats, raw files and commands that are behind the benchmarks of a comparison."""
+"""Read the hosts, repeats, raw files and commands that the figures of a comparison come from."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fleetmark.record.sides.titles import title_of
 from fleetmark.record.values import PASSED, Values
 from fleetmark.record.values.engine import one_of, quoted
 
-MOST_RUNS = 20_000  # values that are listed
+MOST_RUNS = 20_000  # maximum number of listed values
 _KEY = [*schema.KEY]
 _TOLD = ["workload", "case", "metric"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRuns:
-    """The runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
+    """Hold the runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
 
-    ``value``: the host's figure. ``repeats``: the values behind it. ``files``: where each was read from: the path of a
-    raw file below the results folder, or a place in an imported table. Values are in base units.
+    ``value``: the host's figure. ``repeats``: the single values. ``files``: the source of each value, which is a raw
+    file below the results folder or a position in an imported table. Values are in base units.
     """
 
     host: str
@@ -41,10 +41,10 @@ class HostRuns:
 
 
 def chosen(figures: HostFigures, benchmarks: pd.DataFrame, limit: int = MOST_RUNS) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of ``figures`` behind the titles of ``benchmarks``, and the titles that have no room.
+    """Return the rows of ``figures`` for the titles of ``benchmarks``, and the titles that exceed ``limit``.
 
     ``benchmarks``: as in ``planner.comparison.Comparison``. The rows have ``metric``, ``host``, ``value``, ``n`` and
-    ``title``. Titles are included in their order until the values of their metrics are more than ``limit``.
+    ``title``. Titles are included in order until their metrics have more than ``limit`` values.
     """
     metrics = figures.metrics[_KEY].reset_index(drop=True)
     metrics = metrics[metrics.set_index(_TOLD).index.isin(benchmarks.set_index(_TOLD).index)]

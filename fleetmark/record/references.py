@@ -27,7 +27,7 @@ from fleetmark.workloads.declared import declaration
 
 _SIZES = ["smallest", "largest"]  # older files lack these columns, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
-_DECLARED = ["limit", "quantity"]  # declared by manifests, and not saved
+_DECLARED = ["limit", "quantity"]  # declared by manifests, so not saved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

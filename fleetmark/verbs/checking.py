@@ -1,4 +1,4 @@
-"""``fleetmark workloads check``: report every error of the workloads in a folder, with file and line."""
+"""Implement ``fleetmark workloads check``: report all errors of the workloads in a folder, with file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``fleetmark diagnose --isolate``: find the host, link or border that slows a multi-host case, with few runs."""
+"""Implement ``fleetmark diagnose --isolate``: find the host, link or border that slows a multi-host case, with few
+runs.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,8 @@ def show(
 ) -> bool:
     """Find the hosts or links that slow a case, print them as ``form``, and write the documents.
 
-    Runs of earlier calls are used again, and an unfinished campaign is resumed. ``least``: the smallest
-    share of loss that counts. Return whether nothing is at fault.
-    Raise KeyboardInterrupt if the user interrupts a campaign.
+    Runs of earlier calls are used again, and an unfinished campaign is resumed. ``least``: the smallest share of loss
+    that counts. Return whether no fault was found. Raise KeyboardInterrupt if the user interrupts a campaign.
     """
     archive.pin()  # so that the checked campaign.json is also the one whose settings run
     together = gangs.groups(archive).get((question.workload, question.case))

@@ -1,4 +1,6 @@
-"""``fleetmark predict``: predict a machine's results on benchmarks that it has not run, from recorded machines."""
+"""Implement ``fleetmark predict``: predict a machine's results on benchmarks that it has not run, from recorded
+machines.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark workloads new``: write a working example as a manifest, a parser and a test."""
+"""Implement ``fleetmark workloads new``: write a working example as a manifest, a parser and a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``fleetmark tune``: suggest settings, and try one on a host in a campaign within the one that measured it."""
+"""Implement ``fleetmark tune``: suggest settings, and try one on a host in a campaign inside the one that measured the
+host.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ from fleetmark.verbs.documents import Documents
 class TrialQuestion:
     """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
 
-    ``value``: a value other than the rule's. ``device``: only this device. ``cases``: the cases to measure.
-    ``blocks``: how often they are measured without and with the setting.
+    ``value``: a value to use instead of the rule's. ``device``: only this device. ``cases``: the cases to measure.
+    ``blocks``: the number of pairs of runs, without and with the setting.
     """
 
     host: str
@@ -50,12 +52,12 @@ def rules(form: str, console: Console, files: Documents) -> None:
 
 
 def advice(archive: Archive, form: str, console: Console, files: Documents) -> None:
-    """Print what the rules suggest for all hosts of a campaign."""
+    """Print the rules' suggestions for all hosts of a campaign."""
     documents.show(document(tune(archive)), form, console, files)
 
 
 def of_host(archive: Archive, host: str, form: str, console: Console, files: Documents) -> None:
-    """Print what the rules suggest for one host, and which of them can be tried there."""
+    """Print the rules' suggestions for one host, and which of them can be tried there."""
     subject = _subject(archive, host)
     tried = trials.tried(archive).get(host, {})
     rows = [
@@ -66,7 +68,7 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
 
 
 def preview(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> None:
-    """Print what a trial would set and measure. Nothing is changed, and no host is contacted."""
+    """Print the settings and measurements of a trial, without changing settings or contacting hosts."""
     rule = rule_named(asked.rule)
     subject = _subject(archive, asked.host)
     setting = _setting(rule, subject, asked)

@@ -1,8 +1,8 @@
 """Parse the log of a DeepSpeed engine: its throughput timer, its configuration and its launcher.
 
-Metrics as in ``parsers/training``. ``samples_per_second`` is of all devices (``CurrSamplesPerSec``), and ``step_time``
-the printed ``train_batch_size`` over it. A checkpoint's time is that between the two lines that begin and end it. Where
-DeepSpeed's own launcher ran, the log is ``invalid`` without its ``exits successfully``.
+Metrics as in ``parsers/training``. ``samples_per_second`` covers all devices (``CurrSamplesPerSec``). ``step_time`` is
+the printed ``train_batch_size`` over this rate. A checkpoint's time is the time between the two lines that begin and
+end it. If DeepSpeed's own launcher ran, the log is ``invalid`` without the line ``exits successfully``.
 """
 
 from __future__ import annotations

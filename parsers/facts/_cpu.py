@@ -68,7 +68,7 @@ def _note_limits(raw: Raw, online: int, offline: int) -> None:
 
 
 def _quota(raw: Raw) -> tuple[int | None, int | None]:
-    """(µs of CPU time, per period of µs) from cgroup v2 or v1; None where unlimited."""
+    """Return the CPU quota and its period in µs from cgroup v2 or v1; None if unlimited."""
     fields = (raw.file("/sys/fs/cgroup/cpu.max") or "").split()
     if len(fields) == 2:
         return integer(fields[0]), integer(fields[1])
@@ -89,7 +89,7 @@ def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
 
 
 def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
-    """Caches from [level, type, size, CPUs that share it], one row per cache."""
+    """Return the caches from rows of [level, type, size, CPUs that share it], one row per cache."""
     kinds: Counter[tuple[int, str, int]] = Counter()
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 4:
@@ -106,7 +106,7 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
     """Return the NUMA nodes by number; empty if the host reports none."""
     try:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
-    except ParseError:  # absent, or built without NUMA: sysfs says the same
+    except ParseError:  # numactl is absent or built without NUMA; use sysfs
         nodes = _nodes_from_sysfs(raw)
     fields = ("id", "cpus", "memory", "distances", "local_pages", "remote_pages")
     nodes = [{**n, **_pages(raw, n["id"])} for n in nodes]

@@ -40,7 +40,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
     - ``doc``: the document that facts.py printed
     - ``skew``: the host's clock minus the controller's, in seconds
     - ``root``: whether jobs run as root there
-    - ``work_dir``: the folder that they work in
+    - ``work_dir``: the working directory of jobs
 
     Values of unreadable sources are None, with a sentence in ``notes``. Impossible figures are treated alike, unless
     they decide what runs (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for such a figure, and for a document

@@ -1,15 +1,15 @@
 """Parse iperf 2: throughput, loss and jitter of a test, from the text or comma-separated output of a client or server.
 
-Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the side that printed it did),
-``sent_bitrate`` (UDP: what left the sender; it describes and never judges), ``retransmits`` (with ``-e``), ``loss``
-(fraction), ``jitter`` (s), ``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of
-``--bounceback``. Where both directions ran, the way back has the same names after ``reverse_``. The subject is ``host``
-for the whole test, besides ``stream-3`` for one of several. The case is protocol, streams (where more than one) and
-kind: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
+Metrics: ``bitrate`` (B/s; counted by the receiver for UDP, and by the printing side for TCP), ``sent_bitrate`` (B/s
+that a UDP sender sent; only descriptive), ``retransmits`` (with ``-e``), ``loss`` (fraction), ``jitter`` (s),
+``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of ``--bounceback``. If both directions
+ran, the reverse direction has the same names with the prefix ``reverse_``. The subject is ``host`` for the whole test,
+and ``stream-3`` for one of several streams. The case is the protocol, the number of streams (if more than one) and the
+kind of test: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
 ``tcp-bounceback``. Several tests in one file are repeats.
 
-The sum over several streams is iperf's own, or derived: only from streams that are known to have run side by side over
-the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
+The sum over several streams is iperf's own. Otherwise it is derived, but only from streams that are known to have run
+at the same time. Source: iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Return every test in ``raw``. If ``command`` is known, ``-P`` and ``-t`` give the number of streams and the
     duration.
 
-    ``invalid`` is set where the only test failed in part, or where the text ends before the last test does. Raises
-    ParseError, with iperf's own sentence if there is one, when no test moved any data.
+    ``invalid`` is set if the only test failed partly, or if the text ends before the last test does. Raise ParseError,
+    with iperf's own message if there is one, if no test moved data.
     """
     text = decode(raw)
     options = options_of(command)
@@ -82,7 +82,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(slots=True)
 class _Result:
-    """One test's figures: (subject, metric) to value, in base units."""
+    """Hold the figures of one test in base units by (subject, metric)."""
 
     case: str = ""
     values: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -158,7 +158,10 @@ def _direction(
 def _summed(
     test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result, protocol: str
 ) -> dict[str, float]:
-    """iperf's own sums. A UDP client sums what it sent; the loss it prints, if any, is 0 and not counted."""
+    """Return iperf's own sums.
+
+    A UDP client prints the sum of sent data; its printed loss, if any, is always 0 and ignored.
+    """
     row = final(test.sums)
     if row is None:
         result.cut = _CUT
@@ -212,7 +215,7 @@ def _times(streams: list[Stream]) -> list[float]:
 
 
 def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Sums over streams that ran in parallel; empty if that is not known, or a stream is missing."""
+    """Return sums over streams that ran in parallel; empty if that is unknown or a stream is missing."""
     times = _times(streams)
     announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
     if not test.parallel or not times or len(times) < max(announced, test.summed):

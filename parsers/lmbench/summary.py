@@ -1,9 +1,9 @@
 """Parse the fixed-width tables of lmbench's ``make summary``. A cell belongs to the column above it, and may be blank.
 
-Cases, metrics and labels are those of the programs the figures come from, with these exceptions: ``null_io`` is the
-mean of reading and writing a byte; lat_fs's creations and deletions are times here, ``create_time`` and ``delete_time``
-in s; bandwidths of memory and files are those of the largest size that ran and carry no ``size``; lat_mem_rd's
-``latency`` has a ``level``: L1 and L2 are at 1 KiB and 128 KiB with a stride of 128 bytes, main at the largest size.
+Cases, metrics and labels are those of the programs that the figures come from, with these exceptions. ``null_io`` is
+the mean of reading and writing a byte. Creations and deletions of lat_fs are times, ``create_time`` and ``delete_time``
+in s. Bandwidths of memory and files are for the largest size and have no label ``size``. ``latency`` of lat_mem_rd has
+a label ``level``: L1 and L2 are at 1 KiB and 128 KiB with a stride of 128 bytes, main at the largest size.
 
 Source: lmbench 3.0-a9, scripts/getsummary (K is 1e3, M 1e6; MB/s is 1e6 B/s).
 """

@@ -1,8 +1,9 @@
 """Parse the log of Megatron-LM, and of forks with its lines (Megatron-DeepSpeed, NeMo's bridge, Primus).
 
 Metrics as in ``parsers/training``. ``step_time`` is the mean over a log interval. Tokens per second are the global
-batch, the sequence length of the printed arguments and the step time; some forks print tokens per GPU themselves. A log
-without ``[after training is done]`` (or ``exiting program``), and a checkpoint that is not saved, make it ``invalid``.
+batch times the sequence length in the printed arguments over the step time; some forks print tokens per GPU themselves.
+A log is ``invalid`` if ``[after training is done]`` (or ``exiting program``) is missing, or if a checkpoint was not
+saved.
 """
 
 from __future__ import annotations

@@ -163,9 +163,9 @@ class _Reader:
     pair: Mapping[str, str] | None = None  # nodes that a verbose run names before their latency
     drive: bool = False
     last: bool = False  # the text ends after this line, without a line end
-    cut: bool = False  # nor does a blank follow, so its last figure may lack digits
+    cut: bool = False  # no blank follows either, so its last figure may lack digits
     read_line: int = 0  # the last line that was read
-    left_line: int = 0  # the last line of which something was left out
+    left_line: int = 0  # the last line with a value that was left out
     short_row: bool = False  # the last row has fewer figures than its table
     left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
     unread: list[tuple[int, str]] = field(default_factory=list)  # headings of tables that are not read

@@ -1,9 +1,10 @@
 """Parse OSU Micro-Benchmarks 3 to 7 (MPI, including device memory).
 
 Case: the test by its heading (``latency``, ``bandwidth``, ``allreduce``). Labels: ``size`` (bytes). Metrics:
-``latency`` in s (lower; of collectives the mean over processes), ``bandwidth`` in B/s (MB/s are 1e6) and
-``message_rate`` in 1/s (higher); ``least_latency``, that of the smallest size, ``peak_bandwidth`` and
-``peak_message_rate``, the best of all sizes. Rows are complete up to the size that the command asked for (``-m``).
+``latency`` in s (lower is better; the mean over processes for collectives), ``bandwidth`` in B/s (MB/s are 1e6) and
+``message_rate`` in 1/s (higher is better). ``least_latency`` is the latency of the smallest size; ``peak_bandwidth``
+and ``peak_message_rate`` are the best of all sizes. The output is complete if it reaches the size in the command
+(``-m``).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _inside(last: tuple[int, str]) -> str:
 
 
 def _case(title: str) -> str:
-    """``MPI Bidirectional Bandwidth`` and the like as one word."""
+    """Return a title such as ``MPI Bidirectional Bandwidth`` as one word."""
     short = {"Multiple Bandwidth / Message Rate": "message_rate", "Bi-Directional Bandwidth": "bidirectional_bandwidth"}
     return short.get(title) or re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=.) Latency$", "", title).lower()).strip("_")
 

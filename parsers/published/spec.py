@@ -7,8 +7,8 @@ result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cp
 Cases and metrics are those of the parsers: case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base
 is compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its repeats.
 
-The join identifies systems by name only. Rate scores are therefore left out if a name stands for several numbers of
-chips, or if its scores differ widely. A report's score that contradicts its own rows is marked invalid.
+The join identifies systems only by name. Rate scores are therefore left out if systems with one name have different
+numbers of chips or widely different scores. A report's score that contradicts its own rows is marked invalid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _YEARS = ("2017", "2026")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
-_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has its own headlines
+_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak scores have separate headlines
 # The floating-point benchmarks of CPU 2017 and 2026.
 _FLOATING = re.compile(
     r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"
@@ -124,7 +124,7 @@ def _official(case: str, metric: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """One published score: its suite, build, cell and place in the file."""
+    """Hold one published score: its suite, build, cell and place in the file."""
 
     suite: str  # SPECrate2017_int
     tune: str
@@ -217,8 +217,8 @@ def _suite(name: str) -> str:
 def _about(case: str, metric: str) -> tuple[str, Kind]:
     """Return class and kind of a suite's score, or of one benchmark.
 
-    Rate is the throughput of a machine. Speed, a time, and a rate of one copy tell how fast one job runs. Peak has its
-    own classes, separate from those of base.
+    Rate is the throughput of a machine. Speed, a time, and a rate of one copy are the speed of a single job. Peak has
+    separate classes from base.
     """
     name = "cpu-fp" if _FLOATING.fullmatch(case.partition(" ")[0]) else "cpu-int"
     tune = PEAK if metric.startswith("peak_") else ""

@@ -247,7 +247,7 @@ class _Result:
                         "with a decimal point, left out"
                     )
                 if score.unreadable or score.printed.strip("0."):
-                    continue  # --, Not Run
+                    continue  # "--" or "Not Run"
                 if self.scored:
                     self.remarks.append(
                         f"line {score.line}: {score.case} {score.tune} is printed as {score.printed}, left out"
@@ -268,7 +268,7 @@ class _Result:
         return scores
 
     def rows(self, score: Score) -> list[Run]:
-        """Return the selected runs of which ``score`` is the geometric mean."""
+        """Return the selected runs whose geometric mean is ``score``."""
         name = "energy_ratio" if score.case.endswith("_energy") else "ratio"
         suffix = "_r" if "rate" in score.case else "_s"
         return [r for r in self.chosen if r.tune == score.tune and r.benchmark.endswith(suffix) and name in r.figures]

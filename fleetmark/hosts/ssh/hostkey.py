@@ -18,7 +18,7 @@ from fleetmark.hosts.ssh.target import Target, UnknownKey
 
 
 def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
-    """Prefer the kinds of host key that known_hosts has: a server shows only one."""
+    """Request the host key types that known_hosts contains, because a server presents only one key."""
     options = transport.get_security_options()
     preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
     first = [kind for kind in options.key_types if kind in preferred]
@@ -26,9 +26,10 @@ def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
 
 
 def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
-    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raise ReachError.
+    """Check a host key according to StrictHostKeyChecking. Treat ``ask`` as ``yes``, because no user can answer.
 
-    False for a host with a wrong key and checking off: it gets no password, as in ssh.
+    Return False if the key is wrong but checking is off. As in ssh, such a host gets no password. Raise ReachError if
+    the key is rejected.
     """
     blob, kind = key.asbytes(), key.get_name()
     print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
@@ -59,7 +60,9 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
 
 
 def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
-    """RevokedHostKeys, where it has the key. Raise ReachError if it cannot be read, as ssh then trusts no host."""
+    """Return the RevokedHostKeys file if it revokes the key. Raise ReachError if the file is unreadable, because ssh
+    then trusts no host.
+    """
     try:
         return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
     except ValueError as error:
@@ -71,7 +74,7 @@ def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> Non
     name = paramiko.HostKeys.hash_host(target.key_name) if target.hash_known_hosts else target.key_name
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file.open("a") as lines:  # one short write: other programs append too
+        with file.open("a") as lines:  # one short write, because other programs may also append
             lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
     except OSError as error:
         raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The target of an SSH connection and the host keys to check, both from the user's OpenSSH."""
+"""Find the target of an SSH connection and the host keys to check with the user's OpenSSH."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from fleetmark.hosts.reach import ReachError
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Target:
-    """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
+    """Describe a host with OpenSSH's configuration applied; for the settings see ssh_config(5).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set. ``revoked``
-    is RevokedHostKeys.
+    connection, and ``through`` is the proxy's name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set.
+    ``revoked`` is the path in RevokedHostKeys.
     """
 
     hostname: str
     port: int
     user: str
     family: socket.AddressFamily
-    key_name: str  # what the host is called in known_hosts
-    key_names: tuple[str, ...]  # the same and what OpenSSH looks for after it
-    known_hosts: tuple[Path, ...]  # the user's first
+    key_name: str  # the host's name in known_hosts
+    key_names: tuple[str, ...]  # ``name``, and the other names that OpenSSH looks up
+    known_hosts: tuple[Path, ...]  # the user's files first
     strict: str
     hash_known_hosts: bool
     identities: tuple[Path, ...]
     identities_only: bool
-    agent: str | None  # socket
+    agent: str | None  # path of the agent's socket
     proxy: str | None
     through: str
     timeout: float | None
@@ -44,7 +44,7 @@ class Target:
 
 
 class UnknownKey(ReachError):
-    """Report a host whose key is not in any known_hosts file. ``reason``: without the host and the remedy."""
+    """Report a host whose key is in no known_hosts file. ``reason`` contains neither the host's name nor advice."""
 
     def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
         self.reason = reason
@@ -58,7 +58,7 @@ class UnknownKey(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The arguments of ssh-keyscan for one host."""
+    """Hold the arguments of ssh-keyscan for one host."""
 
     port: int
     file: Path
@@ -66,8 +66,8 @@ class Scan:
     hostname: str
 
     def command(self, *more: Scan) -> str:
-        """Return the command that adds the host's key to ``file``, and the keys of ``more``, which differ only in their
-        names.
+        """Return the command that adds the keys of this host and of the scans in ``more`` to ``file``. The scans differ
+        only in their names.
         """
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
         names = dict.fromkeys(scan.hostname for scan in (self, *more))
@@ -83,7 +83,9 @@ def scans(unknown: Iterable[UnknownKey]) -> list[str]:
 
 
 def resolve(host: Host) -> Target:
-    """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raise ReachError with ssh's words."""
+    """Return the target that ``ssh -G`` reports, so that Match, Include, canonical names, -F and -o apply. Raise
+    ReachError with ssh's error message.
+    """
     argv = ["ssh", "-G"]
     if host.port is not None:
         argv += ["-o", f"Port={host.port}"]
@@ -147,9 +149,9 @@ def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
 
 
 def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
-    """ProxyJump as in ssh: another ssh, which reads the same configuration for the jump host.
+    """Return the proxy command for ProxyJump: another ssh process with the same configuration, as in OpenSSH.
 
-    Options of the command line other than -F do not reach jump hosts: ssh(1), -J.
+    Command-line options other than -F do not apply to jump hosts; see -J in ssh(1).
     """
     *before, last = jump.split(",")
     words = ["exec ssh -o BatchMode=yes -o ClearAllForwardings=no"]
@@ -197,7 +199,7 @@ def _agent(setting: str, tokens: Mapping[str, str]) -> str | None:
 
 def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
     for key in keys:
-        # ssh -G separates files by blanks and quotes none: a file begins where a path does.
+        # ssh -G separates files by unquoted blanks, so a new file begins at each start of a path.
         for file in re.split(r" (?=[/~])", settings.get(key, ("",))[0]):
             if file and file != "none":
                 yield Path(file).expanduser()

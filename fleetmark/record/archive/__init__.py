@@ -72,7 +72,7 @@ class Archive(StoredCampaign):
         super().__init__(path, root)
         self._journal: int | None = None
         self._unsynced = False
-        self._chain: str | None = chain.START  # of the journal's chain; None in a journal that is not chained
+        self._chain: str | None = chain.START  # the last digest of the journal's chain; None for an unchained journal
         self._lock: int | None = None
 
     @classmethod
@@ -187,7 +187,7 @@ class Archive(StoredCampaign):
         self._list("kept", file=name, size=size, sha256=digest)
 
     def _list(self, event: str, **more: Any) -> None:
-        """Journal which files count. A folder that nobody drives, such as an import, has no journal."""
+        """Journal which files count. A folder without a controller, such as an import, has no journal."""
         if self._journal is not None:
             self.note(event, sync=False, **more)
 
@@ -289,7 +289,10 @@ class Archive(StoredCampaign):
             raise self._cannot_keep(aside, error) from error
 
     def write_failed_hosts(self, hosts: Iterable[str]) -> None:
-        """Save the names of hosts for ``--limit @FILE``, one a line; without any, remove the list of an earlier run."""
+        """Save the names of hosts for ``--limit @FILE``, one per line.
+
+        Without hosts, remove the list of an earlier run.
+        """
         lines = [f"{host}\n" for host in hosts if host.isprintable() and not host.startswith(("#", "@"))]
         if lines:
             self.keep(FAILED_HOSTS, "".join(lines))

@@ -1,4 +1,4 @@
-"""Read a campaign, and check each file on reading because anyone may have written it."""
+"""Read a campaign. Check each file on reading, because anyone may have written it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class StoredCampaign:
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
         """Return the folder of a step's raw files."""
         leaf = str(step["repeat"])
-        if step["subject"] not in ("host", "lo"):  # a pair or several nodes: a host may be in more than one
+        if step["subject"] not in ("host", "lo"):  # a pair or group of hosts; a host may belong to several groups
             leaf += f" {step['subject']}"
         if step.get("serves"):
             leaf += " server"
@@ -165,7 +165,7 @@ class StoredCampaign:
             before += len(lines)
 
     def is_chained(self) -> bool:
-        """Return whether the journal is a hash chain: it was begun by a version of Fleetmark that chains its lines."""
+        """Return whether the journal is a hash chain. Versions before hash chains wrote plain journals."""
         first = next(self.journal_blocks(1 << 16), b"")
         return bool(chain.stated(first.partition(b"\n")[0]))
 
@@ -175,7 +175,9 @@ class StoredCampaign:
         return chain.stated(lines.rpartition(b"\n")[2])
 
     def has_digest(self, digest: str) -> bool:
-        """Return whether a line of the journal has this digest: the campaign was once like that."""
+        """Return whether a line of the journal has this digest, which means that the campaign once ended with that
+        line.
+        """
         return any(f'"chain": "{digest}"}}'.encode() in block for block in self.journal_blocks())
 
     def stored_folders(self) -> set[str]:
@@ -189,7 +191,7 @@ class StoredCampaign:
         return stored
 
     def digests(self, folder: Path) -> dict[str, tuple[int, str]]:
-        """Return the size and the SHA-256 of every file in ``folder``. Raise OSError for what is not a plain file."""
+        """Return the size and the SHA-256 of every file in ``folder``. Raise OSError if one is not a plain file."""
         return {file.name: self.digest(self.named(file)) for file in sorted(folder.iterdir())}
 
     def digest(self, name: str) -> tuple[int, str]:

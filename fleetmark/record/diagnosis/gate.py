@@ -47,9 +47,11 @@ def shipped() -> list[str]:
 
 
 class RuleText(BaseModel, defer_build=True):
-    """Validate one rule. ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact;
-    ``hosts``: a selector. Of a fact: ``one_of`` and ``none_of`` are the allowed and the refused values, ``equals`` is
-    the only allowed one, ``above`` and ``below`` are limits that it may not equal.
+    """Validate one rule.
+
+    ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact; ``hosts``: a selector.
+    For a fact, ``one_of`` and ``none_of`` are the allowed and the forbidden values, ``equals`` is the only allowed
+    value, and ``above`` and ``below`` are exclusive limits.
     """
 
     RENAMED: ClassVar = {"of": "reference"}
@@ -66,7 +68,7 @@ class RuleText(BaseModel, defer_build=True):
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
-    reference: Literal["cohort", "peak"] | Amount | None = None  # of a share in at_least or at_most
+    reference: Literal["cohort", "peak"] | Amount | None = None  # the base of a share in at_least or at_most
     within: Amount | None = None  # maximum distance from the cohort's median in the worse direction
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
@@ -86,12 +88,12 @@ class Rules(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    machine: dict[str, Amount] = Field(default={}, max_length=100)  # facts that every host should have at least
+    machine: dict[str, Amount] = Field(default={}, max_length=100)  # minimum facts of every host
     rules: tuple[RuleText, ...] = Field(default=(), max_length=1_000)
 
     @property
     def specification(self) -> dict[str, Scalar]:
-        """Return what a machine should have, in base units. Raise FleetmarkError for an unknown fact or unit."""
+        """Return the required facts of a machine in base units. Raise FleetmarkError for an unknown fact or unit."""
         return {name: scalar(name, amount) for name, amount in self.machine.items()}
 
 
@@ -138,7 +140,7 @@ def check_rules(rules: Rules, path: Path) -> None:
 
 
 def _check(rule: RuleText) -> None:
-    """Raise FleetmarkError if a rule is on nothing, on a metric and a fact, or has no bound."""
+    """Raise FleetmarkError if a rule has neither a metric nor a fact, has both, or has no bound."""
     if bool(rule.metric.strip()) == bool(rule.fact):
         raise FleetmarkError("names a metric or a fact, and not both")
     if rule.fact is None:
@@ -203,7 +205,7 @@ def _share(amount: Amount, key: str) -> float:
 
 
 def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> Acceptance:
-    """Check a campaign against ``rules``. ``only``: which hosts to check, as ``--limit``.
+    """Check a campaign against ``rules``. ``only``: the hosts to check, in the form of ``--limit``.
 
     Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
@@ -237,10 +239,10 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 def _machine(
     specification: Specification, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
 ) -> list[gate.Result]:
-    """Return whether each host has what its specification says: numbers at least, texts exactly."""
+    """Check each host against the specification: numbers are minimums, and texts must be equal."""
     results: list[gate.Result] = []
     for name, value in specification.items():
-        if name == "memory.channels":  # of the processor: it serves the peak
+        if name == "memory.channels":  # describes the processor; used only for the peak
             continue
         title = f"machine: {name}"
         bounds = FactBounds(one_of=(value,)) if isinstance(value, str) else FactBounds(at_least=value)
@@ -336,7 +338,7 @@ def _peak(
 ) -> float | None:
     """Return the theoretical peak of the full ``machine``, or of a pair's link, for a metric; None if it is unknown.
 
-    Memory counts with a module in every channel, and a link with the rate that a port should have.
+    Memory is assumed to have a module in every channel, and a link to have the specified rate of a port.
     """
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:

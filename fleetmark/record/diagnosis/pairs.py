@@ -1,4 +1,4 @@
-"""Find slow nodes and links in what hosts measured with one another."""
+"""Find slow nodes and links in measurements between hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.record.diagnosis.table import BENCHMARK, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
 
-BETTER_PAIRS = 0.75  # quantile of a host's pairs, which a slow partner or two hardly move
+BETTER_PAIRS = 0.75  # quantile over a host's pairs that one or two slow partners hardly change
 COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 
 
@@ -106,9 +106,9 @@ def _groups(
     benchmark: dict[str, str],
     deficit: float,
 ) -> tuple[list[Finding], np.ndarray]:
-    """Return the groups of hosts of a kind that are slow with their better partners, and what each pair loses there.
+    """Return the groups of hosts of a kind that are slow even with their better partners, and the loss of each pair.
 
-    The loss of a pair counts once, whether one or both of its hosts are in the group: its slower end decides.
+    The loss of a pair counts once, even if both of its hosts are in the group, because the slower host limits the pair.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)
@@ -144,9 +144,9 @@ def _groups(
 def _borders(
     pairs: pd.DataFrame, hosts: Sequence[str], labels: Mapping[str, Mapping[str, str]], benchmark: Mapping[str, str]
 ) -> tuple[list[Finding], np.ndarray]:
-    """Return the slow borders and uplinks of places, and what each pair loses there (a logarithm).
+    """Return the slow borders and uplinks of places, and the loss of each pair there as a logarithm.
 
-    Labels with few values come first, since a border between sites is one between racks too.
+    Labels with few values come first, because a border between sites is also a border between racks.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)

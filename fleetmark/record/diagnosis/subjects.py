@@ -23,13 +23,13 @@ from fleetmark.record.diagnosis.table import Table, title
 from fleetmark.workloads import declared
 
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
-PEERS = 3  # minimum number of hosts of a kind for a comparison with their median
+PEERS = 3  # minimum hosts of a kind for a comparison with their median
 MOST_RUNS = 300  # maximum number of runs whose telemetry is read
 _LOADED = 0.9  # share of CPU time above which the clock counts as measured under load
 _BUSY = 0.1  # cores used by other processes, above which they cause the waiting for a CPU
 _LOG = 1 << 20  # maximum bytes to read of a log
 _LOGS = 4  # maximum logs to read per host
-_MTUS = range(1280, 9217)  # MTUs that may be recommended: from the minimum of IPv6 to the maximum of switches
+_MTUS = range(1280, 9217)  # range of MTUs to recommend: from the minimum of IPv6 to the maximum of switches
 
 
 def subjects(

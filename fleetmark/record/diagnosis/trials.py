@@ -1,4 +1,4 @@
-"""Plan trials of settings, and read from pairs of runs what each setting changed."""
+"""Plan trials of settings, and estimate the effect of each setting from pairs of runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fleetmark.record.view import read_values
 from fleetmark.workloads import entry_of, plain_case
 
 _TRIAL = TypeAdapter(Trial)
-FOLDER = "trials"  # folder of campaigns, inside the campaign whose hosts they try
+FOLDER = "trials"  # subfolder of a campaign for the trials on its hosts
 _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 
@@ -37,7 +37,7 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 class Tried:
     """Store the result of a trial.
 
-    ``items``: the settings, a line each; ``before``, ``after``: the values on the host without and with the setting;
+    ``items``: the settings, one per line; ``before``, ``after``: the values on the host without and with the setting;
     ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign
     whose host it tries. ``refused``: why nothing could be set; ``left``: values that could not be restored;
     ``cleared``: values that an interrupted trial left and that were restored; ``lost``: the number of runs that did not
@@ -59,7 +59,7 @@ class Tried:
 
 
 def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
-    """Return the suite that shows on ``host`` whether the rule's setting helps, as in a suite file.
+    """Return the suite that measures the effect of the rule's setting on ``host``, in the form of a suite file.
 
     It has the measured cases with headlines in the rule's classes, or those that match ``patterns`` (WORKLOAD/CASE). A
     case between hosts runs with one partner. Raise FleetmarkError if the campaign measured none of them on the host.

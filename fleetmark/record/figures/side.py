@@ -11,7 +11,7 @@ from fleetmark.record.figures.centres import BENCHMARK, Figures
 from fleetmark.record.figures.statement import RULES, groups
 from fleetmark.record.values.database import connect
 
-PAIRS = "pairs"  # the subject of measurements between hosts of the same side
+PAIRS = "pairs"  # the subject of all pairs of hosts of the same side
 SHARED = "shared with hosts of another side"
 
 # The figures of the side's hosts. A pair of hosts belongs to a side if both of them do.

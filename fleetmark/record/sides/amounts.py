@@ -22,7 +22,7 @@ from fleetmark.record.sides.titles import joined
 from fleetmark.record.values.host import numbered
 from fleetmark.workloads import declared
 
-# What can be divided by: where it stands among facts or labels, and how it is read there.
+# Divisors: the fact or label that holds the amount, and the function that reads it.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "socket": lambda m, f: f.cpu.sockets if f else positive(m.labels.get("chips")),
     "core": lambda m, f: f.cpu.cores if f else positive(m.labels.get("cores")),
@@ -35,7 +35,7 @@ PER = ("server", *_PER)
 
 
 def amount_of(machine: Machine, per: str) -> float | None:
-    """Return how much of ``per`` a machine has, or None if it does not tell."""
+    """Return a machine's amount of ``per``, or None if it is not recorded."""
     return _PER[per](machine, machine.facts())
 
 
@@ -144,7 +144,7 @@ def _power(
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
-    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step of several cases has one power
+    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step has one power for all its cases
         place = pd.MultiIndex.from_arrays([keys["record"], keys["workload"], case])
         measured = drawn.reindex(place).set_axis(rows.index)
         source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
@@ -159,8 +159,9 @@ def _power(
 
 
 def _drawn(power: pd.DataFrame) -> pd.DataFrame:
-    """``log`` W and ``source`` by record, workload and case: of the host, with its accelerators where its source leaves
-    them out; of them alone if nothing else was measured. Two sources together are one, ``rapl + nvml``.
+    """Return ``log`` (of W) and ``source`` by record, workload and case: the host's power, plus that of its
+    accelerators if the source excludes them; the accelerators' power alone if no other power was measured. Combined
+    sources are joined, such as ``rapl + nvml``.
     """
     power = power.assign(source=[json.loads(text).get("source", "a table") for text in power["labels"]])
     place = ["record", "workload", "case"]
@@ -182,7 +183,7 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
 
 
 def _threads(machine: Machine) -> float | None:
-    """Return the number that a published machine had. Some tables give it per core."""
+    """Return the number of threads of a published machine. Some tables give the threads per core."""
     cores, each = (positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
     return positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 

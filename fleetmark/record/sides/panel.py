@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from fleetmark.base.errors import FleetmarkError
 
-MOST_NAMED = 6  # titles in a sentence
+MOST_NAMED = 6  # maximum number of titles in a sentence
 
 
 def panel(words: Sequence[str], titles: Iterable[str]) -> list[str]:
     """Return the titles that ``words`` select: a title, a part of only one title, a pattern with ``*``, or several
     separated by commas.
 
-    Raise FleetmarkError for a word that names nothing, or several where it should name one.
+    Raise FleetmarkError for a word that matches no title, or for a word without ``*`` that matches several.
     """
     every = sorted(set(titles))
     return list(dict.fromkeys(title for word in words for title in _named(word, every)))

@@ -1,4 +1,4 @@
-"""Explain in one sentence why a store refused, and what to type."""
+"""Explain in one sentence why a store refused a request, and what to do."""
 
 from __future__ import annotations
 

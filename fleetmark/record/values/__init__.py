@@ -25,8 +25,8 @@ from fleetmark.record.values import footer, named
 from fleetmark.record.values.database import FEW, connect
 from fleetmark.record.values.engine import Engine, in_memory, literal, one_of, quoted
 
-# The SQL condition for a value that counts. A logarithm needs a value above zero. A guardrail may be zero, because no
-# loss is the best possible value, and a metric without a kind only describes.
+# The SQL condition for a value that counts. A logarithm needs a value above zero. A guardrail may be zero, because zero
+# loss is the best possible value. A metric without a kind is descriptive.
 PASSED = (
     f"status = '{Status.PASSED}' and isfinite(value) and "
     f"(value > 0 or kind = '' or kind = '{Kind.GUARDRAIL}' and value = 0)"

@@ -1,4 +1,4 @@
-"""Compare a document with the same one made again, and name the first line, key or cell of each part that differs."""
+"""Compare a document with a regenerated one, and report the first differing line, key or cell of each part."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from fleetmark.base.text import message
 from fleetmark.record.archive.integrity import Difference
 from fleetmark.reports.kit.manifest import KEY
 
-MAX_SHOWN = 20  # differences of one document
-_LOCAL_KEYS = (KEY, "page")  # of a JSON document: the manifest itself, and where a page was written
-MAX_TEXT = 40_000  # bytes of a cell
-_AROUND = 40  # characters before and after a difference
-# An element ends where the next of its kind begins, so that a file of elements without end is read in one pass.
+MAX_SHOWN = 20  # maximum differences to report per document
+_LOCAL_KEYS = (KEY, "page")  # keys of a JSON document to ignore: the manifest itself, and the path of a page
+MAX_TEXT = 40_000  # maximum bytes of a cell
+_AROUND = 40  # characters to show before and after a difference
+# An element ends where the next element of its kind begins, so that unclosed elements need only one pass.
 _CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^<>]*?)(?:/>|>([^<]*(?:<(?!/?c[ >])[^<]*)*)</c>)')
 _COLUMNS = rb"<cols>[^<]*(?:<(?!/?cols>)[^<]*)*</cols>"
-_LAYOUT = re.compile(_COLUMNS + rb'| (?:ht|customHeight)="[^"<]*"')  # follows the length of paths
+_LAYOUT = re.compile(_COLUMNS + rb'| (?:ht|customHeight)="[^"<]*"')  # column widths depend on the length of paths
 _TEXT = re.compile(rb"<si>([^<]*(?:<(?!/?si>)[^<]*)*)</si>")
 _SHEET = re.compile(r"xl/worksheets/sheet([0-9]+)\.xml")
 _TAG = re.compile(r"<[^>]*>?")
 
 
 def differences(file: bytes, again: bytes, kind: str, local: Collection[str]) -> Iterator[Difference]:
-    """Yield what differs between a document and the one made ``again``; ``kind``: html, pdf, xlsx, md or json.
+    """Yield the differences between a document and the regenerated one (``again``).
 
-    ``local``: words that are allowed to differ, such as the path of the results root; texts with them are left out.
+    ``kind``: html, pdf, xlsx, md or json.
+
+    ``local``: words that may differ, such as the path of the results root; texts with these words are not compared.
     """
     if file == again:
         return
@@ -50,7 +52,7 @@ def differences(file: bytes, again: bytes, kind: str, local: Collection[str]) ->
 
 
 def _lines(file: str, again: str, local: Collection[str]) -> Iterator[Difference]:
-    """Yield the first line that differs, with the texts around the difference."""
+    """Yield the first differing line, with the texts around the difference."""
     before, now = file.split("\n"), again.split("\n")
     for number, (line, expected) in enumerate(zip(before, now, strict=False), 1):
         if line != expected and not _is_local(expected, local):
@@ -66,7 +68,7 @@ def _is_local(text: str, local: Collection[str]) -> bool:
 
 
 def _excerpt(text: str, expected: str) -> Any:
-    """Return a sentence with both texts where they begin to differ, without tags."""
+    """Return a sentence with excerpts of both texts around the first difference, without tags."""
     same = next(
         (n for n, (a, b) in enumerate(zip(text, expected, strict=False)) if a != b), min(len(text), len(expected))
     )
@@ -91,7 +93,7 @@ def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Itera
 
 
 def _book(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Difference]:
-    """Yield the cells that differ, and the parts of a workbook that have no cells."""
+    """Yield the differing cells of a workbook, and its differing parts that have no cells."""
     with zipfile.ZipFile(io.BytesIO(again)) as book:
         expected = {name: book.read(name) for name in book.namelist()}
     try:

@@ -1,4 +1,4 @@
-"""The state of a watch as OpenMetrics families."""
+"""Convert the state of a watch to OpenMetrics families."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ JUDGES = ("diagnose", "history", "gate")
 
 
 def families(state: WatchState, judged: Sequence[Family], moment: float) -> list[Family]:
-    """Return rounds, hosts, open findings, and hardware counters. ``judged``: what the judges of the round said."""
+    """Return the metrics of rounds, hosts, open findings and hardware counters.
+
+    ``judged``: the round's metrics from the judges.
+    """
     rounds = Family("fleetmark_watch_rounds", "Rounds of the watch.", "counter")
     rounds.add(state.rounds)
     campaigns = Family("fleetmark_watch_campaigns", "Campaigns that the watch ran.", "counter")
