@@ -375,9 +375,9 @@ def _matching(column: str, patterns: Names, known: Iterable[str]) -> list[str]:
         matched = [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
         if not matched:
             some = ", ".join(names[:_MOST_SHOWN]) or "none"
-            more = ", …" if len(names) > _MOST_SHOWN else ""
+            ellipsis = ", …" if len(names) > _MOST_SHOWN else ""
             raise FleetmarkError(
-                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{more}"
+                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{ellipsis}"
             )
         matches |= dict.fromkeys(matched)
     return list(matches)

@@ -70,11 +70,11 @@ def print_warnings(shown: type[Warning], show: Callable[[str], None]) -> None:
     """Pass warnings of the class ``shown`` to ``show`` as sentences, without the code location that Python adds."""
     usual = warnings.showwarning
 
-    def showwarning(message: Warning | str, category: type[Warning], *position: Any, **more: Any) -> None:
+    def showwarning(message: Warning | str, category: type[Warning], *position: Any, **options: Any) -> None:
         if issubclass(category, shown):
             show(str(message))
         else:
-            usual(message, category, *position, **more)
+            usual(message, category, *position, **options)
 
     warnings.showwarning = showwarning
 

@@ -61,8 +61,8 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
     if len(sources) == 1 and limit is None and not _is_configured() and (document := plain.read(sources[0])):
         return _listed(document, ()), {}
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s))]
-    with ThreadPoolExecutor(1) as beside, _limit_words(limit) as chosen:
-        setting_lookup = beside.submit(settings)
+    with ThreadPoolExecutor(1) as background, _limit_words(limit) as chosen:
+        setting_lookup = background.submit(settings)
         done = _ansible([*words, *chosen])
         if done.returncode:
             raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")

@@ -129,8 +129,8 @@ def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
 
 def _names(names: Sequence[str]) -> str:
     """Return at most MOST_NAMED names, each cut to MOST_NAME characters, because the host may not be honest."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + more
+    further = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + further
 
 
 def show(cleaned: Sequence[Cleaned], console: Console) -> None:

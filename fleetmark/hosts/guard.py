@@ -41,8 +41,8 @@ def other_users(host: Host, facts: Facts) -> str:
     if facts.sessions:
         parts.append(f"users at a terminal: {facts.sessions}")
     if ports:
-        more = f" and {len(ports) - MOST_NAMED} more" if len(ports) > MOST_NAMED else ""
-        parts.append(f"TCP ports of services: {', '.join(map(str, ports[:MOST_NAMED]))}{more}")
+        further = f" and {len(ports) - MOST_NAMED} more" if len(ports) > MOST_NAMED else ""
+        parts.append(f"TCP ports of services: {', '.join(map(str, ports[:MOST_NAMED]))}{further}")
     return f"others use it ({'; '.join(parts)}), and a benchmark may slow them down" if parts else ""
 
 

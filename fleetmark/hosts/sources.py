@@ -21,11 +21,11 @@ def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, st
 
     ``secrets``: URLs with credentials by the redacted URL (``redact.conceal``).
     """
-    asked = list(dict.fromkeys(urls))[:_MAX_SOURCES]
-    logins = access({url: secrets[url] for url in asked if url in secrets})
+    requested = list(dict.fromkeys(urls))[:_MAX_SOURCES]
+    logins = access({url: secrets[url] for url in requested if url in secrets})
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        reasons = pool.map(lambda url: _reason(logins.get(url) or {"url": url}), asked)
-    return {url: reason for url, reason in zip(asked, reasons, strict=True) if reason}
+        reasons = pool.map(lambda url: _reason(logins.get(url) or {"url": url}), requested)
+    return {url: reason for url, reason in zip(requested, reasons, strict=True) if reason}
 
 
 def request_for(login: Mapping[str, str], method: str = "GET") -> urllib.request.Request:

@@ -259,9 +259,9 @@ def _same_size(
         per = divisor((chosen[baseline], others), has_gpus=has_gpus, has_cores=is_refused)
         return replace(q, per=per).command() if per else []
     first = next(iter(terms.values()))[0]
-    same = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]
-    names = [baseline, *(called.short[c] for c in same)] if q.names or q.prices or q.watts else []
-    candidates = [f"{c},{terms[c][1]}" for c in same]
+    comparable = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]
+    names = [baseline, *(called.short[c] for c in comparable)] if q.names or q.prices or q.watts else []
+    candidates = [f"{c},{terms[c][1]}" for c in comparable]
     return replace(q, baseline=f"{q.baseline},{first}", candidates=candidates, names=names).command()
 
 
@@ -384,8 +384,8 @@ def _apart(
             "figures cannot be set against themselves; narrow one of them"
         )
     if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
-        same = {m.host for m in first} & {m.host for m in chosen}
-        hint = f" ({', '.join(sorted(same)[:3])}: other machines of that name)" if same else ""
+        shared_names = {m.host for m in first} & {m.host for m in chosen}
+        hint = f" ({', '.join(sorted(shared_names)[:3])}: other machines of that name)" if shared_names else ""
         raise FleetmarkError(f"--paired: {baseline} and {title} have no host in common{hint}; compare them without")
 
 

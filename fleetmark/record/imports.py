@@ -130,12 +130,12 @@ def files(
     """
     if kind not in _KINDS:
         raise FleetmarkError(f"import {kind}{suggest(kind, list(_KINDS))}: there are {', '.join(_KINDS)}")
-    more = dict(map(_label, labels))
+    extra_labels = dict(map(_label, labels))
     imported: list[Import] = []
     failed: list[str] = []
     for path in paths:
         try:
-            imported.append(_one(root, kind, path, " ".join(printable(machine).split())[:_LONGEST], more))
+            imported.append(_one(root, kind, path, " ".join(printable(machine).split())[:_LONGEST], extra_labels))
         except FleetmarkError as error:
             if len(paths) == 1:
                 raise

@@ -101,14 +101,14 @@ def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -
         listed = []
         for metric, place, value in of_title[["metric", "host", "value"]].itertuples(index=False, name=None):
             host, subject = str(figures.hosts[place]), str(subjects[metric])
-            behind = repeats.get((metric, host), [])
+            repeats_of_host = repeats.get((metric, host), [])
             listed.append(
                 HostRuns(
                     host=host,
                     subject="" if subject in ("host", "lo") else subject,
                     value=float(value),
-                    repeats=tuple(v for v, _ in behind),
-                    files=tuple(f for _, f in behind),
+                    repeats=tuple(v for v, _ in repeats_of_host),
+                    files=tuple(f for _, f in repeats_of_host),
                 )
             )
         yield str(title), listed

@@ -330,8 +330,8 @@ def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None 
         return MachinePrediction(selector, None, Estimate.of_error(rate.value, *se, n=(hosts,)), objection)
     against = rates_of(root, baseline, profiled.resources)
     if against.keys() == measured.keys():
-        same = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
-        return MachinePrediction(selector, baseline, same, "")
+        unity = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
+        return MachinePrediction(selector, baseline, unity, "")
     base, base_spread = _mean(against, p)
     ratio = bottleneck.equivalence(p, base, rates)
     se = _joined((ratio.log_error or 0.0, p.df), error, (base_spread.se, base_spread.hosts - 1))

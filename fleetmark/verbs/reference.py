@@ -47,8 +47,8 @@ def pin(
     reference = references.save(root, name, pinned, chosen, kinds, publisher or "host", measured)
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
-    alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
-    lines = [f"saved {reference.name}@{reference.version}: {holds}{alone}"]
+    caveat = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
+    lines = [f"saved {reference.name}@{reference.version}: {holds}{caveat}"]
     if reference.is_measured:
         lines.append(f"compare a campaign with it: {fmt.typed(command(root, 'diagnose', '--reference', name))}")
     mixed = mixtures(selector, chosen, pinned, distinct_names(chosen))

@@ -67,37 +67,37 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
     documents.show(trial.possible(host, rows), form, console, files)
 
 
-def preview(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> None:
+def preview(archive: Archive, question: TrialQuestion, form: str, console: Console, files: Documents) -> None:
     """Print the settings and measurements of a trial, without changing settings or contacting hosts."""
-    rule = rule_named(asked.rule)
-    subject = _subject(archive, asked.host)
-    setting = _setting(rule, subject, asked)
-    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+    rule = rule_named(question.rule)
+    subject = _subject(archive, question.host)
+    setting = _setting(rule, subject, question)
+    suite = trials.suite(archive, question.host, rule, question.cases, 2 * question.blocks)
     setup = trial.Preview(
-        host=asked.host,
+        host=question.host,
         rule=rule,
         evidence=rule.evidence(subject),
         setting=setting,
         workloads=suite["workloads"],
-        blocks=asked.blocks,
+        blocks=question.blocks,
     )
     documents.show(trial.preview(setup), form, console, files)
 
 
-def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
+def attempt(archive: Archive, question: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
     """Run the trial, or resume an interrupted one, and print the effect of the setting.
 
     Return whether the trial measured something and restored all settings. Raise KeyboardInterrupt if the user
     interrupts the trial.
     """
     archive.pin()  # so that the checked campaign.json is also the one whose settings run
-    rule = rule_named(asked.rule)
-    setting = _setting(rule, _subject(archive, asked.host), asked)
-    begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
+    rule = rule_named(question.rule)
+    setting = _setting(rule, _subject(archive, question.host), question)
+    begun = trials.unfinished(archive, question.host, rule.name, setting.as_json())
     if begun is not None:
-        interrupted = campaign.resume(begun, _options(archive, asked, (), console), console)
+        interrupted = campaign.resume(begun, _options(archive, question, (), console), console)
     else:
-        begun, interrupted = campaign.run(_new(archive, asked, rule, setting, console), console)
+        begun, interrupted = campaign.run(_new(archive, question, rule, setting, console), console)
     if interrupted:
         raise KeyboardInterrupt
     outcome = trials.of_trial(begun)
@@ -105,25 +105,25 @@ def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console,
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
+def _new(archive: Archive, question: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
     """Return the options of the campaign for a new trial."""
-    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+    suite = trials.suite(archive, question.host, rule, question.cases, 2 * question.blocks)
     seed = secrets.randbelow(2**31)
     hosts = trials.hosts_of(suite, archive.host_names())
-    options = _options(archive, asked, hosts, console)
+    options = _options(archive, question, hosts, console)
     if options.slurm is not None:
         raise FleetmarkError(
-            f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
-            f"-i {asked.host},"
+            f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {question.host}: "
+            f"-i {question.host},"
         )
-    trial_setting = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
+    trial_setting = Trial(question.host, rule.name, setting.as_json(), sides(question.blocks, seed))
     return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=trial_setting)
 
 
-def _options(archive: Archive, asked: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
-    request, _ = request_to_run(archive, asked.connection.inventory, console)
-    options = options_of(archive, trials.FOLDER, request, asked.connection, hosts)
-    return replace(options, slurm=None) if asked.connection.inventory else options
+def _options(archive: Archive, question: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
+    request, _ = request_to_run(archive, question.connection.inventory, console)
+    options = options_of(archive, trials.FOLDER, request, question.connection, hosts)
+    return replace(options, slurm=None) if question.connection.inventory else options
 
 
 def _subject(archive: Archive, host: str) -> Subject:
@@ -139,18 +139,20 @@ def _subject(archive: Archive, host: str) -> Subject:
     return subjects(archive, facts, {host: changes})[host]
 
 
-def _setting(rule: Rule, subject: Subject, asked: TrialQuestion) -> Setting:
+def _setting(rule: Rule, subject: Subject, question: TrialQuestion) -> Setting:
     """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
         raise FleetmarkError(f"{rule.name} cannot be tried: it sets nothing at run time; use one of {possible}")
     setting = rule.setting(subject)
     if setting is None:
-        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: the facts of this host show nothing to set")
-    if asked.value is not None:
-        setting = setting.with_value(asked.value)
-    if asked.device is not None:
-        setting = setting.for_device(asked.device)
+        raise FleetmarkError(
+            f"{rule.name} cannot be tried on {question.host}: the facts of this host show nothing to set"
+        )
+    if question.value is not None:
+        setting = setting.with_value(question.value)
+    if question.device is not None:
+        setting = setting.for_device(question.device)
     if any(not item.value for item in setting.items):
-        raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
+        raise FleetmarkError(f"{rule.name}: nothing says which value {question.host} should have; name it by --to")
     return setting

@@ -94,5 +94,5 @@ def _incomplete(doc: Mapping[str, Any]) -> str | None:
     if doc.get("is_complete") is not False:
         return None
     reason = doc.get("incomplete_reason")
-    more = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) and reason.strip() else ""
-    return f"the run degraded before its end{more}"
+    detail = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) and reason.strip() else ""
+    return f"the run degraded before its end{detail}"

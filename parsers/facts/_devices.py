@@ -105,8 +105,9 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
     """Return the links that are up, the bridges whose access control redirects peer-to-peer traffic, and functions."""
     functions: list[dict[str, Any]] = []
     denied = False
-    asked = raw.error("lspci") != _UNNEEDED
-    if asked and (raw.out("lspci") or raw.error("lspci") is not None):  # an empty list means that the host has no PCI
+    is_queried = raw.error("lspci") != _UNNEEDED
+    # an empty list means that the host has no PCI
+    if is_queried and (raw.out("lspci") or raw.error("lspci") is not None):
         parsed = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
         functions, denied = parsed["functions"], parsed["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}

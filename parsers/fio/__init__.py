@@ -231,8 +231,8 @@ def _within(total: Job, job: Job) -> bool:
 
 def _listed(reasons: list[str], limit: int = 3) -> str | None:
     """Return the first few reasons in one sentence, since a failing disk causes thousands."""
-    more = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
-    return "; ".join(reasons[:limit]) + more or None
+    further = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
+    return "; ".join(reasons[:limit]) + further or None
 
 
 def _kind(metric: str) -> tuple[str, Better]:

@@ -228,8 +228,8 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
     """Return fio's sum over each group of several jobs; none with clients, whose groups share their numbers."""
     totals: dict[int, Job] = {}
     for (group, metric), rate in sums.items():
-        alone = sum(j.group == group and bool(j.values) for j in jobs) < 2
-        if rate and not alone and not any(j.name == ALL_CLIENTS for j in jobs):
+        is_single = sum(j.group == group and bool(j.values) for j in jobs) < 2
+        if rate and not is_single and not any(j.name == ALL_CLIENTS for j in jobs):
             totals.setdefault(group, Job(name=f"group {group}", subject="all", group=group)).values[metric] = rate
     return list(totals.values())
 

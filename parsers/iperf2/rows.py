@@ -174,8 +174,8 @@ class _Text:
             self._server = test.server = not test.headed and match["port"] == self._listening
         if self._server and test.moved:
             test = self._begin()
-        here = match["port"] == self._listening  # the other side connected to us
-        back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
+        is_incoming = match["port"] == self._listening  # the other side connected to us
+        back = match["mark"] == "*" or "(reverse)" in match["rest"] or is_incoming != self._server
         stream = Stream(name=match["id"], reverse=back, late=test.moved)
         stream.duplex = "(full-duplex)" in match["rest"]
         stream.unconfirmed = bool(_UNCONFIRMED.search(match["rest"]))

@@ -29,8 +29,8 @@ def bounded(parsed: Parsed) -> Parsed:
     absurd = [m for m in parsed.measurements if not _possible(m)]
     if not absurd:
         return parsed
-    more = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
-    reason = _why(absurd[0]) + more
+    further = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
+    reason = _why(absurd[0]) + further
     return replace(parsed, invalid=f"{parsed.invalid}; {reason}" if parsed.invalid else reason, invalid_cases=())
 
 

@@ -77,15 +77,15 @@ def number(value: object) -> float | None:
 
 def dig(value: object, *path: str | int) -> Any:
     """Return the value at ``path`` (keys, list indices) in decoded JSON; None if a step is missing or mistyped."""
-    here: Any = value
+    current: Any = value
     for step in path:
-        if isinstance(step, str) and isinstance(here, dict):
-            here = here.get(step)
-        elif isinstance(step, int) and isinstance(here, list) and -len(here) <= step < len(here):
-            here = here[step]
+        if isinstance(step, str) and isinstance(current, dict):
+            current = current.get(step)
+        elif isinstance(step, int) and isinstance(current, list) and -len(current) <= step < len(current):
+            current = current[step]
         else:
             return None
-    return here
+    return current
 
 
 class _Repeating(dict[str, Any]):

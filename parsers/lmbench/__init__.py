@@ -243,12 +243,12 @@ class _Reader:
 
     def finish(self, text: str) -> None:
         """Add what is known only at the end: a bare number, the header's clock, a note on unnamed rows."""
-        alone = text.strip()
-        if not self.measurements and re.fullmatch(NUMBER, alone):
+        bare_number = text.strip()
+        if not self.measurements and re.fullmatch(NUMBER, bare_number):
             for call in self.command_calls:
                 if call.program in _ALONE:
                     metric, factor, unit, better = _ALONE[call.program]
-                    self._add(call.program, metric, base(alone, factor), unit, better, {})
+                    self._add(call.program, metric, base(bare_number, factor), unit, better, {})
                     break
         if self.measurements and self.clock:
             self.measurements.append((self.host, self.clock))

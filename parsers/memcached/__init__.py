@@ -65,8 +65,12 @@ def _below(bins: Mapping[int, int], share: float) -> float | None:
 
 def _missed(text: str) -> str | None:
     counts = {name: int(count) for name, count in _COUNT.findall(text)}
-    missed, asked = counts.get("get_misses", 0), counts.get("cmd_get", 0)
-    return f"{missed} of {asked} reads missed: the server has too little memory" if missed > _MISSED * asked else None
+    missed, requested = counts.get("get_misses", 0), counts.get("cmd_get", 0)
+    return (
+        f"{missed} of {requested} reads missed: the server has too little memory"
+        if missed > _MISSED * requested
+        else None
+    )
 
 
 def _cut(bins: Mapping[int, int]) -> str | None:

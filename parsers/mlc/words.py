@@ -186,8 +186,8 @@ def printed_buffer(match: re.Match[str]) -> str:
     if match[2].upper() != "M":
         return str(round(float(match[1]) * 1024 * _KIBIBYTES[match[2].upper()]))
     near, decimals = round(float(match[1]) * 1024), len(match[1].partition(".")[2])
-    same = [k for k in range(max(near - 1, 1), near + 2) if f"{k / 1024:.{decimals}f}" == match[1]]
-    return str(max(same or [near], key=lambda k: k & -k) * 1024)
+    candidates = [k for k in range(max(near - 1, 1), near + 2) if f"{k / 1024:.{decimals}f}" == match[1]]
+    return str(max(candidates or [near], key=lambda k: k & -k) * 1024)
 
 
 def placement(settings: Options, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -106,10 +106,10 @@ class _CsvReader:
         It is printed twice: in its own line, and in the column of its ratios. A figure with a decimal comma also takes
         the next cell.
         """
-        beside, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
-        if beside or (complete and again and again[0] != parsed.printed):
+        next_cell, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
+        if next_cell or (complete and again and again[0] != parsed.printed):
             parsed.printed, parsed.unreadable = (
-                f"{parsed.printed},{beside}" if beside else f"{parsed.printed} and {again[0]}",
+                f"{parsed.printed},{next_cell}" if next_cell else f"{parsed.printed} and {again[0]}",
                 True,
             )
         parsed.complete = complete or len(cells) > 1

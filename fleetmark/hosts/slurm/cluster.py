@@ -167,14 +167,14 @@ def time_limit_s(partition: str, time: str | None) -> float | None:
 
     Raise FleetmarkError if ``time`` exceeds the partition's limit, because Slurm would never start such a job.
     """
-    asked = _seconds(time) if time is not None else None
+    requested = _seconds(time) if time is not None else None
     limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
     default, _, maximum = (limits or ["|"])[0].partition("|")
     limit = _seconds(maximum)
     if time is not None:
-        if limit is not None and (asked is None or asked > limit):
+        if limit is not None and (requested is None or requested > limit):
             raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {maximum}; ask for less")
-        return asked
+        return requested
     return next((s for text in (default, maximum) if (s := _seconds(text)) is not None), None)
 
 

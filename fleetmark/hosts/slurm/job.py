@@ -134,13 +134,13 @@ class Job:
         self._thread.start()
 
     def _watch(self) -> None:
-        asked = 0.0
+        last_query = 0.0
         while not self._done.wait(_LOOK_S):
             with contextlib.suppress(FleetmarkError, OSError):  # Slurm's controller may be unavailable for a while
                 self.tell_alive()
                 self.look()
-                if self.names and time.monotonic() - asked > _NODES_S:
-                    asked = time.monotonic()
+                if self.names and time.monotonic() - last_query > _NODES_S:
+                    last_query = time.monotonic()
                     self.dead = cluster.dead(self.names)
 
     def tell_alive(self) -> None:

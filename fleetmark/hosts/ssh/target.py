@@ -65,12 +65,13 @@ class Scan:
     hashed: bool
     hostname: str
 
-    def command(self, *more: Scan) -> str:
-        """Return the command that adds the keys of this host and of the scans in ``more`` to ``file``. The scans differ
-        only in their names.
+    def command(self, *scans: Scan) -> str:
+        """Return the command that adds the keys of this host and the hosts in ``scans`` to ``file``.
+
+        The scans differ only in their host names.
         """
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
-        names = dict.fromkeys(scan.hostname for scan in (self, *more))
+        names = dict.fromkeys(scan.hostname for scan in (self, *scans))
         return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
 
 
@@ -79,7 +80,7 @@ def scans(unknown: Iterable[UnknownKey]) -> list[str]:
     alike: dict[tuple[int, Path, bool], list[Scan]] = {}
     for scan in (u.scan for u in unknown if u.scan):
         alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
-    return [first.command(*more) for first, *more in alike.values()]
+    return [first.command(*others) for first, *others in alike.values()]
 
 
 def resolve(host: Host) -> Target:
@@ -169,7 +170,7 @@ def _config_file(args: Sequence[str]) -> list[str]:
 
 
 def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> Mapping[str, str]:
-    here = socket.gethostname()
+    local_host = socket.gethostname()
     return {
         "%": "%",
         "h": hostname,
@@ -180,8 +181,8 @@ def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> M
         "d": str(Path.home()),
         "i": str(os.getuid()),
         "k": alias or hostname,
-        "l": here,
-        "L": here.partition(".")[0],
+        "l": local_host,
+        "L": local_host.partition(".")[0],
     }
 
 

@@ -157,14 +157,14 @@ class Archive(StoredCampaign):
                 os.close(handle)
         self._journal = self._lock = None
 
-    def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
+    def note(self, event: str, *, sync: bool = True, **fields: Any) -> None:
         """Append one event to the journal.
 
         With ``sync``, the event is on disk when this returns. Otherwise it reaches the disk with the next synced event
         or the next call of ``sync()``. In both cases it survives the end of this process.
         """
         assert self._journal is not None, "writable() comes first"
-        text, head = as_line({"t": utc(), "e": event, **more}), self._chain
+        text, head = as_line({"t": utc(), "e": event, **fields}), self._chain
         if head is not None:
             text, head = chain.chained(text, head)
         line = f"{text}\n".encode()
@@ -186,14 +186,14 @@ class Archive(StoredCampaign):
         size, digest = self.digest(name)
         self._list("kept", file=name, size=size, sha256=digest)
 
-    def _list(self, event: str, **more: Any) -> None:
+    def _list(self, event: str, **fields: Any) -> None:
         """Journal which files count. A folder without a controller, such as an import, has no journal."""
         if self._journal is not None:
-            self.note(event, sync=False, **more)
+            self.note(event, sync=False, **fields)
 
-    def end(self, event: str, **more: Any) -> None:
+    def end(self, event: str, **fields: Any) -> None:
         """Journal the end of a run or a rebuild with this user's signature, which covers the journal before it."""
-        self.note(event, **sign({**more, "campaign": self.id, "after": self._chain or ""}))
+        self.note(event, **sign({**fields, "campaign": self.id, "after": self._chain or ""}))
 
     def sign(self, key: Path) -> None:
         """Sign the journal up to here with an SSH key. Raise FleetmarkError if the key cannot sign."""

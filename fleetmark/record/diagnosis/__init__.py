@@ -143,20 +143,20 @@ def diagnose(
             levels[:, [table.place[host] for host in members]] += lost
         slow = []
         for cohort in (c for c in groups if c.kind == kind and len(c.peers) >= outliers.FEW):
-            results, more, values = _cohort(table, cohort, known.facts, levels)
+            results, further_notes, values = _cohort(table, cohort, known.facts, levels)
             slow += [f for f in results if f.kind is Kind.SLOW]
             findings += [f for f in results if f.kind is not Kind.SLOW]
-            notes += more
+            notes += further_notes
             judged += values
         findings += shared.explained(slow, members, candidates)
-    further, more, values = pairs.judge(measured, hosts, groups, known, least)
+    further, further_notes, values = pairs.judge(measured, hosts, groups, known, least)
     findings += further
-    notes += more
+    notes += further_notes
     judged += values
     if against is not None:
-        further, more, values = since(table, against)
+        further, further_notes, values = since(table, against)
         findings += further
-        notes += more
+        notes += further_notes
         judged += values
         uncompared = not values
         if uncompared:

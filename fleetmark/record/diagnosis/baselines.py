@@ -174,10 +174,12 @@ def _new_hosts(table: Table, baseline: Baseline) -> list[Message]:
 def _benchmark(table: Table, row: int, baseline: Baseline, old: int) -> tuple[list[Finding], list[Message], int]:
     columns = {host: column for column, host in enumerate(baseline.hosts)}
     shared = [host for host in table.hosts if host in columns]
-    here, then = [table.place[host] for host in shared], [columns[host] for host in shared]
-    before = changes.Runs(baseline.values[old, then], baseline.spread[old, then], baseline.runs[old, then])
+    places, old_places = [table.place[host] for host in shared], [columns[host] for host in shared]
+    before = changes.Runs(
+        baseline.values[old, old_places], baseline.spread[old, old_places], baseline.runs[old, old_places]
+    )
     after = changes.Runs(
-        table.values[row, here], table.sd[row, here].astype(np.float64), table.runs[row, here].astype(np.float64)
+        table.values[row, places], table.sd[row, places].astype(np.float64), table.runs[row, places].astype(np.float64)
     )
     judged = changes.judge(before, after, float(table.deficit[row]))
     benchmark = table.benchmark(row)

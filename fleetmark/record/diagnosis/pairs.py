@@ -68,8 +68,10 @@ def judge(
         wanted = (least or {}).get(benchmark["class"], (least or {}).get(""))
         deficit = outliers.LARGE if wanted is None else wanted
         borders, lost = _borders(pairs, hosts, known.labels if known else {}, benchmark)
-        slower, more = _groups(pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit)
-        lost += more
+        slower, group_losses = _groups(
+            pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit
+        )
+        lost += group_losses
         findings += [*(border for border in borders if border.deficit >= (wanted or 0.0)), *slower]
         corrected = pairs[["a", "b", "value"]].assign(value=pairs["value"] + lost)
         nodes, slow = links.judge(corrected, len(hosts), deficit)

@@ -128,10 +128,10 @@ def _runs(table: Table, finding: Finding) -> int:
 
 
 def _row(table: Table, finding: Finding) -> int | None:
-    same = np.ones(len(table.keys), dtype=bool)
+    matches = np.ones(len(table.keys), dtype=bool)
     for name in _SAME:
-        same &= (table.metrics[name] == finding.benchmark[name]).to_numpy(bool)
-    rows = np.flatnonzero(same)
+        matches &= (table.metrics[name] == finding.benchmark[name]).to_numpy(bool)
+    rows = np.flatnonzero(matches)
     return int(rows[0]) if len(rows) else None
 
 
@@ -214,11 +214,11 @@ class _Repeats:
         return np.asarray(np.log(runs) * self.table.sign[row], dtype=np.float64)
 
     def _pairs(self, finding: Finding, guilty: set[str]) -> Settled | None:
-        same = np.ones(len(self.pairs), dtype=bool)
+        matches = np.ones(len(self.pairs), dtype=bool)
         for name in _SAME:
             if name != "subject":
-                same &= (self.pairs[name] == finding.benchmark[name]).to_numpy(bool)
-        rows = self.pairs[same]
+                matches &= (self.pairs[name] == finding.benchmark[name]).to_numpy(bool)
+        rows = self.pairs[matches]
         ends = [{self.names[a], self.names[b]} for a, b in zip(rows["a"], rows["b"], strict=True)]
         suspects = {finding.host, finding.other} - {""}
         link = finding.kind is Kind.LINK

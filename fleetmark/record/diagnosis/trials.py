@@ -126,8 +126,8 @@ def trials(archive: Archive) -> list[Archive]:
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
     """Return the last trial of a rule's setting on a host if it is unfinished."""
-    asked = host, rule, json.loads(json.dumps(items))
-    matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
+    wanted = host, rule, json.loads(json.dumps(items))
+    matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == wanted]
     return matches[-1] if matches and not summarise(matches[-1]).finished else None
 
 

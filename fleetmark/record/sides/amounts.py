@@ -169,9 +169,9 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
     parts = (power[~is_devices], power[is_devices])
     host, devices = (part.groupby(place).agg({"log": "mean", "source": joined}) for part in parts)
     both = host.merge(devices, how="outer", left_index=True, right_index=True, suffixes=("", "_devices"))
-    alone = [isinstance(s, str) and has_devices(s.split(", ")) for s in both["source"]]
+    includes_devices = [isinstance(s, str) and has_devices(s.split(", ")) for s in both["source"]]
     watts = both[["log", "log_devices"]].astype(float).rpow(math.e).fillna(0.0)
-    watts.loc[alone, "log_devices"] = 0.0
+    watts.loc[includes_devices, "log_devices"] = 0.0
     named = both[["source", "source_devices"]].astype(object).where(watts.to_numpy() > 0, "")
     return pd.DataFrame(
         {

@@ -257,7 +257,7 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
         )
         for part in parts[:MOST_STRATA]
     ]
-    more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    further = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
     if class_ is not None and several:
         return message(
             "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares; "
@@ -265,11 +265,11 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
             candidate=candidate,
             baseline=baseline,
             class_=word(class_),
-            strata=joined([*shown, *more], "; "),
+            strata=joined([*shown, *further], "; "),
         )
     return message(
         "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares: {strata}",
         candidate=candidate,
         baseline=baseline,
-        strata=joined([*shown, *more], "; "),
+        strata=joined([*shown, *further], "; "),
     )

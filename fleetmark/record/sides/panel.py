@@ -44,5 +44,5 @@ def _matching(word: str, every: Sequence[str]) -> list[str]:
 
 
 def _some(titles: Sequence[str]) -> str:
-    more = f"; and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
-    return "; ".join(titles[:MOST_NAMED]) + more
+    further = f"; and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
+    return "; ".join(titles[:MOST_NAMED]) + further

@@ -102,8 +102,8 @@ class Sizes:
             matched.pop()
         open_ = [t for t in differing if t not in matched and t not in _SOFT]
         is_published = any(imports.publisher(side) for side in (machines, other))
-        alone = _PARTS if is_published else ()  # matched even if only one side mixes them
-        if both := [t for t in open_ if t in alone or min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
+        required = _PARTS if is_published else ()  # matched even if only one side mixes them
+        if both := [t for t in open_ if t in required or min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
             hard = [t for t in differing if t not in _SOFT]
             shared = _largest_shared(_keys(hard, a), _keys(hard, b))
             if shared is None:

@@ -285,10 +285,16 @@ class StoreCopy:
 
     def _store(self, folder: str) -> bool:
         """Store new and changed files of a folder, with campaign.json last. Return whether there were any."""
-        manifest, here = self._notes.entries(folder), self._walk(folder)
-        files = {name: self.root / folder / name for name, looks in here.items() if looked(manifest, name) != looks}
-        moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}
-        removed = [n for n in manifest if n.startswith("raw/") and n not in here and n.removeprefix("raw/") in moved]
+        manifest, local_looks = self._notes.entries(folder), self._walk(folder)
+        files = {
+            name: self.root / folder / name for name, looks in local_looks.items() if looked(manifest, name) != looks
+        }
+        moved = {
+            name.split("/", 2)[2] for name in local_looks if name.startswith("superseded/") and name.count("/") > 1
+        }
+        removed = [
+            n for n in manifest if n.startswith("raw/") and n not in local_looks and n.removeprefix("raw/") in moved
+        ]
         if not files and not removed:
             return False
         is_local = self._is_own(folder) and folder not in SHELVES  # stored by this copy only
@@ -310,7 +316,7 @@ class StoreCopy:
             raise FleetmarkError(
                 f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
             )
-        self._notes.add(folder, {n: {"version": remote[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": remote[n].version, "looks": local_looks[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:

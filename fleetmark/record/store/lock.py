@@ -43,8 +43,8 @@ def _take(objects: Objects, campaign: str) -> None:
     if objects.create(name, json.dumps(mine).encode()):
         return
     other = _owner(objects.read(name))
-    here = all(other.get(name) == mine[name] for name in ("host", "among"))
-    if here and not _lives(other.get("pid")):  # the holder was killed before it could remove the lock
+    is_local = all(other.get(name) == mine[name] for name in ("host", "among"))
+    if is_local and not _lives(other.get("pid")):  # the holder was killed before it could remove the lock
         objects.write(name, json.dumps(mine).encode())
         return
     holder = (

@@ -35,7 +35,7 @@ def _shared() -> duckdb.DuckDBPyConnection:
     return _opened(threads=1)  # for few rows, starting threads takes longer than the query
 
 
-def _opened(**more: Any) -> duckdb.DuckDBPyConnection:
+def _opened(**settings: Any) -> duckdb.DuckDBPyConnection:
     # By default, DuckDB spills to a folder in the current directory.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
-    return duckdb.connect(config={**_CONFIG, **more, "temp_directory": spill})
+    return duckdb.connect(config={**_CONFIG, **settings, "temp_directory": spill})

@@ -27,7 +27,7 @@ _NO_PAGE = ("Content-Security-Policy", "default-src 'none'; sandbox")
 def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Start], Iterable[bytes]]:
     """Return the application that serves ``pages`` for the requests that ``guard`` allows."""
 
-    def made(path: str, fields: Mapping[str, str]) -> Reply:
+    def reply_or_failure(path: str, fields: Mapping[str, str]) -> Reply:
         try:
             return pages.reply(path, fields)
         except Missing as error:
@@ -38,7 +38,7 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
             _LOG.exception("%s", path)
             return pages.failure("This page cannot be made; the server's log says why.", "500 Internal Server Error")
 
-    waiting = Waiting(made, pages.being_made)
+    waiting = Waiting(reply_or_failure, pages.being_made)
 
     def answer(environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
         refusal = guard.check(environ)
@@ -47,7 +47,7 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
         fields = {name: value for name, value in fields_of(environ).items() if name != "token"}
         path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
         is_browser = "text/html" in environ.get("HTTP_ACCEPT", "") and "as" not in fields  # others wait
-        reply = waiting.reply(path, fields) if is_browser else made(path, fields)
+        reply = waiting.reply(path, fields) if is_browser else reply_or_failure(path, fields)
         return _sent(reply, environ, start)
 
     return answer

@@ -87,9 +87,9 @@ def _refuse_missing(path: Path, manifest: Manifest, root: Path) -> None:
     """Raise FleetmarkError if the record lacks a source of the document."""
     missing = [n for n in manifest.inputs if not (root / n / "measurements.parquet").is_file()]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        further = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise FleetmarkError(
-            f"{path}: its figures come from {missing[0]}{more}, which is not in {root}; name another --results"
+            f"{path}: its figures come from {missing[0]}{further}, which is not in {root}; name another --results"
         )
 
 

@@ -69,10 +69,12 @@ def _is_local(text: str, local: Collection[str]) -> bool:
 
 def _excerpt(text: str, expected: str) -> Any:
     """Return a sentence with excerpts of both texts around the first difference, without tags."""
-    same = next(
+    position = next(
         (n for n, (a, b) in enumerate(zip(text, expected, strict=False)) if a != b), min(len(text), len(expected))
     )
-    shown = [" ".join(_TAG.sub(" ", t[max(0, same - _AROUND) : same + _AROUND]).split()) for t in (text, expected)]
+    shown = [
+        " ".join(_TAG.sub(" ", t[max(0, position - _AROUND) : position + _AROUND]).split()) for t in (text, expected)
+    ]
     return message("it says '{shown}', and '{expected}' when it is made again", shown=shown[0], expected=shown[1])
 
 
