@@ -5,7 +5,7 @@ first, which begins before the traffic. They are ``tx_rate`` and ``rx_rate`` in 
 ``rx_bandwidth`` in B/s (Tx-bps are bits; zero, as from the null driver, is not measured).
 
 All ports together have ``packet_rate``, the sum of the rates sent (for rxonly, received). ``tx_packets``,
-``rx_packets`` and ``loss`` come from the statistics at the end. Without these, the output is truncated.
+``rx_packets`` and ``loss`` come from the statistics at the end. Output without these statistics is truncated.
 """
 
 from __future__ import annotations

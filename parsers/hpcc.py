@@ -19,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "hpcc"
-_LONGEST = 200  # characters of a line worth reading
+_LONGEST = 200  # maximum line length in characters
 _VERSION = re.compile(r"HPC Challenge Benchmark version ([0-9.]{1,12})\b")
 _BLAS = re.compile(r"fleetmark: (OpenBLAS .{1,40})")
 _PAIR = re.compile(r"([A-Za-z]\w{0,60})=(\S{1,40})", re.ASCII)

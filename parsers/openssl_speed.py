@@ -17,7 +17,7 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "openssl_speed"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _VERSION = re.compile(r"OpenSSL (\d+\.\d+\.\w{1,12})\b")
 _SIZES = re.compile(r"(?:Got: )?\+H((?::[0-9]{1,9}){1,32})(?: from [0-9]+)?")  # only children print "Got"
 _BULK = re.compile(r"\+F:[0-9]{1,4}:([\w./-]{1,60})((?::[0-9.]{1,24}){1,32})", re.ASCII)

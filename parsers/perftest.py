@@ -19,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "perftest"
-_LONGEST = 300  # characters of a line worth reading
+_LONGEST = 300  # maximum line length in characters
 _BANNER = re.compile(r"\s*(?:RDMA_|Atomic_)?(Write|Read|Send) (?:Bidirectional )?(BW|Latency) Test\s*")
 _PROGRAM = re.compile(r"ib_(write|read|send)_(bw|lat)")
 _COLUMN = re.compile(

@@ -17,7 +17,7 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "qperf"
-_LONGEST = 200  # characters of a line worth reading
+_LONGEST = 200  # maximum line length in characters
 _TEST = re.compile(r"([a-z][a-z0-9_]{1,40}):")
 _LINE = re.compile(
     r"\s{4}([a-z_]{2,20})\s{1,20}=\s{1,20}([0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{0,9})?|[0-9][0-9.]{0,20})\s{1,3}(\S{1,12})"

@@ -23,7 +23,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decimals, decode, numbered
 
 _TOOL = "stream"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?")
 _ZERO = re.compile(r"0+(?:\.0*)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
@@ -131,7 +131,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
         notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if kernel not in run.rows]
     if len({run.case for run in used}) < len(used):
-        notes.append(f"{len(used)} runs: repeats of a case have the same names")
+        notes.append(f"{len(used)} runs in one text, which count as repeats")
     measurements = tuple(m for run in used for m in _measurements(run))
     invalid = (None if last.failed else last.wrong) or used[0].wrong
     return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))

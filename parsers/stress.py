@@ -18,10 +18,10 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "stress"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _COUNTERS = {
     "throttles": "throttled itself {n} times for heat or power",
-    "quota_throttles": "was held back {n} times by a quota",
+    "quota_throttles": "was throttled {n} times by a quota",
     "corrected_errors": "corrected {n} errors of memory",
     "uncorrected_errors": "had {n} errors of memory that were not corrected",
     "machine_checks": "had {n} machine checks",

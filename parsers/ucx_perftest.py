@@ -19,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "ucx_perftest"
-_LONGEST = 300  # characters of a line worth reading
+_LONGEST = 300  # maximum line length in characters
 _ROW = re.compile(r"(?P<stage>\[thread [0-9]{1,4}\]|Final:)?\s{2,60}(?P<cells>[0-9]{1,15}(?:\s{1,20}[0-9.]{1,20}){7})")
 _PERCENTILE = re.compile(r"\|\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)%ile\s*\|")
 _TEST = re.compile(r"[a-z_]{2,20}")

@@ -171,11 +171,11 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
     name = "20261101T000000-lab-0001"
     objects = copy_of(store.url).objects
     with held(objects, [name]):
-        holder = r"is being driven by another fleetmark \(.* on .*, since 20"
+        holder = r"is in use by another fleetmark process \(.* on .*, since 20"
         with pytest.raises(FleetmarkError, match=holder) as error, held(objects, [name]):
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
-        assert "is being driven" in refused(Path(store.url), "rebuild", "last")
+        assert "is in use by" in refused(Path(store.url), "rebuild", "last")
         mine = json.loads(objects.read(f"{name}/.driven.json"))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"

@@ -34,7 +34,7 @@ class NextStep(TypedDict):
 
 
 class Run(TypedDict):
-    """Say how a run ended. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
+    """Describe the outcome of a run. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
 
     host: str
     workload: str
@@ -222,7 +222,7 @@ class Check(TypedDict):
 
 
 class GateReport(TypedDict):
-    """Say whether a campaign meets acceptance rules: ``fleetmark gate --format json``."""
+    """Hold the check of a campaign against acceptance rules (``fleetmark gate --format json``)."""
 
     campaign: str
     rules: str
@@ -262,7 +262,10 @@ class PlanSummary(TypedDict):
 
 
 class Purchase(TypedDict):
-    """Order ``count`` servers in a period. ``arrives``: the period of delivery; None if it is after the last period."""
+    """Hold an order of ``count`` servers in a period.
+
+    ``arrives``: the period of delivery; None if it is after the last period.
+    """
 
     period: str
     arrives: str | None
@@ -273,7 +276,7 @@ class Purchase(TypedDict):
 
 
 class Retirement(TypedDict):
-    """Retire ``count`` servers in a period."""
+    """Hold the retirement of ``count`` servers in a period."""
 
     period: str
     site: str

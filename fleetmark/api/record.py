@@ -68,7 +68,7 @@ class Record:
         self._open = ExitStack()
         self.path = self._open.enter_context(results(Path(root).expanduser()))
         if not self.path.is_dir():
-            raise FleetmarkError(f"{root}: no such folder; name the one that `fleetmark run` wrote its results to")
+            raise FleetmarkError(f"{root}: no such folder; name the results folder of `fleetmark run`")
 
     def __enter__(self) -> Self:
         return self
@@ -271,7 +271,7 @@ class Record:
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """Return a database for this record alone, because a query may create tables."""
+        """Return a separate database for this record, because a query may create tables."""
         database = self._open.enter_context(connect())
         engine = in_memory(database)
         files = list(self._files(self._machines))

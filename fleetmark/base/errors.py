@@ -10,7 +10,7 @@ from typing import Any
 
 
 class FleetmarkError(Exception):
-    """Report an error that the user can fix, in one clear sentence: the problem, the place, and what to do."""
+    """Report an error that the user can fix in one clear sentence: the place, the problem, and the advice."""
 
 
 class CannotKeep(FleetmarkError):
@@ -18,7 +18,7 @@ class CannotKeep(FleetmarkError):
 
 
 class LeftOut(UserWarning):
-    """Warn that a damaged part of the record is left out, and say why in one sentence."""
+    """Warn in one sentence that a damaged part of the record is left out, with the reason."""
 
 
 def required(package: str, extra: str, subject: str) -> Any:

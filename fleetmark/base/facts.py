@@ -1,7 +1,7 @@
 """Define the normalised facts of a host, the typed form of ``facts/HOST.json``.
 
 Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means that the host does not report
-a value; nothing is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
+a value. No value is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ class PcieLink(_Fact):
 class Disk(_Fact):
     """Describe a block device, not a partition. ``in_use``: its uses (mounted at, swap, part of md/lvm, holds ext4).
 
-    ``in_use`` is empty only for a disk that is certainly blank and free. If this is unknown, ``in_use`` says so.
+    ``in_use`` is empty only for a disk that is certainly blank and free. If the state is unknown, ``in_use`` contains a
+    phrase that says so.
     """
 
     name: str
@@ -355,7 +356,10 @@ class _Processor(BaseModel, defer_build=True):
 
 
 class Identity(BaseModel, defer_build=True):
-    """Store the few facts that identify the kind of a host. Reading them takes a tenth of the time of all facts."""
+    """Store the few facts that identify the kind of a host.
+
+    Reading these facts takes a tenth of the time for all facts.
+    """
 
     product: str | None = None
     vendor: str | None = None

@@ -11,7 +11,7 @@ from fleetmark.base.text import message
 
 
 class Better(StrEnum):
-    """Say in which direction a metric improves; ``NONE`` if it is only descriptive, such as packets sent."""
+    """Define the better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Centre(StrEnum):
-    """Say how several values of a metric are summarised."""
+    """Define how several values of a metric are summarised."""
 
     GEOMEAN = "geomean"  # the geometric mean
     MEDIAN = "median"  # for heavy-tailed figures, such as storage and network
@@ -40,7 +40,7 @@ class Centre(StrEnum):
 
 
 class Status(StrEnum):
-    """Say how a (host, workload, case, repeat) ended. Every run has one of these statuses."""
+    """Define the status of a (host, workload, case, repeat). Every run has one of these statuses."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -73,7 +73,7 @@ BASE_UNITS = frozenset({"B/s", "s", "1/s", "FLOP/s", "W", "J", "B", "Hz", "degC"
 class Measurement:
     """Store one number that a tool printed, in base units.
 
-    ``subject`` says what was measured within the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair such as
+    ``subject``: the measured part of the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair such as
     ``h1>h2``. ``labels`` identify the measured point (``size``, ``stride``, ``op``). Repeats of a measurement must have
     equal labels, so labels hold no value that varies between runs. ``size`` is always in bytes: figures that differ
     only in ``size`` form a curve.

@@ -83,7 +83,9 @@ PANDAS: Mapping[str, Any] = {
 
 
 def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``measurement`` as a row. ``rest``: the columns that it lacks, and those to replace.
+    """Return ``measurement`` as a row.
+
+    ``rest``: values for columns that ``measurement`` lacks, and values that replace its own.
 
     Raise TypeError if a column is missing or unknown.
     """

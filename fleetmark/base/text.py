@@ -94,8 +94,9 @@ _SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; ")}
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:
-    """Return a message with ``change`` applied to its values, including nested ones. Other texts are changed as a
-    whole.
+    """Return a message with ``change`` applied to its values, including nested ones.
+
+    Apply ``change`` directly to other texts.
     """
     if not isinstance(text, Message):
         return change(text)

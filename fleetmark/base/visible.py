@@ -1,4 +1,4 @@
-"""Make untrusted text visible: replace characters that control a terminal or reorder a line by printable ones."""
+"""Make untrusted text visible: replace characters that control a terminal or reorder a line with printable ones."""
 
 from __future__ import annotations
 

@@ -71,7 +71,10 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
 
 @contextlib.contextmanager
 def _limit_words(limit: str | None) -> Iterator[list[str]]:
-    """Yield Ansible's option for ``limit``. An argument holds 128 KiB at most, so a long list goes into a file."""
+    """Yield Ansible's option for ``limit``.
+
+    A command-line argument has at most 128 KiB, so a long list is passed as a file.
+    """
     if not limit or len(limit) < _LONG_LIMIT:
         yield ["--limit", limit] if limit else []
         return

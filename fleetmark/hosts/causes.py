@@ -94,7 +94,7 @@ CAUSES = (
     ),
     Cause(
         message("the host key changed"),
-        message("if the host was installed anew: remove its old key, then log in once with ssh"),
+        message("if the host was reinstalled, remove its old key, then log in once with ssh"),
         re.compile("its host key CHANGED"),
         lambda login: shlex.join(["ssh-keygen", "-R", _known_name(login)]),
     ),
@@ -124,7 +124,7 @@ CAUSES = (
     ),
     Cause(
         message("no answer in time"),
-        message("see whether the host is up, whether this is its address, and whether a firewall drops the port"),
+        message("check whether the host is up, whether the address is correct, and whether a firewall blocks the port"),
         re.compile("did not answer within"),
         lambda login: shlex.join(["ping", "-c", "3", _address(login)]),
     ),
@@ -148,7 +148,7 @@ CAUSES = (
     ),
     Cause(
         message("another reason"),
-        message("see where the log-in fails"),
+        message("check where the log-in fails"),
         re.compile(""),
         lambda login: _ssh(login, "true", options=["-v"]),
     ),

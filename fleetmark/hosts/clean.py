@@ -114,7 +114,7 @@ def answer_in(out: bytes, err: bytes) -> Answer:
 def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
     """Return the outcome for a host whose agent answered. ``work``: the host's work directory."""
     if answer.absent:
-        return Cleaned(host, f"has nothing in {work}", True)
+        return Cleaned(host, f"has no files in {work}", True)
     if answer.error:
         return Cleaned(host, f"left as it is: {answer.error}", False)
     things = f"{human(answer.bytes, 'B')} in {work}"

@@ -1,4 +1,4 @@
-"""Recognise hosts that others use: those in production, and those that are busy. Pure."""
+"""Recognise hosts that are in use: hosts in production, and busy hosts. Pure."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def load_inventory(
     if not sources:
         host = this_machine()
         if limit not in (None, "all", "localhost", host.name):
-            raise FleetmarkError(f"--limit {_short(limit)} matches nothing: without -i there is only this machine")
+            raise FleetmarkError(f"--limit {_short(limit)} matches no host: without -i, only this machine is used")
         return [host]
     for source in sources:
         if "," not in source and not Path(source).expanduser().exists():
@@ -239,7 +239,7 @@ def _split(name: str, words: Any) -> list[str]:
     try:
         return [w for w in shlex.split(str(words or "")) if w.strip()]
     except ValueError as error:
-        raise FleetmarkError(f"{name}: its SSH arguments {words!r} do not parse: {error}") from None
+        raise FleetmarkError(f"{name}: its SSH arguments {words!r} are invalid: {error}") from None
 
 
 def _port(name: str, value: Any) -> int | None:

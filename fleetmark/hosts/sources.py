@@ -49,4 +49,4 @@ def _reason(login: Mapping[str, str]) -> str:
     except TimeoutError:
         return f"did not answer within {TIMEOUT_S:g} s"
     except (OSError, ValueError) as error:
-        return f"cannot be asked ({error})"
+        return f"cannot be requested ({error})"

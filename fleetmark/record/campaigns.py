@@ -85,11 +85,11 @@ def find(root: Path, name: str) -> Archive:
     if len(matching) == 1:
         return Archive.open(matching[0].path)
     if not matching:
-        hint = f"the latest is {archives[-1].id}" if archives else f"there is none under {root}"
+        hint = f"the latest is {archives[-1].id}" if archives else f"there are no campaigns under {root}"
         raise FleetmarkError(
             f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results names another folder"
         )
-    raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
+    raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}; type more characters of it")
 
 
 def summarise(archive: Archive) -> Summary:

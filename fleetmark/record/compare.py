@@ -325,11 +325,11 @@ def _compared(result: Comparison) -> list[tuple[str, str]]:
 def _check(q: Question) -> None:
     """Raise FleetmarkError for conflicting options."""
     if (q.baseline is None) == (q.reference is None):
-        raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
+        raise FleetmarkError("compare: no baseline; give either --baseline gen=… or --reference NAME")
     if q.per not in PER:
         raise FleetmarkError(f"--per {q.per}{suggest(q.per, list(PER))}: it is one of {', '.join(PER)}")
     if q.panel and q.mix is not None:
-        raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
+        raise FleetmarkError("--panel and --mix: a mix already selects benchmarks; omit one of the options")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError(
             "--reference needs whole servers and no --paired, because a pinned figure supports neither"
@@ -339,7 +339,7 @@ def _check(q: Question) -> None:
 
 
 def _host_label(q: Question, chosen: Sequence[Machine]) -> str:
-    """Return the default of ``--by``: what counts as one host of a side."""
+    """Return the default of ``--by``: the label that identifies a host of a side."""
     if q.host_label is not None or q.paired or q.best:
         return q.host_label or "host"
     return imports.publisher(chosen) or "host"
@@ -359,7 +359,7 @@ def _publishers(
             and len(sides_by_title[title].means) < len(chosen[title])
         ):
             yield message(
-                "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
+                "{side}: {machines} count as {hosts}, one per {label} (undo with --by host)",
                 side=title,
                 machines=count(len(chosen[title]), "machine"),
                 hosts=count(len(sides_by_title[title].means), "host"),

@@ -34,7 +34,7 @@ from fleetmark.record.select import Machine
 
 SCHEMA = 1
 FOLDER = "imports"
-MOST_MEMORY = 512 << 20  # memory limit of a reader, far above what the limits of each format allow
+MOST_MEMORY = 512 << 20  # memory limit of a reader, far above the needs of any valid file
 _LONGEST = 120  # maximum length of a name or label in characters
 
 

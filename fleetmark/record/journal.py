@@ -47,7 +47,9 @@ def read(archive: Archive) -> _Read:
     journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
-    if (turn := _last_turn(others)).get("e") == "ended":  # a later rebuild or signature does not make the run longer
+    if (turn := _last_turn(others)).get(
+        "e"
+    ) == "ended":  # a later rebuild or signature does not change the end of the run
         moment = turn.get("t", "")
     file = archive.path / "journal.jsonl"
     try:

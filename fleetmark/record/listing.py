@@ -1,4 +1,4 @@
-"""List the campaigns of a results root from an index, which makes ten thousand campaigns take a second or two.
+"""List the campaigns of a results root with an index. Listing ten thousand campaigns takes a second or two.
 
 ``.campaigns.jsonl`` under the root has a line with each summary of a campaign and the sizes and times of its files; the
 last line of a campaign counts. The index can be deleted at any time. A campaign is read again if its files changed or

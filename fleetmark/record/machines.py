@@ -1,4 +1,4 @@
-"""List the machines on record: hosts of campaigns and machines of imported tables."""
+"""List the recorded machines: hosts of campaigns and machines of imported tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def machines(root: Path) -> list[Machine]:
     can be read.
     """
     if not root.is_dir():
-        raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")
+        raise FleetmarkError(f"{root}: no such folder; name the results folder with --results")
     on_record: list[Machine] = []
     damaged: list[tuple[str, FleetmarkError]] = []
     for archive in campaigns(root):

@@ -81,14 +81,14 @@ def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), t
 def _check(wished: Sequence[str], sides: int, taken: Sequence[str]) -> None:
     if len(wished) > sides:
         raise FleetmarkError(
-            f"--name stands {len(wished)} times, and there are {sides} sides to name: "
-            "give one for the baseline and one for each candidate, in their order"
+            f"--name: {len(wished)} names for {sides} sides; "
+            "give one for the baseline, then one for each candidate in order"
         )
     named = [name for name in (*taken, *wished) if name]
     if twice := [name for n, name in enumerate(named) if name in named[:n]]:
-        raise FleetmarkError(f"--name {twice[0]}: two sides cannot have one name; give each its own")
+        raise FleetmarkError(f"--name {twice[0]}: two sides have this name; give each side its own name")
     if odd := [name for name in wished if not name.isprintable()]:
-        raise FleetmarkError(f"--name {odd[0]!r}: a name is one line of text")
+        raise FleetmarkError(f"--name {odd[0]!r}: not a name; use one line of text")
 
 
 def _kind(side: _Side) -> str:
@@ -152,7 +152,7 @@ def _written(terms: Sequence[Term]) -> str:
 
 
 def _notes(sides: Sequence[_Side], short: Mapping[str, str], shared: Sequence[Term]) -> list[Message]:
-    """Return the conditions that names do not show: shared ones once, then those of each side."""
+    """Return the conditions that are missing from names: first the shared ones, then those of each side."""
     notes = [message("all sides: {terms}", terms=_written(shared))] if shared else []
     for side in sides:
         if short[side.selector] != side.selector and len(side.distinguishing) > 1:

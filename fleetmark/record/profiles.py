@@ -90,7 +90,9 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
         raise FleetmarkError(f"--target {target} is in {benchmark['unit']}: one unit is needed")
     fitted_resources = {name: _resource(side, name, pattern) for name, pattern in patterns.items()}
     if overlapping := [n for n, r in fitted_resources.items() if title in r.benchmarks]:
-        raise FleetmarkError(f"--resource {overlapping[0]}: {title} is the target itself; it cannot explain itself")
+        raise FleetmarkError(
+            f"--resource {overlapping[0]}: {title} is the target itself; choose other benchmarks for the resource"
+        )
     rates, left_out = _rates(side, fitted_resources)
     times = np.exp(-side.means[title].dropna())
     left_out |= {str(m): message("has no {benchmark}", benchmark=title) for m in side.means.index if m not in times}
@@ -125,10 +127,12 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
                 f"--resource {text}: write it as name=workload/case/metric, such as mem=stream/*/triad"
             )
         if name.strip() in patterns:
-            raise FleetmarkError(f"--resource {name.strip()} is given twice; one pattern may match several benchmarks")
+            raise FleetmarkError(
+                f"--resource {name.strip()} is repeated; use one pattern that matches several benchmarks"
+            )
         patterns[name.strip()] = pattern.strip()
     if not patterns:
-        raise FleetmarkError("profile needs resources: --resource mem=stream/*/triad, one for each")
+        raise FleetmarkError("profile: no resource; give each resource as --resource mem=stream/*/triad")
     return patterns
 
 
@@ -188,7 +192,7 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
     rates, lacking = _rates(side, resources)
     if not rates:
         some = "; ".join(f"{m} {reason}" for m, reason in list(lacking.items())[:3])
-        raise FleetmarkError(f"{selector}: no machine has all rates that the profile rests on ({some})")
+        raise FleetmarkError(f"{selector}: no machine has all rates that the profile needs ({some})")
     return rates
 
 
@@ -374,7 +378,7 @@ def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> 
     if prediction.reason:
         raise FleetmarkError(
             f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.reason}; "
-            "measure the workload there, or profile it on machines more like these"
+            "measure the workload there, or profile it on more similar machines"
         )
     source = message(
         "profile {name}: {target} of {machines}, {n} hosts",

@@ -174,7 +174,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """The owner of the job on a busy host, as reported by that job; ``process`` comes from the kernel."""
+    """Describe the owner of the job on a busy host, as reported by the job. ``process`` comes from the kernel."""
 
     campaign: Words | None = None
     owner: Words | None = None
@@ -185,9 +185,9 @@ class Holder(_Reply):
 class Launch(_Reply):
     """The result of starting a host's job.
 
-    ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: what was restored
-    and what could not be restored after an interrupted trial had left a setting changed; ``beside``: another user's
-    process holds the host's shared lock, so a job of that user may also be running.
+    ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: values that were
+    restored and values that could not be restored after an interrupted trial; ``beside``: another user's process holds
+    the host's shared lock, so a job of that user may also be running.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
@@ -232,6 +232,6 @@ def read_launch(answer: object) -> Launch:
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"].startswith("union_tag"):
-        return "an event of no known kind"
+        return "an event of an unknown kind"
     location = ".".join(map(str, first["loc"]))[:80]
     return f"{location}: {first['msg'][:160]}" if location else first["msg"][:160]

@@ -172,8 +172,8 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
         return []
     return [
         message(
-            "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark rebuild` makes "
-            "them anew.",
+            "An earlier version saved the figures of {campaign} without {columns}; regenerate them with "
+            "`fleetmark rebuild`.",
             campaign=archive.id,
             columns=", ".join(missing),
         )

@@ -88,7 +88,7 @@ def load(root: Path) -> WatchState:
         findings = [OpenFinding(**(f | {"hosts": tuple(f["hosts"])})) for f in document.pop("findings")]
         return WatchState(**document, hosts=hosts, findings=findings)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FleetmarkError(f"{file}: damaged or of another version; delete it to start the watch anew") from error
+        raise FleetmarkError(f"{file}: damaged or of another version; delete it to restart the watch") from error
 
 
 def save(root: Path, state: WatchState, metrics: str) -> None:

@@ -120,7 +120,7 @@ def _targets(text: str) -> list[str]:
         if name not in fetch.TARGETS:
             hint = suggest(name, list(fetch.TARGETS))
             raise FleetmarkError(
-                f"--for {name}: no inventory, and no distribution that bundles know{hint}: {', '.join(fetch.TARGETS)}"
+                f"--for {name}: neither an inventory nor a supported distribution{hint}: {', '.join(fetch.TARGETS)}"
             )
     if not names:
         raise FleetmarkError("--for: name an inventory or distributions, such as --for debian12,rocky9")
@@ -128,7 +128,10 @@ def _targets(text: str) -> list[str]:
 
 
 def _packages(target: str, needs: Wanted, folder: Path, console: Console) -> list[str]:
-    """Collect the packages of a distribution if it is that of this machine. Return sentences about the others."""
+    """Collect the packages of a distribution if it is that of this machine.
+
+    Return sentences about the packages that were not collected.
+    """
     names = needs.packages.get(fetch.TARGETS[target].family, ())
     if not names:
         return []
@@ -136,7 +139,7 @@ def _packages(target: str, needs: Wanted, folder: Path, console: Console) -> lis
         return [f"packages for {target}: install {', '.join(names)} on the hosts, for example from its medium"]
     if target != fetch.here():
         return [f"packages for {target} ({', '.join(names)}): run fleetmark bundle on a machine with {target}"]
-    with console.status(f"fetching {count(len(names), 'package')} for {target} and what they depend on"):
+    with console.status(f"fetching {count(len(names), 'package')} for {target} and their dependencies"):
         return fetch.packages(names, folder / f"{target}-{platform.machine()}.tar")
 
 

@@ -51,9 +51,11 @@ def confirm(archive: Archive, diagnosis: Diagnosis, connection: Where, console: 
     for note in again.notes:
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
-        raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
+        raise FleetmarkError(
+            f"{archive.id}: no healthy host is left to compare the suspects with, so no finding can be confirmed"
+        )
     options = with_suite(options_of(archive, FOLDER, request, connection, again.hosts), archive, "confirm", again.suite)
-    console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
+    console.print(f"repeating the slow cases of suspects on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
 

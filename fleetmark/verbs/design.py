@@ -30,7 +30,7 @@ from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import sides as sides_of
 from fleetmark.reports.lists.decision import Contender, Decision
 
-OTHERS = "all others on record"
+OTHERS = "all other recorded machines"
 CLOSEST = 0.005  # smallest distance from the threshold that a plan can detect, as a logarithm
 
 
@@ -106,14 +106,16 @@ def decide(
 def _refuse(baseline: str | None, candidates: Sequence[str], at_least: float | None) -> None:
     if (baseline is None) != (at_least is None):
         raise FleetmarkError(
-            "--baseline and --at-least go together: how many of the baseline a candidate must be worth"
+            "--baseline and --at-least: give both; a candidate must replace at least that many baseline machines"
         )
     if at_least is not None and not (math.isfinite(at_least) and at_least > 0):
         raise FleetmarkError(f"--at-least {at_least:g}: give a number above 0, such as 1.3")
     if at_least is not None and len(candidates) != 1:
-        raise FleetmarkError("--at-least is a question about one candidate: give one --candidate")
+        raise FleetmarkError("--at-least: needs exactly one candidate; give one --candidate")
     if at_least is None and len({*candidates}) < 2:
-        raise FleetmarkError("give --baseline and --at-least, or two candidates or more to find the best of them")
+        raise FleetmarkError(
+            "design: too few options; give --baseline and --at-least, or two or more candidates to find the best"
+        )
 
 
 def _others(every: Sequence[Machine], taken: set[int], family: str) -> list[Machine]:

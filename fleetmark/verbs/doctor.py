@@ -166,7 +166,7 @@ def _clock() -> Check:
     if time.time() < newest - 86400:
         return Check("clock", True, False, f"it is {time.strftime('%Y-%m-%d %H:%M')}, before this program", _SYNC)
     state = _output(["timedatectl", "show", "--property", "NTPSynchronized", "--value"])
-    text = {"yes": "synchronised", "no": "not synchronised"}.get(state, "not known to be synchronised")
+    text = {"yes": "synchronised", "no": "not synchronised"}.get(state, "the synchronisation is unknown")
     return Check("clock", False, state != "no", text, _SYNC)
 
 
@@ -197,9 +197,9 @@ def _tried(name: str, check: Callable[[], None], good: str, command: str) -> Che
 def _fonts() -> Iterator[Check]:
     """Check the fonts for PDF files. Chinese needs an additional font."""
     if shutil.which("fc-list") is None:
-        yield Check("fonts", False, False, "fc-list is not found, so fonts are not known", _install("fontconfig"))
+        yield Check("fonts", False, False, "fc-list is not installed, so the fonts are unknown", _install("fontconfig"))
         return
     for name, pattern, package in _FONTS:
         number = len(_output(["fc-list", pattern]).splitlines())
-        finding = f"{number} for PDF files" if number else "none for PDF files"
+        finding = f"{number} for PDF files" if number else "no fonts for PDF files"
         yield Check(name, False, number > 0, finding, _install(package))

@@ -70,7 +70,7 @@ def survey(
         for value in values.values()
         if isinstance(value, str) and value.startswith(("http://", "https://"))
     ]
-    with console.status(f"asking for {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
+    with console.status(f"checking {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
         return entries, unfetchable(urls, secrets_of(suite, settings))
 
 

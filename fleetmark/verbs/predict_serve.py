@@ -133,7 +133,9 @@ def _model(name: str) -> Architecture:
         content = read_yaml(path)
     else:
         hint = suggest(name, known())
-        raise FleetmarkError(f"--model {name!r}: no such file or model{hint}; known are {', '.join(known())}")
+        raise FleetmarkError(
+            f"--model {name!r}: no such file or model{hint}; use a file or one of {', '.join(known())}"
+        )
     if not isinstance(content, Mapping):
         raise FleetmarkError(f"{path}: not a mapping of dimensions; see docs/how-to/predict-serving.md")
     return read(content, str(path))
@@ -147,7 +149,7 @@ def _precision(name: str) -> str:
 
 def _engine(name: str, calibration: Calibration) -> str:
     if name and name not in calibration.engines():
-        raise FleetmarkError(f"--engine {name!r}: no points of it; known are {', '.join(calibration.engines())}")
+        raise FleetmarkError(f"--engine {name!r}: no calibration points; use one of {', '.join(calibration.engines())}")
     return name
 
 

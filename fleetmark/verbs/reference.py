@@ -47,7 +47,7 @@ def pin(
     reference = references.save(root, name, pinned, chosen, kinds, publisher or "host", measured)
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
-    caveat = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
+    caveat = "" if reference.hosts > 1 else "; one figure without an error, because the spread of its kind is unknown"
     lines = [f"saved {reference.name}@{reference.version}: {holds}{caveat}"]
     if reference.is_measured:
         lines.append(f"compare a campaign with it: {fmt.typed(command(root, 'diagnose', '--reference', name))}")
@@ -81,7 +81,7 @@ def save_specification(root: Path, campaign: str, file: Path) -> str:
         raise FleetmarkError(f"{archive.id}: its hosts are of {len(kinds)} kinds ({'; '.join(kinds)}); use one of each")
     machine = learned(list(facts.values()))
     if not machine:
-        raise FleetmarkError(f"{archive.id}: its hosts report nothing that a specification could be learned from")
+        raise FleetmarkError(f"{archive.id}: its hosts report no facts for a specification")
     text = yaml.safe_dump(
         {
             "description": f"What the best of {len(facts)} hosts of {archive.id} have ({kinds[0]}). Check it by hand.",

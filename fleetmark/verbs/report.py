@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _ahead(documents: Documents) -> None:
-    """Start the chart engine in parallel, because it takes half a second."""
+    """Start the chart engine in parallel, because its start takes half a second."""
     if documents.paths.keys() & {"html", "pdf"}:
         from fleetmark.reports.kit import charts
 

@@ -140,19 +140,22 @@ def _subject(archive: Archive, host: str) -> Subject:
 
 
 def _setting(rule: Rule, subject: Subject, question: TrialQuestion) -> Setting:
-    """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
+    """Return the setting that ``rule`` suggests for ``subject``, with the user's value and device.
+
+    Raise FleetmarkError if it cannot be set and restored at run time.
+    """
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
-        raise FleetmarkError(f"{rule.name} cannot be tried: it sets nothing at run time; use one of {possible}")
+        raise FleetmarkError(f"{rule.name} cannot be tried: it changes no setting at run time; use one of {possible}")
     setting = rule.setting(subject)
     if setting is None:
         raise FleetmarkError(
-            f"{rule.name} cannot be tried on {question.host}: the facts of this host show nothing to set"
+            f"{rule.name} cannot be tried on {question.host}: the facts of this host show no setting to change"
         )
     if question.value is not None:
         setting = setting.with_value(question.value)
     if question.device is not None:
         setting = setting.for_device(question.device)
     if any(not item.value for item in setting.items):
-        raise FleetmarkError(f"{rule.name}: nothing says which value {question.host} should have; name it by --to")
+        raise FleetmarkError(f"{rule.name}: the right value for {question.host} is unknown; give it with --to")
     return setting

@@ -51,7 +51,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
             log.devices = log.devices or positive(match[1])
     log.steps = [replace(s, seconds=divided(log.batch, s.samples)) for s in log.steps]
     if began:
-        log.incomplete = cut("a checkpoint is being saved, and nothing says that it is ready")
+        log.incomplete = cut("a checkpoint save begins but does not end")
     elif is_launched and not has_ended:
         log.incomplete = cut('no process "exits successfully"')
     elif not is_launched and log.steps:

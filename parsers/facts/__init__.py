@@ -2,7 +2,8 @@
 
 A command's module offers ``parse(raw) -> dict`` with plain values in base units (bytes, Hz, W). Values that the command
 does not give are absent or None. ``load`` reads the document that ``playbooks/agent/facts/facts.py`` prints, and
-``normalise`` makes the typed ``Facts`` of a host from it. Both refuse any other document, with a one-sentence error.
+``normalise`` makes the typed ``Facts`` of a host from it. Both functions refuse any other document with a one-sentence
+error.
 """
 
 from __future__ import annotations

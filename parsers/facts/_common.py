@@ -21,7 +21,7 @@ _NOTHING = frozenset(
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return the text of a field, or None if the tool says in words that the value is unknown."""
+    """Return the text of a field, or None if the tool prints that the value is unknown."""
     if not isinstance(value, str) or value.strip().lower() in _NOTHING:
         return None
     return value.strip()

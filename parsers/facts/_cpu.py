@@ -33,7 +33,7 @@ def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
         "vendor": lscpu_facts.get("vendor") or text_or_none(stanza.get("vendor_id")),
         "arch": lscpu_facts.get("arch") or text_or_none(raw.table("uname").get("machine")),
         "sockets": lscpu_facts.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
-        # sysfs lists each core's threads: exact for mixed cores, where lscpu multiplies averages
+        # sysfs lists each core's threads, which is exact for mixed cores; lscpu multiplies averages
         "cores": len(cores) or lscpu_facts.get("cores"),
         "threads": len(online) if online else lscpu_facts.get("cpus"),
         "max_hz": lscpu_facts.get("max_hz") or max(clocks, default=None),
@@ -58,12 +58,12 @@ def _note_limits(raw: Raw, online: int, offline: int) -> None:
     allowed = integer(raw.doc.get("affinity"))
     if allowed is not None and 0 < allowed < online:
         raw.notes.append(
-            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to measure it all."
+            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to use all CPUs."
         )
     quota, period = _quota(raw)
     if quota and period and quota < period * (online or 1):
         raw.notes.append(
-            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside it to measure it all."
+            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside the cgroup to use all CPUs."
         )
 
 

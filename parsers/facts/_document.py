@@ -32,7 +32,7 @@ class _Part(BaseModel, defer_build=True):
 
 
 class Answer(_Part):
-    """Hold the answer of one command; ``rc`` is None if there was none, and ``err`` then says why."""
+    """Hold the answer of one command. If there was no answer, ``rc`` is None and ``err`` is the reason."""
 
     rc: int | None
     out: str

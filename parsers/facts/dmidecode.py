@@ -28,7 +28,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     structures = list(_structures(text))
     if not structures:
         raise ParseError(
-            "dmidecode", "the SMBIOS tables, which root may read where the firmware has them", got=_last(text)
+            "dmidecode", "the SMBIOS tables, which need root and may be missing from the firmware", got=_last(text)
         )
     bios = next((s for title, s in structures if title == "BIOS Information"), {})
     system = next((s for title, s in structures if title == "System Information"), {})

@@ -1,4 +1,4 @@
-"""Parse lsblk: the disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
+"""Parse lsblk: the disks of a host and their uses, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
 
 The detection of uses protects data from benchmarks that write to raw disks. To be safe, unmounted file systems and
 partition tables also count as uses.

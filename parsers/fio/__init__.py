@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for jobs in batches:
         measurements += _measure(jobs, notes)
     if len(batches) > 1:
-        notes.append(f"{len(batches)} runs: repeats of a job have the same names")
+        notes.append(f"{len(batches)} runs in one file, which count as repeats")
     return Parsed(
         tool="fio",
         measurements=tuple(measurements),
@@ -142,7 +142,7 @@ def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> 
         # bw_bytes is the same figure before rounding down. If they differ, bw is used, since every version prints it.
         rate = kib * 1024
         if exact is not None:
-            notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
+            notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; used bw")
     put(values, f"{direction}_bw", rate)
     put(values, f"{direction}_iops", iops)
     if not values:

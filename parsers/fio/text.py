@@ -274,8 +274,8 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
 def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
     """Return the figures of one direction; all versions of fio use KiB/s and microseconds.
 
-    The percentiles are named after clat. With ``lat_percentiles=1`` they are those of lat, but the line does not say
-    so.
+    The percentiles are named after clat. With ``lat_percentiles=1``, they are percentiles of lat, but the line does not
+    show that.
     """
     figures = [number(f) for f in fields]
     values: dict[str, float] = {}

@@ -58,14 +58,14 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _behind(benchmark: Mapping[str, Any]) -> str:
-    """Return a note if fewer requests were answered per second than asked for; empty if enough were."""
+    """Return a note if the rate of answered requests is below the requested rate; otherwise an empty text."""
     rate = number(dig(benchmark, "config", "strategy", "rate"))
     achieved = number(dig(benchmark, "metrics", "requests_per_second", "successful", "mean"))
     if not rate or achieved is None or achieved >= _KEPT * rate:
         return ""
     return (
-        f"{_case(benchmark)}: {achieved:.3g} requests/s were answered of {rate:.3g} asked for: the server or the "
-        f"client did not keep up, and the case is named after the rate asked for"
+        f"{_case(benchmark)}: {achieved:.3g} requests/s were answered of {rate:.3g} requested: the server or the "
+        f"client did not keep up, and the case has the requested rate in its name"
     )
 
 

@@ -67,7 +67,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not last.failure:
         last.cut = last.cut or end_missing(tests[-1], text, options)
     used = [r for r in some if not r.error] or some
-    notes = [f"{len(used)} tests: repeats of a case have the same names"] if len(used) > 1 else []
+    notes = [f"{len(used)} tests in one file, which count as repeats"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
         prefix = f"test {n}: " if len(results) > 1 else ""
@@ -150,7 +150,7 @@ def _direction(
         result.notes.append(f"no sum by iperf of {', '.join(missing)}: derived from {len(streams)} streams")
         totals |= {metric: derived[metric] for metric in missing}
     if not totals and each:
-        result.notes.append("no sum over the streams: they are not known to have run side by side")
+        result.notes.append("no sum over the streams: it is unknown whether they ran in parallel")
     figures = {("host", metric): value for metric, value in totals.items()}
     return figures | {(subject, metric): v for subject, values in each.items() for metric, v in values.items()}
 
@@ -169,7 +169,7 @@ def _summed(
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
         return {"bitrate": mean} if mean else {}
     if (times := _times(streams)) and row.seconds > _SAME_TIME * max(times):
-        result.notes.append("iperf's sum left out: it goes on from an earlier test")  # as a 2.2 server's does
+        result.notes.append("iperf's sum left out: it includes an earlier test")  # as a 2.2 server's does
         return {}
     counted = bool(row.udp) and all("loss" in values for values in each.values())
     figures = dict(row.udp) if counted else {}
@@ -206,7 +206,7 @@ def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
                 f" {sent.seconds:g} s: bitrate is derived, the sent rate less the loss"
             )
     elif protocol == "udp":
-        result.notes.append(f"stream {stream.name}: no server report: what arrived is not known")
+        result.notes.append(f"stream {stream.name}: no server report, so the received data is unknown")
     return values
 
 

@@ -56,7 +56,7 @@ def _row_missing(test: Test, options: Options) -> str | None:
     if test.text and not test.totals and max(len(forward), len(back)) > 1:
         return "the row that sums the streams is missing"
     if options.streams and many < options.streams:
-        return f"{options.streams} streams were asked for, {many} have rows"
+        return f"{options.streams} streams were requested, {many} have rows"
     return None
 
 
@@ -91,7 +91,7 @@ def _too_short(test: Test, options: Options) -> str | None:
         return None
     if options.seconds is not None:
         if last.end < options.seconds - _SLACK:
-            return f"its rows end at {last.end:g} s of {options.seconds:g} s asked for"
+            return f"its rows end at {last.end:g} s of {options.seconds:g} s requested"
     elif last.on_the_second and len(ends) == len(test.streams) and test.protocol != "udp":
-        return f"its only row ends at {last.end:.4f} s, as the first of several does"
+        return f"its only row ends at {last.end:.4f} s, as the first of several rows would"
     return None

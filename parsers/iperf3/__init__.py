@@ -68,7 +68,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     ]
     if len(runs) > 1:
         notes += [
-            f"{len(runs)} tests: repeats of a case have the same names",
+            f"{len(runs)} tests in one file, which count as repeats",
             *(f"besides: {error}" for error in errors),
         ]
     measurements: list[Measurement] = []

@@ -70,7 +70,7 @@ def settle(run: Run, prefix: str) -> None:
         run.notes.append(f"{prefix}bitrate is derived: the sender's rate less the loss")
     else:
         run.values[f"{prefix}bitrate"] = sent
-        run.notes.append(f"{prefix}bitrate is the sender's: the receiver's count is not there")
+        run.notes.append(f"{prefix}bitrate is the sender's: the receiver's count is missing")
 
 
 def datagrams(lost: float | None, total: float | None, jitter: float | None) -> dict[str, float]:

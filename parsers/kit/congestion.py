@@ -1,6 +1,6 @@
 """Map the congestion and loss counters of network drivers to events, by their names.
 
-These rules know the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
+The rules cover the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
 ``hw_counters``). Counters without a rule are not events.
 """
 
@@ -24,7 +24,7 @@ _OTHER = re.compile(r"duration|transition|storm|xon|ignored|time_us|_us$")  # ti
 
 
 def event(counter: str) -> str | None:
-    """Return the event that a counter counts; None if no rule knows it."""
+    """Return the event that a counter counts; None if no rule matches."""
     name = _bare(counter)
     if EVENTS["pause_storms"].fullmatch(name):
         return "pause_storms"

@@ -1,4 +1,4 @@
-"""Detect truncated output, and say so in a sentence."""
+"""Detect truncated output, and describe the truncation in a sentence."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _NOT_JSON = re.compile(r"(?<=[:,\[\s])[-+]?(?:nan|inf)(?=\s{0,9}[,}\]])", re.IGN
 
 
 class DamagedError(Exception):
-    """Report compressed input that cannot be unpacked; the message says why."""
+    """Report compressed input that cannot be unpacked, with the reason."""
 
 
 def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
 
 
 def _of_run(lines: Sequence[str]) -> str | None:
-    """Return what a results file lacks: the time at its end, unless all enabled parts are complete."""
+    """Return the missing part of a results file: the time at its end, unless all enabled parts are complete."""
     if sum(bool(_CLOCK_TIME.fullmatch(line)) for line in lines) >= 2:
         return None
     switches = {match[1]: match[2] for line in lines if (match := _SWITCH.match(line))}

@@ -31,8 +31,9 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Define a column: a pattern for its heading (both lines), and what it measures. ``unit`` None: the table's
-    own unit.
+    """Define a column: a pattern for its heading (both lines), and what it measures.
+
+    ``unit``: None for the table's own unit.
     """
 
     heading: str
@@ -172,7 +173,8 @@ def read_summary(text: str) -> Parsed:
             scale, unit = next(((f, u) for word, f, u in _SCALES if word in line), (1.0, ""))
             above, spans = [], []
         elif title and _RULE.fullmatch(line):
-            # The double operations stand a space to the left of their columns, and versions disagree about memory.
+            # The double operations are one character left of their columns, and the memory table differs between
+            # versions.
             spans = _spans(line, above, _TABLES[title], 5 if title == "memory latencies" else 1)
         elif title and not spans:
             above.append(line.replace("---", "   "))
@@ -247,7 +249,7 @@ def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | Non
     taken: dict[int, str] = {}
     for word in re.finditer(r"\S+", line):
         if word.start() >= last:
-            break  # the guesses behind the memory latencies
+            break  # lmbench's guesses after the memory latencies
         under = [i for i, s in enumerate(spans) if word.start() < s.end and word.end() > s.start]
         if under and max(under) < first:
             continue  # host, system, description

@@ -57,7 +57,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
     log.sequence, log.devices = arguments.get("seq_length"), arguments.get("world_size")
     log.steps = [_with_rates(s, log) for s in log.steps]
     if is_saving:
-        log.incomplete = cut("a checkpoint is being saved, and nothing says that it was")
+        log.incomplete = cut("a checkpoint save begins but does not end")
     elif not has_ended:
         log.incomplete = cut(f'the line with "{_ENDS[0]}" is missing')
     return log

@@ -322,7 +322,7 @@ class _Reader:
         if not match:
             return False
         if self.section is None:
-            self._leave(n, "bandwidth", line, "because nothing says of which kind it is: peak or maximum")
+            self._leave(n, "bandwidth", line, "because its kind is unknown: peak or maximum")
             return True
         reads, writes, triad, ratio, past_caches, rest = match.groups()
         mix = "all_reads" if reads else "nt_writes" if writes else "stream_triad" if triad else ratio
@@ -377,7 +377,7 @@ class _Reader:
         elif not 0 < value <= words.LARGEST[unit]:
             self._leave(n, name, word, "which is not plausible")
         elif (metric, key := tuple(sorted(labels.items()))) in self.run.figures:
-            self._leave(n, name, word, "as there is one for the same point")
+            self._leave(n, name, word, "because the same point already has a figure")
         else:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
             self.read_line = n
@@ -436,7 +436,7 @@ class _Reader:
             yield f"line {self.trouble[0]}: {self.trouble[1][:120]}"
         repeats = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
         if repeats > 1:
-            yield f"{repeats} runs alike: repeats of a measurement have the same names"
+            yield f"{repeats} equal runs in one text, which count as repeats"
 
     def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
         printed = [(n, line.strip()) for n, line in lines if line.strip()]

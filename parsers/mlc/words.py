@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-LONGEST = 8000  # characters of a line worth reading: a matrix of a thousand nodes
+LONGEST = 8000  # maximum line length in characters, for a matrix of a thousand nodes
 LARGEST = {"s": 1e-3, "B/s": 1e14}  # upper limits for latency and bandwidth of any memory
 
 # Prefixes added to lines: quotation marks of mails, comments, mpirun's rank.

@@ -56,14 +56,17 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _short(measurements: Sequence[Measurement], command: Sequence[str]) -> str:
-    """Return what is missing if the output ends before the largest size that ``command`` requests."""
+    """Return a sentence if the output ends before the largest size that ``command`` requests; otherwise None."""
     wanted = next((number(b) for a, b in itertools.pairwise(command) if a == "-m"), None)
     sizes = [int(m.labels["size"]) for m in measurements if "size" in m.labels]
     return f"it ends at {max(sizes)} of {wanted:g} bytes" if wanted and sizes and 2 * max(sizes) <= wanted else ""
 
 
 def _inside(last: tuple[int, str]) -> str:
-    """Return what is missing if the last line ends inside a figure. All figures except counts have two decimals."""
+    """Return a sentence if the last line ends inside a figure; otherwise None.
+
+    All figures except counts have two decimals.
+    """
     cell = last[1].split()[-1]
     return f"line {last[0]} ends inside a figure" if re.fullmatch(r"[0-9]+\.[0-9]?", cell) else ""
 

@@ -77,7 +77,7 @@ def credit(
 ) -> Iterator[Message]:
     """Yield the notices that SPEC's fair use rules require beside published results.
 
-    They give metric names, source, date of retrieval and derived values, and SPEC's own notices on results.
+    The notices name metrics, source, date of retrieval and derived values, and include SPEC's own notices on results.
     ``machines``: the labels of each machine; ``figures``: case and metric of each benchmark; ``retrieved``: a date.
     """
     named = sorted({_official(case, metric) for case, metric in figures if metric in _TUNES and _MARKED.match(case)})
@@ -166,9 +166,9 @@ def _no_table(source: Records, columns: Mapping[str, str]) -> str:
     missing = {kind: [c for c in expected if c not in columns] for kind, expected in kinds.items()}
     near = min(kinds, key=lambda kind: len(missing[kind]))
     if len(missing[near]) == 1:
-        return f"like a {near} of SPEC's, without the column {missing[near][0]}; it has {some(source.columns)}"
+        return f"a {near} of SPEC's without the column {missing[near][0]}; add it to {some(source.columns)}"
     expected = "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
-    return f"no table of SPEC's: there are a {expected}, and a result's own report; this has {some(source.columns)}"
+    return f"not a table of SPEC's; use a {expected}, or a result's own report; this file has {some(source.columns)}"
 
 
 def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
@@ -253,7 +253,8 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
     kind = re.search(r"(?:^|[^a-z])c?(int|fp)(?=[^a-z]|$)", name.lower())
     if not kind:
         raise FleetmarkError(
-            "a join of speed and rate scores does not say which: put int or fp into the file's name (cpu2017_int.csv)"
+            "a join of speed and rate scores does not name its suite; put int or fp into the file's name "
+            "(cpu2017_int.csv)"
         )
     year = "2026" if "2026" in name else "2017"
     speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
@@ -319,7 +320,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
         if not match or match[2] not in _YEARS:
             raise FleetmarkError(f"{place}: {texts['suite']!r} is not a suite run with one copy, such as int2017_rate1")
         if not texts["cpu"]:
-            raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
+            raise FleetmarkError(f"{place}: no cpu; every score needs the name of its CPU")
         value, reason = figure(_cell(cells, columns, "est_base_score"))
         if reason:
             collector.leave(reason)
@@ -351,7 +352,7 @@ def _report(raw: bytes, name: str) -> Table:
         except ParseError as error:
             errors.append(str(error))
     if parsed is None:
-        raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {errors[0]}")
+        raise FleetmarkError(f"looks like a report of SPEC CPU, but cannot be read: {errors[0]}")
     text = decode(raw)
     labels = _facts(text) | ({"notice": "compiler"} if _NOTICE.search(text) else {})
     machine = _named(labels) or name.partition(".")[0] or "unnamed"

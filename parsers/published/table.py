@@ -4,8 +4,8 @@ Required columns: ``machine``, ``benchmark``, ``value``, ``unit``. Optional colu
 lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing`` (estimate or
 unverified). Every other column is a label of the machine.
 
-Units become base units. What a rate counts is recorded with the benchmark (``rate of=samples``), so that samples per
-second are never compared with tokens per second.
+Units become base units. The counted item of a rate is recorded with the benchmark (``rate of=samples``), so that
+samples per second are never compared with tokens per second.
 """
 
 from __future__ import annotations
@@ -138,14 +138,14 @@ def read(raw: bytes, name: str = "") -> Table:
         before = betters.setdefault(point, (place, better))
         if before[1] != better:
             raise FleetmarkError(
-                f"{row_place}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
+                f"{row_place}: {better} is better, but {before[1]} in {before[0]} for the same benchmark; correct one"
             )
         if texts.get("repeat"):
             key = (texts["machine"], *point, texts["repeat"])
             if key in seen:
                 if seen[key][1] != m.value:
                     raise FleetmarkError(
-                        f"{row_place}: repeat {texts['repeat']} stands in {seen[key][0]} with another value"
+                        f"{row_place}: repeat {texts['repeat']} has another value in {seen[key][0]}; correct one"
                     )
                 collector.leave("the same row again")
                 continue
@@ -180,9 +180,9 @@ def _columns(source: Records) -> dict[str, str]:
 
 
 def _unit(place: str, text: str) -> tuple[str, float, str]:
-    """Return the base unit, the factor to it, and what a rate counts (empty if the text does not say)."""
+    """Return the base unit, the factor to it, and the counted item of a rate (empty if unknown)."""
     if not text:
-        raise FleetmarkError(f"{place}: no unit; write what the value is in: GB/s, ms, samples/s, score")
+        raise FleetmarkError(f"{place}: no unit; write the unit of the value: GB/s, ms, samples/s, score")
     if text in _WORDS:
         return (*_WORDS[text], "")
     if text in _STEMS:
@@ -213,8 +213,7 @@ def _metric(place: str, texts: Mapping[str, str], unit: str) -> tuple[str, Bette
     better = Better(text) if text else usual
     if better is None:
         raise FleetmarkError(
-            f"{place}: a value in {texts['unit']} does not say which way is better; "
-            "add the column better: higher or lower"
+            f"{place}: a value in {texts['unit']} has no known better direction; add the column better: higher or lower"
         )
     return texts.get("metric") or metric, better
 
@@ -244,6 +243,6 @@ def _label(place: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, s
         before = labels.setdefault(label, (value, place)) if value else None
         if before and before[0] != value:
             raise FleetmarkError(
-                f"{place}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "
-                "is a label of the machine: make what varies part of benchmark"
+                f"{place}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; other columns "
+                "are labels of the machine; put varying values into the benchmark's name"
             )

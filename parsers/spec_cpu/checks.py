@@ -1,4 +1,4 @@
-"""Turn the readers' findings into measurements.
+"""Convert the reports from the readers to measurements.
 
 This module decides which reports count, which run of a benchmark is its result, and whether scores agree with their
 rows.
@@ -126,7 +126,7 @@ def read(suite: Suite, raw: bytes) -> Parsed:
 
 def _few_notes(notes: list[str]) -> tuple[str, ...]:
     rest = notes[_MOST_NOTES:]
-    return (*notes[:_MOST_NOTES], *([f"and {len(rest)} notes more"] if rest else []))
+    return (*notes[:_MOST_NOTES], *([f"and {len(rest)} more notes"] if rest else []))
 
 
 def _year(run: Run) -> str:
@@ -213,7 +213,7 @@ class _Result:
             if marked and all(m.figures.get("time") != table[0].figures["time"] for m in marked):
                 name = f"{runs[0].benchmark} {runs[0].tune}"
                 self.remarks.append(
-                    f"{name}: the table of selected runs has another run than the one marked as selected"
+                    f"{name}: the table of selected runs has a different run from the one marked as selected"
                 )
             return table[0]
         if marked:
@@ -303,12 +303,14 @@ class _Result:
             rest = len(self.failures) - _MOST_NAMES
             return f"not every benchmark ended well: {statuses}" + (f" and {rest} more" if rest > 0 else "")
         if unverified:
-            return f"nobody verified the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
+            return (
+                f"there is no verification of the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
+            )
         if self.report.banner is None:
             return None
         wrong = [r for r in self.report.reasons if not _FORMAL.match(r)]
         if wrong:
-            return "INVALID RUN: " + wrong[0] + (f" (and {len(wrong) - 1} reasons more)" if len(wrong) > 1 else "")
+            return "INVALID RUN: " + wrong[0] + (f" (and {len(wrong) - 1} more reasons)" if len(wrong) > 1 else "")
         return None if self.report.reasons else "INVALID RUN, with no reason given"
 
     def notes(self) -> list[str]:

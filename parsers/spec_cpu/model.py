@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.parsers.kit.text import number
 
-LONGEST = 4000  # characters of a line worth reading
+LONGEST = 4000  # maximum line length in characters
 BENCHMARK = r"[0-9]{3}\.[A-Za-z0-9]{1,24}_[rs]"
 TUNES = ("base", "peak")
 SCORE = re.compile(
@@ -131,15 +131,16 @@ class Report:
         return run.size or self.size
 
     def is_reference(self, run: Run) -> bool:
-        """Return whether ``run`` used the workload that scores are computed from. If nothing else says so, a ratio
-        does.
+        """Return whether ``run`` used the workload that scores are computed from.
+
+        If the workload is unknown, a ratio indicates it.
         """
         size = self.size_of(run)
         return size.startswith("ref") if size else True
 
 
 def score(name: str, printed: str, line: int, complete: bool = True) -> Score | None:
-    """Return the score called ``name``, however its trademarks are written; None for another name."""
+    """Return the score called ``name``, in any spelling of its trademarks; None if ``name`` is not a score."""
     match = SCORE.fullmatch(name)
     if not match:
         return None

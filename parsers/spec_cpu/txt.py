@@ -53,7 +53,7 @@ _BANNER = re.compile(r"#\s+INVALID RUN\b")
 _SIZE = re.compile(r"Input set must be \S+ for a valid run \(set to '([a-z]{1,20})")
 _STATUS = re.compile(r"\*|[A-Z][A-Z?]?")
 _FIGURE = re.compile(r"--|[0-9][0-9.]{0,20}")
-_FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # where a line of prose has a word
+_FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # a line of prose has a word in this place
 _PEAK_COUNT = 57  # the column after peak's copies or threads, by default
 
 
@@ -244,7 +244,7 @@ def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
             yield _Group(figures, word, start, end)
             figures = []
     if len(figures) == len(words) == len(_PLAIN):
-        yield _Group(figures, "S", start, words[-1][1])  # a hand-made table without the marks
+        yield _Group(figures, "S", start, words[-1][1])  # an edited table without the marks
 
 
 def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:

@@ -113,7 +113,7 @@ def test_a_job_that_slurm_requeues_goes_on_where_it_has_the_same_nodes(lent: Len
     cluster.tell("scontrol", "update", "node=h2,h[4-8]", "State=RESUME")
     assert lent.count(host="h1") == {"passed": 8}, lent.output()
     assert lent.count(host="h2")["lost"] >= 1
-    assert f"Slurm job {lent.job()} began anew on other nodes" in lent.output()
+    assert f"Slurm job {lent.job()} restarted on other nodes" in lent.output()
     done = lent.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
     assert lent.count() == {"passed": 16}
@@ -212,7 +212,7 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
     )
     assert lent.refused("--time", "soon").startswith("fleetmark: --time soon: write it as Slurm does")
     sentence = lent.refused("--partition", "short", "--time", "5")
-    assert sentence == "fleetmark: --time 5: partition short gives a job at most 1:00; ask for less"
+    assert sentence == "fleetmark: --time 5: partition short allows at most 1:00 per job; request less"
     sentence = lent.refused("--nodes", "1", "--constraint", "gen:none", "--suite", slow)
     none = "fleetmark: --constraint gen:none: none of the 8 nodes of partition all fit; what there is: gen:new, gen:old, ib"
     assert sentence == none

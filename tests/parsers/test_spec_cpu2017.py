@@ -346,7 +346,7 @@ def test_a_banner_without_its_table_still_names_who_failed() -> None:
 def test_a_run_that_nobody_verified_is_invalid() -> None:
     text = fixture("runcpu_interrupted.log").replace(" Success 505.mcf_r base refrate", " Run 505.mcf_r base refrate")
     parsed = parse(text.encode())
-    assert parsed.invalid == "nobody verified the output of 505.mcf_r base (status R?)"
+    assert parsed.invalid == "there is no verification of the output of 505.mcf_r base (status R?)"
     assert value(parsed, "base_time", case="505.mcf_r") == 627.570042
 
 

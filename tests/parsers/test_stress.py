@@ -44,7 +44,7 @@ def test_gauges_of_a_host_that_has_them() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (b"quota_throttles 0", b"quota_throttles 7", "the host was held back 7 times by a quota"),
+        (b"quota_throttles 0", b"quota_throttles 7", "the host was throttled 7 times by a quota"),
         (
             b"quota_throttles 0",
             b"throttles 3\nfleetmark: corrected_errors 1",

@@ -173,7 +173,7 @@ def time_limit_s(partition: str, time: str | None) -> float | None:
     limit = _seconds(maximum)
     if time is not None:
         if limit is not None and (requested is None or requested > limit):
-            raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {maximum}; ask for less")
+            raise FleetmarkError(f"--time {time}: partition {partition} allows at most {maximum} per job; request less")
         return requested
     return next((s for text in (default, maximum) if (s := _seconds(text)) is not None), None)
 
@@ -205,7 +205,7 @@ def state(job: str) -> State:
     done = _run(["scontrol", "-o", "show", "job", job])
     if done.returncode:
         if "Invalid job id" in done.stderr:
-            return State("COMPLETED", "Slurm has forgotten it")
+            return State("COMPLETED", "Slurm no longer knows the job")
         raise _no_answer("scontrol", done)
     fields = dict(re.findall(r"(\w+)=(\S*)", done.stdout))
     status, _, _ = fields.get("ExitCode", "").partition(":")

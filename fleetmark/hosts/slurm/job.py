@@ -19,7 +19,7 @@ from fleetmark.hosts.slurm.cluster import Request, State
 
 _LOOK_S = 2.0  # polling interval for the job, to spare the cluster's controller
 _NODES_S = 10.0  # polling interval for its nodes
-_END_S = 15.0  # how long nodes may take to exit by themselves
+_END_S = 15.0  # timeout for nodes to exit by themselves
 UNSAFE = 96  # exit status of a node if other users can replace the shared folder
 UNSEEN = 97  # exit status of a node that cannot see the shared folder
 NO_PYTHON = 98
@@ -155,11 +155,11 @@ class Job:
             because = f" ({self.state.reason})" if self.state.reason else ""
             return f"its Slurm job {self.id} ended: {self.state.word}{because}"
         if self.names and not self.state.is_waiting and node not in self.names:
-            return f"Slurm job {self.id} began anew on other nodes"
+            return f"Slurm job {self.id} restarted on other nodes"
         if node in self.dead:
             return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
         if node in self._out:
-            return f"the node was taken from job {self.id}, says Slurm"
+            return f"Slurm removed the node from job {self.id}"
         return ""
 
     def discard(self) -> None:

@@ -79,7 +79,7 @@ class SshReach(Reach):
             if not transport.is_active():
                 raise LinkLost(f"{self.host.name}: the connection was lost: {words_of(error)}") from None
             raise ReachError(
-                f"{self.host.name}: it grants no further session: {words_of(error)} (MaxSessions?)"
+                f"{self.host.name}: sshd refuses another session: {words_of(error)} (MaxSessions?)"
             ) from None
 
     def _connected(self) -> paramiko.Transport:
@@ -307,7 +307,7 @@ def _handshake(
     if target.proxy:
         time.sleep(0.05 if done.is_set() else 0)  # a proxy that has exited has written all its output
         if words := wire.complaint():
-            raise ReachError(f"{host.name}: no way through {target.through}: {words}")
+            raise ReachError(f"{host.name}: cannot connect through {target.through}: {words}")
     address = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
     if not done.is_set():
         raise ReachError(

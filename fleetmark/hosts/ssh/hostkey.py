@@ -45,8 +45,8 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
     if changed:
         forget = shlex.join(["ssh-keygen", "-R", target.key_name, "-f", str(changed.file)])
         raise ReachError(
-            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or it was installed anew; in the "
-            f"latter case run {forget} and log in once with ssh"
+            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or the host was reinstalled; "
+            f"in the latter case run {forget} and log in once with ssh"
         )
     file = target.known_hosts[0] if target.known_hosts else Path("~/.ssh/known_hosts").expanduser()
     if target.strict == "accept-new":
@@ -67,7 +67,7 @@ def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
         return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
     except ValueError as error:
         reason = f"RevokedHostKeys {target.revoked} cannot be read ({error}), so no host key is trusted"
-        raise ReachError(f"{host.name}: {reason}; mend the file, or take it out of the SSH configuration") from None
+        raise ReachError(f"{host.name}: {reason}; fix the file, or remove it from the SSH configuration") from None
 
 
 def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
@@ -77,4 +77,4 @@ def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> Non
         with file.open("a") as lines:  # one short write, because other programs may also append
             lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
     except OSError as error:
-        raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
+        raise ReachError(f"{host.name}: its new host key cannot be saved in {file}: {error.strerror}") from None

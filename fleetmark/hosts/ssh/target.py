@@ -44,7 +44,7 @@ class Target:
 
 
 class UnknownKey(ReachError):
-    """Report a host whose key is in no known_hosts file. ``reason`` contains neither the host's name nor advice."""
+    """Report a host without a key in known_hosts. ``reason``: the problem, without the host's name and advice."""
 
     def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
         self.reason = reason

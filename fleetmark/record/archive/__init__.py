@@ -49,7 +49,7 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 
 __all__ = ["FAILED_HOSTS", "Archive", "safe_name", "utc"]
 
-FAILED_HOSTS = "failed.hosts"  # beside campaign.json
+FAILED_HOSTS = "failed.hosts"  # further files of a campaign
 COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, beside the raw files
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
@@ -116,7 +116,7 @@ class Archive(StoredCampaign):
         except OSError as error:
             kind = CannotKeep if error.errno in _FULL else FleetmarkError
             raise kind(
-                f"cannot make {archive.path}: {error.strerror}; nothing was started; choose a folder with --results"
+                f"cannot create {archive.path}: {error.strerror}; nothing was started; choose a folder with --results"
             ) from error
         return archive
 
@@ -137,7 +137,9 @@ class Archive(StoredCampaign):
                 os.truncate(self._journal, complete)
             self._remove_parts()
         except BlockingIOError as error:
-            raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
+            raise FleetmarkError(
+                f"campaign {self.id} is in use by another fleetmark process on this machine"
+            ) from error
         except OSError as error:
             raise CannotKeep(f"cannot write in {self.path}: {fault(error)}") from error
         return self

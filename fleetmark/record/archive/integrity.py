@@ -145,7 +145,7 @@ def _take(event: Mapping[str, Any], head: str, line: int, journal: _Journal, arc
 
 
 def _compared(archive: StoredCampaign, journal: _Journal, result: Integrity) -> Iterator[Difference]:
-    """Yield the files that differ from the journal: raw files by step, then those beside campaign.json."""
+    """Yield the files that differ from the journal: raw files by step, then the other files."""
     present = {archive.named(f): f for f in folders_below(archive.path / "raw", 4) if not f.name.startswith(".")}
     for name in sorted({*present, *journal.folders}):
         files = journal.folders.get(name)

@@ -243,7 +243,9 @@ class StoredCampaign:
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
                 if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
-                    raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
+                    raise FleetmarkError(
+                        f"{file}: missing, truncated or damaged; recreate the job: fleetmark run --resume"
+                    )
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
             raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark rebuild` rebuilds it from raw files")

@@ -108,7 +108,7 @@ def _why_nothing(archive: Archive) -> str:
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
         return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` goes on with it)"
-    return "nothing was measured, so there is nothing to diagnose"
+    return "no measurements, so no host can be diagnosed"
 
 
 def diagnose(
@@ -160,7 +160,7 @@ def diagnose(
         judged += values
         uncompared = not values
         if uncompared:
-            notes.append(message("Nothing could be held against the reference {name}.", name=titled(against)))
+            notes.append(message("No result could be compared with the reference {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
     findings.sort(key=lambda f: (f.kind not in _TOGETHER, *_rank(f, worst)))

@@ -77,7 +77,7 @@ class RuleText(BaseModel, defer_build=True):
     @classmethod
     def _named(cls, text: str) -> str:
         if not text.strip():
-            raise ValueError("is empty; a rule names something")
+            raise ValueError("is empty; name at least one")
         return text
 
 
@@ -142,18 +142,18 @@ def check_rules(rules: Rules, path: Path) -> None:
 def _check(rule: RuleText) -> None:
     """Raise FleetmarkError if a rule has neither a metric nor a fact, has both, or has no bound."""
     if bool(rule.metric.strip()) == bool(rule.fact):
-        raise FleetmarkError("names a metric or a fact, and not both")
+        raise FleetmarkError("name either a metric or a fact")
     if rule.fact is None:
         if given := next((key for key in OF_FACTS if getattr(rule, key) not in (None, ())), None):
-            raise FleetmarkError(f"{given}: is for a fact")
+            raise FleetmarkError(f"{given}: is only valid for a fact")
         _bounds(rule, higher=True)
         return
     bounds = _fact_bounds(rule, check_fact(rule.fact))
     limits = (bounds.at_least, bounds.at_most, bounds.above, bounds.below)
     if not FACTS[rule.fact][0] and any(limit is not None for limit in limits):
-        raise FleetmarkError(f"fact {rule.fact}: is a text; use one_of, none_of or equals")
+        raise FleetmarkError(f"fact {rule.fact}: is text; use one_of, none_of or equals")
     if rule.within is not None or rule.reference is not None:
-        raise FleetmarkError("within and reference: are for a metric")
+        raise FleetmarkError("within and reference: are only valid for a metric")
     if bounds == FactBounds():
         raise FleetmarkError(f"needs a bound: at_least, at_most, {', '.join(OF_FACTS[:-1])} or {OF_FACTS[-1]}")
 
@@ -177,7 +177,7 @@ def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
     bounds = []
     if rule.within is not None:
         if rule.reference not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
-            raise FleetmarkError("within: stands alone; it is of the cohort's median")
+            raise FleetmarkError("within: refers to the cohort's median; remove the other bounds")
         share = _share(rule.within, "within")
         bounds.append(gate.Bound(1 - share if higher else 1 / (1 - share), "", higher, of_peers=True))
     for amount, least in ((rule.at_least, True), (rule.at_most, False)):

@@ -111,7 +111,7 @@ def history(
     names; ``name``: the name of the only host to read. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
-    nothing = FleetmarkError(f"{root}: no campaign there has measured anything; measure first: fleetmark run")
+    nothing = FleetmarkError(f"{root}: no campaign has measurements; run one first: fleetmark run")
     scope = figures.EVERYTHING if everything else figures.HEADLINES
     files = {a.id: a.inside("measurements.parquet") for a in archives}
     names_of = {a.id: a.host_names() for a in archives}
@@ -163,7 +163,7 @@ def history(
     if not result and not metrics:
         raise nothing
     if not result:
-        raise FleetmarkError(f"{root}: no benchmark fits {', '.join(metrics)}; a pattern is workload/case/metric")
+        raise FleetmarkError(f"{root}: no benchmark matches {', '.join(metrics)}; a pattern is workload/case/metric")
     return History(len(archives), tuple(result), short)
 
 

@@ -53,10 +53,10 @@ class Isolated:
     ran: tuple[tuple[frozenset[str], ...], ...] = ()
 
     def evidence(self, fault: Fault) -> list[str]:
-        """Return the raw files behind a fault.
+        """Return the raw files that show a fault.
 
-        They are from runs of its hosts alone or in pairs, or else from all further runs. If there are none, they are
-        the campaign's own files.
+        The files come from runs of the fault's hosts alone or in pairs, or else from all further runs. Without further
+        runs, they are the campaign's own files.
         """
         members = set(fault.members)
         few = [
@@ -191,7 +191,7 @@ def suite(
         settings = (archive.campaign().get("settings") or {}).get(entry, {})
     name = case or plain_case(question.case)
     return {
-        "description": f"Who makes {question.workload} {question.case} slow in {archive.id}.",
+        "description": f"Find the cause of slow {question.workload} {question.case} in {archive.id}.",
         "repeats": repeats,
         "workloads": {
             entry: {

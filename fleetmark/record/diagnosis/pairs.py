@@ -47,7 +47,8 @@ def judge(
     known: shared.Known | None = None,
     least: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow borders, groups, nodes and links, notes on what cannot be judged, and the number of judged values.
+    """Return slow borders, groups, nodes and links, notes on parts that cannot be judged, and the number of judged
+    values.
 
     ``least``: the smallest relevant deficit by class of metrics ("": every class).
     """

@@ -150,9 +150,10 @@ def _responsive(table: Table) -> set[str]:
 class _Runs:
     """Store the extremes over a host's runs.
 
-    They are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and the
-    highest mean clock (Hz) under load. Waiting counts only then, since a program with more threads than CPUs waits for
-    itself. For accelerators, they are the highest share of throttled samples by reason.
+    The extremes are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and
+    the highest mean clock (Hz) under load. Waiting counts only while other processes are busy, because a program with
+    more threads than CPUs waits for its own threads. For accelerators, they are the highest share of throttled samples
+    by reason.
     """
 
     stolen: float | None = None
@@ -224,7 +225,7 @@ def _direct(archive: Archive, table: Table) -> dict[str, bool]:
 def _mtus(facts: Mapping[str, Facts]) -> dict[str, dict[float, Counter[int]]]:
     """Count the hosts by their most frequent MTU, for each kind of host and link speed.
 
-    A host counts once, however many active interfaces it has. It does not count if two of its MTUs are equally
+    A host counts once, however many active interfaces it has. A host does not count if two of its MTUs are equally
     frequent.
     """
     counts_by_kind: dict[str, dict[float, Counter[int]]] = {}

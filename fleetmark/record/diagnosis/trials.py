@@ -39,7 +39,7 @@ class Tried:
 
     ``items``: the settings, one per line; ``before``, ``after``: the values on the host without and with the setting;
     ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign
-    whose host it tries. ``refused``: why nothing could be set; ``left``: values that could not be restored;
+    whose host it tries. ``refused``: why no setting could be applied; ``left``: values that could not be restored;
     ``cleared``: values that an interrupted trial left and that were restored; ``lost``: the number of runs that did not
     pass.
     """
@@ -152,7 +152,7 @@ def of_trial(archive: Archive) -> Tried:
     """Return the result of a trial. A run counts if the right setting was read back after it."""
     trial = _about(archive)
     if trial is None:
-        raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: it does not say what was tried")
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: the tried setting is missing")
     host, sides = trial.host, list(trial.sides)
     values: dict[bool, set[str]] = {False: set(), True: set()}
     refused = ""

@@ -31,11 +31,11 @@ _SHARED = """
 class SideFigures:
     """Store the figures of a side. ``record`` is the position of a host in the side.
 
-    ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark``
-    is a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural
-    logarithm of their centre (for pairs, the centre of the pairs' centres), and its standard ``error`` (NaN if
-    unknown). ``parts``: the rows behind each centre, with ``key`` (as in Figures). ``left_out``: ``record``,
-    ``benchmark``, ``why``, ``n``.
+    ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark`` is
+    a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural logarithm of
+    their centre (for pairs, the centre of the pairs' centres), and its standard ``error`` (NaN if unknown). ``parts``:
+    the rows that each centre is computed from, with ``key`` (as in Figures). ``left_out``: ``record``, ``benchmark``,
+    ``why``, ``n``.
     """
 
     benchmarks: pd.DataFrame

@@ -56,7 +56,9 @@ class Shelf:
         Raise FleetmarkError if the name is invalid.
         """
         if not _NAME.fullmatch(name):
-            raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
+            raise FleetmarkError(
+                f"{self.word} {name!r}: not a name; use letters, digits, - and _, such as {self.example}"
+            )
         version = 1 + max((v for n, v in self.versions(root) if n == name), default=after)
         head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
         doc = head | dict(content)

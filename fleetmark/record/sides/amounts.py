@@ -43,7 +43,7 @@ _LABELS = {"socket": "chips", "core": "cores", "thread": "threads", "gpu": "gpus
 _HINTS = {
     "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
     "money": message("give it the labels price and currency (and price_date, term) in the inventory"),
-    "gpu": message("its facts show none; give it the label gpus in the inventory"),
+    "gpu": message("its facts list no GPU; give it the label gpus in the inventory"),
 }
 
 
@@ -71,7 +71,7 @@ def amounts(
     if not unknown.any():
         return amount, notes, sources
     without = [chosen[n] for n in sorted(set(rows["record"][unknown]))]
-    hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    hint, label = _HINTS.get(per, message("its facts lack this value")), without[0].labels.get(_LABELS.get(per, ""))
     if is_imported(without[0]):
         hint = message(
             "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
@@ -80,7 +80,7 @@ def amounts(
         hint = message("its label {label} is {value}, which is not a number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
-        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
+        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) has no known amount: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
     left_out = message(
         "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",

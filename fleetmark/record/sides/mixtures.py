@@ -105,7 +105,7 @@ def parted(
 
 
 def is_of_size(warning: str) -> bool:
-    """Return whether a warning says that machines differ in a number of parts, which is their size."""
+    """Return whether a warning is about machine sizes, which are numbers of parts."""
     if not isinstance(warning, Message):
         return False
     mixed = warning.values.get("mixed", warning)

@@ -26,7 +26,7 @@ def _named(word: str, every: Sequence[str]) -> list[str]:
     parts = [part.strip() for part in word.split(",") if part.strip()]
     if len(parts) > 1:
         return [title for part in parts for title in _named(part, every)]
-    raise FleetmarkError(f"--panel {word}: nobody ran that; write one of {_some(every)}")
+    raise FleetmarkError(f"--panel {word}: no machine ran this benchmark; use one of {_some(every)}")
 
 
 def _matching(word: str, every: Sequence[str]) -> list[str]:

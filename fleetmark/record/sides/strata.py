@@ -39,8 +39,8 @@ class Stratum:
 class Strata:
     """Hold how two sides are compared within strata.
 
-    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: what defines them.
-    ``refused``: why the sides cannot be matched.
+    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: the sizes that define the
+    strata. ``refused``: why the sides cannot be matched.
     """
 
     keys: Mapping[str, Stratum]
@@ -163,7 +163,10 @@ def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
 
 
 def _of(machine: Machine) -> dict[str, float]:
-    """Return the sizes of a machine. With accelerators, only their number counts, because they do the work."""
+    """Return the sizes of a machine.
+
+    If a machine has accelerators, only their number counts, because they do the work.
+    """
     sockets: float | None
     cores: float | None
     devices: float | None

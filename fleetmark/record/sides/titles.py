@@ -159,19 +159,20 @@ def _official(
 
 
 def is_of_mixed_standing(note: str) -> bool:
-    """Return whether a note of ``titled`` says that a mean mixes official results and others."""
+    """Return whether a note of ``titled`` is about a mean of official and other results."""
     return isinstance(note, Message) and note.template == _mixed("").template
 
 
 def _mixed(title: str) -> Message:
     return message(
-        "{title}: the mean is over official results of some hosts and figures of others that are none", title=title
+        "{title}: the mean mixes official results of some hosts with unofficial figures of others", title=title
     )
 
 
 def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
-    """Return the title of a benchmark as recorded (workload, case, metric, subject, labels). ``sized``: include its
-    size, which a host with a single size does not show.
+    """Return the title of a benchmark as recorded (workload, case, metric, subject, labels).
+
+    ``sized``: whether to include the size, which the title of a host with a single size omits.
     """
     return _title(benchmark if sized else {**benchmark, "labels": _without_size(str(benchmark["labels"]))})
 

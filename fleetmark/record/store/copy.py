@@ -314,7 +314,7 @@ class StoreCopy:
         stored = {**files, **head}
         if short := [n for n, p in stored.items() if n not in remote or remote[n].size != p.stat().st_size]:
             raise FleetmarkError(
-                f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
+                f"{self.objects.url}/{folder}/{short[0]}: the stored object is incomplete; run the command again"
             )
         self._notes.add(folder, {n: {"version": remote[n].version, "looks": local_looks[n]} for n in stored}, removed)
         return True

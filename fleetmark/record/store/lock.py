@@ -51,7 +51,7 @@ def _take(objects: Objects, campaign: str) -> None:
         f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
     )
     raise FleetmarkError(
-        f"campaign {campaign} is being driven by another fleetmark ({holder}); if that one is dead: "
+        f"campaign {campaign} is in use by another fleetmark process ({holder}); if that process is dead: "
         f"{shlex.join(['aws', 's3', 'rm', f'{objects.url}/{name}'])}"
     )
 

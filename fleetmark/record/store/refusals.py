@@ -15,7 +15,7 @@ _NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutErro
 
 
 def sentence(error: BaseException, url: str, doing: str) -> str:
-    """Return why the store at ``url`` refused ``doing`` ("list", "read", "write in"), and what to do."""
+    """Return why the store at ``url`` refused an operation (``doing``: "list", "read", "write in"), with advice."""
     bucket = "/".join(url.split("/")[:3])
     chain = list(_chain(error))
     codes = [code for e in chain if (code := _code(e))]
@@ -35,7 +35,7 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
 
 
 def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> str:
-    """Return what is wrong with the credentials, and what to do; empty if they are not the reason."""
+    """Return the problem with the credentials and advice; empty if the credentials are not the reason."""
     if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
         return f"the store does not accept these credentials ({unknown[0]}); {_KEYS}"
     if expired := [word for word in (*codes, *kinds) if word in _EXPIRED]:

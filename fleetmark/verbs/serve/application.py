@@ -36,7 +36,7 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
             return pages.failure(str(error), "400 Bad Request")
         except Exception:  # noqa: BLE001  a fault of one page must not end the server
             _LOG.exception("%s", path)
-            return pages.failure("This page cannot be made; the server's log says why.", "500 Internal Server Error")
+            return pages.failure("This page cannot be created; see the server's log.", "500 Internal Server Error")
 
     waiting = Waiting(reply_or_failure, pages.being_made)
 
@@ -46,7 +46,7 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
             return _plain(refusal, environ, start)
         fields = {name: value for name, value in fields_of(environ).items() if name != "token"}
         path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
-        is_browser = "text/html" in environ.get("HTTP_ACCEPT", "") and "as" not in fields  # others wait
+        is_browser = "text/html" in environ.get("HTTP_ACCEPT", "") and "as" not in fields  # browsers get a waiting page
         reply = waiting.reply(path, fields) if is_browser else reply_or_failure(path, fields)
         return _sent(reply, environ, start)
 

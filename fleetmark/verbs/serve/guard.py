@@ -43,7 +43,7 @@ class Guard:
         if len(environ.get("QUERY_STRING", "")) > MOST_QUERY:
             return Refusal("414 URI Too Long", f"The query is longer than {MOST_QUERY:,} characters; shorten it.")
         if self.hosts is not None and _name(environ.get("HTTP_HOST", "")) not in self.hosts:
-            return Refusal("403 Forbidden", "Open this server by the address that fleetmark serve printed.")
+            return Refusal("403 Forbidden", "Open this server at the address that fleetmark serve printed.")
         return None if self.token is None else self._checked(self.token, environ)
 
     def _checked(self, token: str, environ: Mapping[str, Any]) -> Refusal | None:

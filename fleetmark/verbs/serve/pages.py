@@ -319,7 +319,7 @@ def _recorded_host(now: Recorded, name: str) -> recorded.RecordedHost:
 def _metrics(root: Path) -> Reply:
     body = watched.metrics(root)
     if body is None:
-        raise Missing("There are no metrics yet: fleetmark watch makes them.")
+        raise Missing("There are no metrics yet; fleetmark watch creates them.")
     return Reply(body=body, type=OPENMETRICS)
 
 

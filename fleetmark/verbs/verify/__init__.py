@@ -103,7 +103,7 @@ def _inputs(manifest: Manifest, root: Path, checked: list[Integrity]) -> Iterato
         now = Origin.model_validate(origin(root, name))
         grown = before.chain and _is_chained(root, name) and Archive(root / name).has_digest(before.chain)
         if now != before and not grown:
-            yield Difference(name, message("its record is not the one that the document was made from"))
+            yield Difference(name, message("its record has changed since the document was created"))
 
 
 def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[Difference]:
@@ -119,12 +119,14 @@ def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[
     try:
         again = _again(manifest, root, files)
     except FleetmarkError as error:
-        yield Difference(message("question"), message("it cannot be answered again: {fault}", fault=str(error)))
+        yield Difference(message("question"), message("it cannot be regenerated: {fault}", fault=str(error)))
         return
     for name in text_of.differing(manifest.exhibits, digests(again, root, manifest.kinds)):
         yield Difference(name, message("the record gives other figures"))
     if manifest.templates:
-        yield Difference(message("templates"), message("own templates made it, so its pages cannot be made again"))
+        yield Difference(
+            message("templates"), message("custom templates were used, so the pages cannot be regenerated")
+        )
         return
     stored = manifest.model_dump(mode="json", exclude_unset=True)
     del stored[text_of.VERSION]

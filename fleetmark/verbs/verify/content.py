@@ -43,9 +43,7 @@ def differences(file: bytes, again: bytes, kind: str, local: Collection[str]) ->
     elif kind == "pdf":
         yield Difference(
             message("pages"),
-            message(
-                "they are not the pages that are made again here: edited, or made with other fonts or another root"
-            ),
+            message("they differ from the regenerated pages: edited, or created with other fonts or another root"),
         )
     else:
         yield from _lines(file.decode("utf-8", "replace"), again.decode("utf-8", "replace"), local)
@@ -60,7 +58,7 @@ def _lines(file: str, again: str, local: Collection[str]) -> Iterator[Difference
             return
     if len(before) != len(now):
         lines = {"n": f"{len(before):,}", "expected": f"{len(now):,}"}
-        yield Difference(message("file"), message("it has {n} lines, and {expected} when it is made again", **lines))
+        yield Difference(message("file"), message("it has {n} lines; the regenerated document has {expected}", **lines))
 
 
 def _is_local(text: str, local: Collection[str]) -> bool:
@@ -75,7 +73,7 @@ def _excerpt(text: str, expected: str) -> Any:
     shown = [
         " ".join(_TAG.sub(" ", t[max(0, position - _AROUND) : position + _AROUND]).split()) for t in (text, expected)
     ]
-    return message("it says '{shown}', and '{expected}' when it is made again", shown=shown[0], expected=shown[1])
+    return message("it has '{shown}'; the regenerated document has '{expected}'", shown=shown[0], expected=shown[1])
 
 
 def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Iterator[Difference]:
@@ -90,7 +88,7 @@ def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Itera
             pending += [(value[n], expected[n], f"{path}[{n}]") for n in reversed(range(len(value)))]
         elif value != expected and not _is_local(json.dumps(expected), local):
             shown = {"shown": json.dumps(value)[: 2 * _AROUND], "expected": json.dumps(expected)[: 2 * _AROUND]}
-            yield Difference(path[:200], message("it is {shown}, and {expected} when it is made again", **shown))
+            yield Difference(path[:200], message("it is {shown}; the regenerated document has {expected}", **shown))
             count += 1
 
 
@@ -119,7 +117,7 @@ def _book(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Differe
         elif name == "xl/sharedStrings.xml":
             yield from _texts(parts[name], raw, local)
         else:
-            yield Difference(name[:80], message("it is not the part that is made again"))
+            yield Difference(name[:80], message("it differs from the regenerated part"))
 
 
 def _bounded(book: zipfile.ZipFile, name: str, limit: int) -> bytes:
@@ -135,7 +133,7 @@ def _cells(file: bytes, again: bytes, sheet: str) -> Iterator[Difference]:
         place = message("sheet '{sheet}', cell {cell}", sheet=sheet, cell=name.decode())
         yield Difference(
             place,
-            message("it says '{shown}', and '{expected}' when it is made again", shown=texts[0], expected=texts[1]),
+            message("it has '{shown}'; the regenerated document has '{expected}'", shown=texts[0], expected=texts[1]),
         )
     if not names and _LAYOUT.sub(b"", file) != _LAYOUT.sub(b"", again):
         yield Difference(

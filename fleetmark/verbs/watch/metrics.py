@@ -23,13 +23,13 @@ def families(state: WatchState, judged: Sequence[Family], moment: float) -> list
     campaigns.add(state.campaigns)
     failures = Family("fleetmark_watch_failures", "Rounds whose campaign could not run.", "counter")
     failures.add(state.failures)
-    last = Family("fleetmark_watch_last_round_timestamp_seconds", "The end of the last round, in seconds since 1970.")
+    last = Family("fleetmark_watch_last_round_timestamp_seconds", "End of the last round, in seconds since 1970.")
     last.add(round(moment, 3))
-    hosts = Family("fleetmark_watch_hosts", "Hosts by what the last round found them: idle, busy, unreachable.")
+    hosts = Family("fleetmark_watch_hosts", "Hosts by their state in the last round: idle, busy, unreachable.")
     by_status = Counter(host.status for host in state.hosts.values())
     for status in ("idle", "busy", "unreachable"):
         hosts.add(by_status[status], {"status": status})
-    open_ = Family("fleetmark_watch_open_findings", "Findings that are open, by the command that shows them.")
+    open_ = Family("fleetmark_watch_open_findings", "Open findings, by the command that shows them.")
     by_source = Counter(f.source for f in state.findings)
     for source in JUDGES:
         open_.add(by_source[source], {"source": source})

@@ -65,7 +65,7 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
     is_open = windows.is_open(question.windows, datetime.now().astimezone().time())
     names = windows.chosen(idle, {n: h.measured for n, h in state.hosts.items()}, _share(question, hosts, idle))
     if not is_open:
-        _say(console, "outside every window: counters were read, and nothing runs")
+        _say(console, "outside all windows: only counters were read")
     elif names:
         try:
             judged = _measure(question, state, names, console)
