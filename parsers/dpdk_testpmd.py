@@ -52,7 +52,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         elif match := _CAUSE.match(line):
             cause = match[1].strip()
         elif _FAULT.match(line):
-            fault = fault or line.strip()  # later ones follow from the first
+            fault = fault or line.strip()  # later errors are consequences of the first
         elif port:
             for way, unit, figure in _RATE.findall(line):
                 rates[port, f"{way.lower()}_{'rate' if unit == 'pps' else 'bandwidth'}"].append(float(figure))

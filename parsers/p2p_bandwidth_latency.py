@@ -18,7 +18,7 @@ from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "p2p_bandwidth_latency"
 _MOST_DEVICES = 512
-_LONGEST = 20 * _MOST_DEVICES  # characters of a row
+_LONGEST = 20 * _MOST_DEVICES  # maximum characters of a row
 _TITLE = re.compile(
     r"(?:(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth|P2P=(Enabled|Disabled) Latency)"
     r"(?: \(P2P Writes\))? Matrix \((GB/s|us)\)"

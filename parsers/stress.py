@@ -20,13 +20,13 @@ from fleetmark.parsers.kit.text import decode, number, numbered
 _TOOL = "stress"
 _LONGEST = 1000  # maximum line length in characters
 _COUNTERS = {
-    "throttles": "throttled itself {n} times for heat or power",
+    "throttles": "throttled {n} times because of heat or power",
     "quota_throttles": "was throttled {n} times by a quota",
-    "corrected_errors": "corrected {n} errors of memory",
-    "uncorrected_errors": "had {n} errors of memory that were not corrected",
+    "corrected_errors": "corrected {n} memory errors",
+    "uncorrected_errors": "had {n} uncorrected memory errors",
     "machine_checks": "had {n} machine checks",
     "gpu_slowdowns": "had GPUs that slowed down for heat or power in {n} samples",
-    "gpu_uncorrected_errors": "had {n} errors of GPU memory that were not corrected",
+    "gpu_uncorrected_errors": "had {n} uncorrected GPU memory errors",
 }
 _WATCH = re.compile(r"fleetmark: ([a-z_]{1,40}) ([0-9]{1,15}(?:\.[0-9]{1,3})?)")
 _EARLY = re.compile(r"fleetmark: (the command beside it ended early with exit status -?[0-9]{1,5})")
@@ -128,4 +128,4 @@ def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
         return cut("stress-ng did not report a successful end")
     watched = any(line.startswith("fleetmark: ") for _, line in lines)
     ended = any(line.startswith("fleetmark: faults ") for _, line in lines)
-    return cut_in_line(text) or (cut("the watch has no sum of faults") if watched and not ended else None)
+    return cut_in_line(text) or (cut("the monitor printed no sum of faults") if watched and not ended else None)

@@ -144,7 +144,7 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
         app,
         ["compare", "-b", "gen=old", "-c", "gen=new", "--per", "core", "--format", "json", "--results", str(tmp_path)],
     )
-    assert "per core: 1 figure left out for not saying how much there was: b (c1)" in done.stdout
+    assert "per core: 1 figure left out, because the amount is unknown: b (c1)" in done.stdout
 
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:

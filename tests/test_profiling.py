@@ -127,7 +127,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
     same = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
     assert (same.value, same.se) == (1, 0)
     run(root, *FIT, "--limit", "gen=icelake", "--save", "narrow")
-    with pytest.raises(FleetmarkError, match="narrow@1 cannot tell what gen=turin does"):
+    with pytest.raises(FleetmarkError, match="narrow@1 cannot predict gen=turin"):
         profiling.worth(root, "narrow", "gen=turin")
 
 

@@ -42,7 +42,7 @@ def unread_schema(place: object, schema: object, readable: int) -> FleetmarkErro
     wrote it.
     """
     return FleetmarkError(
-        f"{place}: schema {schema} is not one this version of Fleetmark reads ({readable}); update Fleetmark"
+        f"{place}: schema {schema} is not supported by this version of Fleetmark ({readable}); update Fleetmark"
     )
 
 

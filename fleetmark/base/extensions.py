@@ -21,7 +21,7 @@ GROUP = "fleetmark.workloads"  # entry point group
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A workload folder; ``package`` and ``version`` identify the installed distribution that provides it, if any."""
+    """Describe a workload folder. ``package`` and ``version``: the installed distribution that provides it, if any."""
 
     path: Path
     package: str = ""

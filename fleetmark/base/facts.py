@@ -25,7 +25,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
 Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # counters, and bytes of a shared file system
 Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]  # Hz, B/s, GT/s, W
-Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, octets of a frame
+Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, bytes of a frame
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 
 

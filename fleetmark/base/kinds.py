@@ -17,7 +17,7 @@ _CAPACITY = (
         "cpu-interactive",
         "cpu-compute",
         "cpu-train",
-    ),  # inference and training on processors
+    ),  # inference and training on CPUs
 )
 _RESPONSIVENESS = (
     *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow", "gpu-bw"),
@@ -75,7 +75,7 @@ def _kind(class_: str, unit: str, better: str) -> Kind:
         return known
     if better == Better.LOWER and unit == "s":  # seconds per job: capacity in a work class, otherwise latency
         return known or Kind.RESPONSIVENESS
-    if better == Better.LOWER:  # loss, error rate and power are conditions
+    if better == Better.LOWER:  # loss, error rate and power are guardrails
         return Kind.GUARDRAIL
     if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as capacity by default
         return Kind.CAPACITY

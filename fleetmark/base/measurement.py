@@ -24,7 +24,7 @@ class Better(StrEnum):
 
 
 class Kind(StrEnum):
-    """Name the kind of a figure, which determines how it is read."""
+    """Name the kind of a figure, which determines how comparisons interpret it."""
 
     CAPACITY = "capacity"  # extensive: two machines do twice the work; "one new server replaces N old ones"
     RESPONSIVENESS = "responsiveness"  # intensive: the speed of one job, request or flow; "x faster"
@@ -50,7 +50,7 @@ class Status(StrEnum):
 
 
 class Standing(StrEnum):
-    """Name a figure as the benchmark's owners do if it is not a result by their rules."""
+    """Name the standing of a figure that is not an official result, in the terms of the benchmark's owners."""
 
     ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
     UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published

@@ -95,7 +95,7 @@ def _refuse_given(setting: str, value: Any) -> None:
         between = "=" if match["variable"] else " "
         example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header is already in quotes
         raise FleetmarkError(
-            f"{setting} has the value of {name} in it, which would appear in the record; read it from a file on "
+            f"{setting} contains the value of {name}, which would appear in the record; read it from a file on "
             f"the hosts: {name}{between}{example}"
         )
 

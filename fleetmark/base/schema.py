@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.measurement import Measurement
 
-if TYPE_CHECKING:  # loading them takes a third of a second, and `fleetmark --help` needs neither
+if TYPE_CHECKING:  # imported lazily, because loading takes a third of a second
     import pandas as pd
     import pyarrow as pa
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Control characters (C0 but tab and line feed, DEL, C1), bidirectional controls, line separators, zero-width
-# characters that hide, and single surrogates, which no encoding can represent.
+# Control characters (C0 except tab and line feed, DEL, C1), bidirectional controls, line separators, zero-width
+# characters, and single surrogates, which no encoding can represent.
 _ACTING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )

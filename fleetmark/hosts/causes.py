@@ -137,7 +137,7 @@ CAUSES = (
     Cause(
         message("there is no route"),
         message("check the route to the host"),
-        re.compile("cannot be reached|no way through|no route to host|network is unreachable", re.IGNORECASE),
+        re.compile("cannot be reached|cannot connect through|no route to host|network is unreachable", re.IGNORECASE),
         _route,
     ),
     Cause(

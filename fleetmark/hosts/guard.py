@@ -9,8 +9,8 @@ from fleetmark.hosts.inventory import Host
 
 PRODUCTION = "production"
 _NO = ("", "0", "false", "no", "off", "none")
-MOST_LOAD = 0.5  # of the last minute, per CPU; also of runnable threads, because the load outlives a benchmark's end
-MOST_RUNNING = 0.25  # runnable threads per CPU at one moment
+MOST_LOAD = 0.5  # maximum one-minute load per CPU; runnable threads decide too, as load outlasts a benchmark
+MOST_RUNNING = 0.25  # maximum runnable threads per CPU at one moment
 EPHEMERAL = 32_768  # the first port that Linux chooses by itself, for example for the NFS client's callbacks
 MOST_NAMED = 8  # maximum number of ports in a sentence
 # Ports of a server's own administration: SSH, mail, rpcbind, Slurm, node and DCGM exporters, kubelet.

@@ -104,7 +104,7 @@ def load_inventory(
     for source in sources:
         if "," not in source and not Path(source).expanduser().exists():
             raise FleetmarkError(
-                f"no inventory {source}: no such file or directory (hosts by name end in a comma: -i {source},)"
+                f"no inventory {source}: no such file or directory (for a host name, append a comma: -i {source},)"
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:

@@ -117,7 +117,7 @@ def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
     for e in archive.journal():
         if e["e"] == "outcome":
             last[key_of(e)] = e["status"]
-        elif e["e"] == "joined":  # lost hosts take part again
+        elif e["e"] == "joined":  # lost hosts participate again
             last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
         elif e["e"] == "ended":
             finished = not e["owed"]

@@ -218,7 +218,7 @@ def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[s
             "host": row.machine,
             "repeat": row.repeat,
             "class": row.class_,
-            "kind": row.kind.value if row.kind else "",  # undeclared: readers infer the kind, and say so
+            "kind": row.kind.value if row.kind else "",  # not declared; readers infer the kind and add a note
             "headline": row.headline,
             "centre": Centre.GEOMEAN.value,
             "bits": False,

@@ -65,7 +65,7 @@ def read(archive: Archive) -> _Read:
             f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; the file was edited or damaged"
         )
     joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
-    if joined:  # lost hosts take part again
+    if joined:  # lost hosts participate again
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
     return last.astype({"repeat": "int64"}).fillna({"started": ""}), others, moment

@@ -49,5 +49,5 @@ def _facts(archive: Archive, host: str) -> Facts | None:
     try:
         return archive.facts_of(host)
     except FleetmarkError as error:
-        leave_out(f"what {host} is, of {archive.id},", error)
+        leave_out(f"the identity of {host} in {archive.id}", error)
         return None

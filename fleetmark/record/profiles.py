@@ -77,7 +77,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     every = machines(root)
     chosen = within(every, select) if select else every
     if not chosen:
-        raise FleetmarkError(f"{root}: nothing is on record; `fleetmark run` or `import` first")
+        raise FleetmarkError(f"{root}: no machine is recorded; use `fleetmark run` or `import` first")
     selection = select or message("everything on record")
     names = _names(chosen)
     side = side_of(root, selection, chosen, only=[target, *patterns.values()], names=names)
@@ -101,7 +101,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
         reasons = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
         raise FleetmarkError(
             f"{selection}: {count(len(used), 'machine')} with the target and all resources; a profile of "
-            f"{count(len(resources), 'resource')} takes {len(resources) + 1} or more that differ"
+            f"{count(len(resources), 'resource')} needs {len(resources) + 1} or more different ones"
             f"{f' ({reasons})' if reasons else ''}"
         )
     fitted = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
@@ -377,7 +377,7 @@ def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> 
     prediction = predict(root, profiled, selector, baseline)
     if prediction.reason:
         raise FleetmarkError(
-            f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.reason}; "
+            f"profile {profiled.name}@{profiled.version} cannot predict {selector}: {prediction.reason}; "
             "measure the workload there, or profile it on more similar machines"
         )
     source = message(

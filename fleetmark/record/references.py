@@ -150,7 +150,7 @@ def load(root: Path, name: str) -> Reference:
     base = name.partition("@")[0]
     if base in {n for n, _ in BASELINES.versions(root)} - {n for n, _ in REFERENCES.versions(root)}:
         raise FleetmarkError(
-            f"reference {name!r} was saved for `diagnose` alone, by an earlier version; save it again: fleetmark "
+            f"reference {name!r} was saved only for `diagnose`, by an earlier version; save it again: fleetmark "
             f"reference save {base} --from last"
         )
     return REFERENCES.read(REFERENCES.find(root, name), _reference)

@@ -183,7 +183,7 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """The result of starting a host's job.
+    """Hold the result of starting a host's job.
 
     ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: values that were
     restored and values that could not be restored after an interrupted trial; ``beside``: another user's process holds

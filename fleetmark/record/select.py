@@ -110,7 +110,7 @@ def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
     """Return the machines that ``text`` selects. If none match, raise FleetmarkError with values that would."""
     terms = parse(text)
     if not machines:
-        raise FleetmarkError(f"selector {text!r}: there is nothing on record; `fleetmark run` or `import` first")
+        raise FleetmarkError(f"selector {text!r}: no machine is recorded; use `fleetmark run` or `import` first")
     left = list(machines)
     for term in terms:
         if term.operator == "!=" and not _is_path(Facts, term.key.split(".")) and not _any_has(term.key, machines):

@@ -47,7 +47,7 @@ def collect(
     needs = wanted(suite, settings)
     credentials = secrets_of(suite, settings)
     names = _targets(targets)
-    missing = [f"{key} is a file on this machine: bring it to the machine that runs fleetmark" for key in needs.local]
+    missing = [f"{key} is a file on this machine: copy it to the machine that runs fleetmark" for key in needs.local]
     with tempfile.TemporaryDirectory(prefix="fleetmark-bundle-") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)  # apt downloads as an unprivileged user
@@ -136,7 +136,9 @@ def _packages(target: str, needs: Wanted, folder: Path, console: Console) -> lis
     if not names:
         return []
     if fetch.TARGETS[target].family != "debian":
-        return [f"packages for {target}: install {', '.join(names)} on the hosts, for example from its medium"]
+        return [
+            f"packages for {target}: install {', '.join(names)} on the hosts, for example from the installation medium"
+        ]
     if target != fetch.here():
         return [f"packages for {target} ({', '.join(names)}): run fleetmark bundle on a machine with {target}"]
     with console.status(f"fetching {count(len(names), 'package')} for {target} and their dependencies"):

@@ -123,8 +123,8 @@ def _others(every: Sequence[Machine], taken: set[int], family: str) -> list[Mach
     others = [m for m in every if id(m) not in taken and family in m.labels]
     if not others:
         raise FleetmarkError(
-            f"no other machine on record has the label {family!r}, which tells families apart: --family, or "
-            "`fleetmark import` published results"
+            f"no other recorded machine has the label {family!r}, which identifies families; choose a label with "
+            "--family, or import published results: fleetmark import"
         )
     return others
 

@@ -114,7 +114,7 @@ class _Runs:
 
 
 class _PairRuns(_Runs):
-    """The runs that isolate a fault in a case between two hosts."""
+    """Run the measurements that isolate a fault in a case between two hosts."""
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
         """Return the rate of each host over its own loopback."""
@@ -128,7 +128,7 @@ class _PairRuns(_Runs):
 
 
 class _GroupRuns(_Runs):
-    """The runs that isolate a fault in a case that a group of hosts runs together."""
+    """Run the measurements that isolate a fault in a case that a group of hosts runs together."""
 
     def __init__(self, archive: Archive, question: Question, connection: Where, console: Console, size: int) -> None:
         super().__init__(archive, question, connection, console)
@@ -164,7 +164,7 @@ class _GroupRuns(_Runs):
         sized = self.family.among(len(group))
         if sized is None:
             raise FleetmarkError(
-                f"{self.question.workload} {self.question.case}: it has no case among {count(len(group), 'host')}"
+                f"{self.question.workload} {self.question.case}: there is no case for {count(len(group), 'host')}"
             )
         suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings, self.repeats)
         archive = self._measured(suite, "group", "together", self.times[group])

@@ -48,14 +48,14 @@ Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
 
 def _is_inline(mix: str) -> str:
     if names_yaml(mix) or "=" not in mix:
-        raise ValueError("a mix is not a file here")
+        raise ValueError("a manifest must not name a mix file")
     return mix
 
 
 def _names_hosts(limit: str) -> str:
     """Refuse patterns that read a file or are a regular expression, because a document's author is not trusted."""
     if "@" in limit or "~" in limit:
-        raise ValueError("hosts are chosen by names and labels here")
+        raise ValueError("a manifest must choose hosts by names or labels")
     return limit
 
 

@@ -107,7 +107,7 @@ class Document(_Part):
 def load(raw: bytes) -> dict[str, Any]:
     """Return the document in ``raw``, a line of JSON. Raise FleetmarkError, in one sentence, for anything else."""
     if len(raw) > 8 * MOST_TEXT:
-        raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which no host needs: {_AGAIN}")
+        raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which is too large: {_AGAIN}")
     try:
         doc = json.loads(raw)
     except (ValueError, RecursionError):  # not UTF-8, not JSON, a number with thousands of digits, endless brackets

@@ -128,7 +128,7 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
     if depth <= 1:
         job.error = f"latency target not met even at a queue depth of 1: {above}"
     else:
-        notes.append(f"job {job.name}: with the search for the queue depth {above}")
+        notes.append(f"job {job.name}: during the search for the queue depth, {above}")
 
 
 def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> dict[str, float]:

@@ -45,7 +45,7 @@ _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):"
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
 _ISSUED = re.compile(r"^\s+issued(?: rwts)?\s*: total=")
-_HEAD = "heading"  # the heading that a group still lacks, besides the sums of its directions
+_HEAD = "heading"  # the missing part of a group that has no status heading yet
 _GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")

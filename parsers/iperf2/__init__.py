@@ -169,7 +169,7 @@ def _summed(
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
         return {"bitrate": mean} if mean else {}
     if (times := _times(streams)) and row.seconds > _SAME_TIME * max(times):
-        result.notes.append("iperf's sum left out: it includes an earlier test")  # as a 2.2 server's does
+        result.notes.append("iperf's sum left out: it includes an earlier test")  # as in the output of a 2.2 server
         return {}
     counted = bool(row.udp) and all("loss" in values for values in each.values())
     figures = dict(row.udp) if counted else {}

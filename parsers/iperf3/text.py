@@ -150,7 +150,8 @@ def read_text(text: str) -> list[Run]:
             continue
         section = sections[-1]
         if row:
-            (section.summary if summary or row.side else section.intervals).append(row)  # intervals name no side
+            # only rows of the summary show the side
+            (section.summary if summary or row.side else section.intervals).append(row)
         elif _HEADER.search(line):
             summary = summary or separated
             section.datagrams_sent |= "  Total Datagrams" in line

@@ -13,10 +13,10 @@ from fleetmark.base.measurement import Measurement, Parsed
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "B/s": (0.0, 1e18),  # the memory of the largest machines reaches 1e17; 0 means that all data was lost
     "1/s": (0.0, 1e15),  # a hundred thousand hosts with 1e10 operations each
-    "FLOP/s": (0.0, 1e21),  # the fastest machines do 1e19 in their narrowest formats
+    "FLOP/s": (0.0, 1e21),  # the fastest machines reach 1e19 in their lowest precision
     "s": (1e-12, 1e9),  # from 1 ps, in which light travels 0.3 mm, to 30 years; no event takes 0 s
     "B": (0.0, 1e18),  # the largest file systems
-    "Hz": (1.0, 1e13),  # above the maximum, signals are light
+    "Hz": (1.0, 1e13),  # above the maximum, signals are optical
     "W": (0.0, 1e9),  # the power of a power station
     "J": (0.0, 1e16),  # a power station's energy in four months
     "degC": (-100.0, 300.0),  # silicon works at neither limit

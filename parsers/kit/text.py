@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 # Values that C prints but JSON does not allow. The replacements have the same length, to keep positions valid.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
-_MOST_BROKEN = 200  # text that breaks JSON more often is not a tool's output, and each attempt costs a pass over it
+_MOST_BROKEN = 200  # maximum attempts, because each one scans the text again
 
 
 def decode(raw: bytes) -> str:

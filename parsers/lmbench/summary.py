@@ -279,7 +279,7 @@ def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, 
     for host, m in figures:
         if m.metric == "clock":
             if host in clocks:
-                continue  # several tables repeat it
+                continue  # several tables contain the clock rate
             clocks.add(host)
         labels = {**m.labels, "host": host} if several else m.labels
         measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))

@@ -47,7 +47,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
     if steps is None:
         log.notes = (_NO_END,)
     elif last + 1 < steps:
-        log.incomplete = cut(f"step {last} is the last, and {steps} steps were to follow from 0")
+        log.incomplete = cut(f"the last step is {last}, but {steps} steps from 0 were configured")
     return log
 
 

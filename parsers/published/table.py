@@ -200,7 +200,7 @@ def _unit(place: str, text: str) -> tuple[str, float, str]:
         if _COUNTED.fullmatch(word):
             return "1/s", _LARGE[rate[1]] if rate[1] else 1.0, word
     raise FleetmarkError(
-        f"{place}: the unit {text!r} is not known; there are B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
+        f"{place}: unknown unit {text!r}; use B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
         "min, h, %, score, ratio, and counts such as samples/s, tokens/s, requests/s, IOPS"
     )
 

@@ -19,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "rocm_bandwidth_test"
-_LONGEST = 20_000  # characters of a row
+_LONGEST = 20_000  # maximum characters of a row
 _MOST_DEVICES = 512
 _VERSION = re.compile(r"RocmBandwidthTest Version: {0,8}([0-9.]{1,20})")
 _DEVICE = re.compile(r"Device: ([0-9]{1,4}), {1,8}(.{1,200})")

@@ -46,8 +46,8 @@ _UNITS: dict[str, tuple[str, Better]] = {
 _OF_POWER = frozenset({"energy", "max_power", "avg_power", "energy_ratio"})
 # Preference between two forms of the same results.
 _RANK = {"raw": 0, "CSV": 1, "text": 2, "log": 3}
-# Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All others mean that
-# something went wrong.
+# Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All other reasons are real
+# failures.
 _FORMAL = re.compile(
     r"'reportable' flag not set"
     r"|\S+ \((?:base|peak)\) did not have enough runs!"
@@ -301,7 +301,7 @@ class _Result:
                 by_status.setdefault(spelled(run.status), []).append(f"{run.benchmark} {run.tune}")
             statuses = "; ".join(f"{status}: {', '.join(names)}" for status, names in by_status.items())
             rest = len(self.failures) - _MOST_NAMES
-            return f"not every benchmark ended well: {statuses}" + (f" and {rest} more" if rest > 0 else "")
+            return f"some benchmarks failed: {statuses}" + (f" and {rest} more" if rest > 0 else "")
         if unverified:
             return (
                 f"there is no verification of the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
@@ -330,7 +330,7 @@ class _Result:
                 )
         for score in self.scores.values():
             if (bounds := self._bounds(score)) is None:
-                notes.append(f"{score.case} {score.tune}: no rows to hold the score {score.printed} against")
+                notes.append(f"{score.case} {score.tune}: no rows to check the score {score.printed} against")
             elif not self._agrees(score):
                 mean = f"{math.sqrt(bounds[0] * bounds[1]):.{4 if self.report.rounded else 9}g}"
                 notes.append(

@@ -38,7 +38,7 @@ _FIGURES = {
     "ratio": "ratio",
     "selected": "selected",
     "status": "status",
-    "energy": "energy",  # J here, kJ in text
+    "energy": "energy",  # J in CSV, kJ in text
     "energy ratio": "energy_ratio",
     "max power": "max_power",
     "avg power": "avg_power",

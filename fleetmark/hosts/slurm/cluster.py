@@ -265,7 +265,7 @@ def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[s
             check=False,
             timeout=_PATIENCE_S,
             env={**os.environ, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"},
-            start_new_session=True,  # keep Ctrl-C away, since an interrupted command could leave a job behind
+            start_new_session=True,  # ignore Ctrl-C: an interrupted command could leave a job
         )
     except FileNotFoundError:
         raise FleetmarkError(

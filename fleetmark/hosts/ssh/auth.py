@@ -41,7 +41,7 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
             if transport.is_authenticated():
                 return
     except (paramiko.SSHException, EOFError, OSError) as error:
-        raise ReachError(f"{host.name}: the log-in as {target.user} broke off: {words_of(error)}") from None
+        raise ReachError(f"{host.name}: the log-in as {target.user} was interrupted: {words_of(error)}") from None
     attempts = f"; tried {', '.join(tried)}" if tried else "; there is no key, agent or password to try"
     raise ReachError(f"{host.name}: log-in as {target.user} is refused{attempts}")
 

@@ -313,7 +313,7 @@ def _handshake(
         raise ReachError(
             f"{host.name}: {address} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
-    raise ReachError(f"{host.name}: {address} does not speak SSH with us: {words_of(error)}")
+    raise ReachError(f"{host.name}: {address} the SSH handshake failed: {words_of(error)}")
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]
@@ -321,7 +321,9 @@ class _Window(BufferedPipe):  # type: ignore[type-arg]
 
     def feed(self, data: Any) -> None:
         if len(self) > 2 * paramiko.common.DEFAULT_WINDOW_SIZE:
-            raise paramiko.SSHException("the host sends more than it may")  # the exception ends the connection
+            raise paramiko.SSHException(
+                "the host sends more than the window allows"
+            )  # the exception ends the connection
         super().feed(data)
 
 
@@ -365,7 +367,7 @@ class _SshChannel(Channel):
     def _fill(self, timeout: float | None) -> bool:
         if not self._poll.poll(None if timeout is None else timeout * 1000):
             return False
-        over = self._session.eof_received or self._session.closed  # check this before reading: data precedes the end
+        over = self._session.eof_received or self._session.closed  # check before reading, because data arrives first
         if self._session.recv_ready():
             self._out += self._session.recv(CHUNK)
         if self._session.recv_stderr_ready():

@@ -21,7 +21,7 @@ _reading = threading.Lock()  # hosts are checked concurrently, and the first thr
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A line of known_hosts that matches a host; ``marker`` is empty, ``@revoked`` or ``@cert-authority``."""
+    """Hold a line of known_hosts that matches a host. ``marker``: empty, ``@revoked`` or ``@cert-authority``."""
 
     marker: str
     type: str

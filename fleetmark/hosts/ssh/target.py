@@ -48,11 +48,11 @@ class UnknownKey(ReachError):
 
     def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
         self.reason = reason
-        # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
+        # ssh-keyscan cannot connect through a bastion, and writes the host's name instead of its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
-        trusted = ", or, where the network is trusted, add it as `fleetmark hosts` says" if self.scan else ""
+        trusted = ", or, on a trusted network, add the key as `fleetmark hosts` shows" if self.scan else ""
         super().__init__(f"{host}: {reason}; log in once with ssh{trusted}")
 
 

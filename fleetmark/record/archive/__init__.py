@@ -50,7 +50,7 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 __all__ = ["FAILED_HOSTS", "Archive", "safe_name", "utc"]
 
 FAILED_HOSTS = "failed.hosts"  # further files of a campaign
-COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, beside the raw files
+COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, in addition to raw files
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
 _PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
@@ -320,8 +320,7 @@ class Archive(StoredCampaign):
         """Return the error for a ``file`` that could not be written, with the command that resumes without loss."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
-            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
-            f"make room, then {again}"
+            f"cannot write {file}: {fault(error)}; hosts continue and keep their results; free disk space, then {again}"
         )
 
     def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:

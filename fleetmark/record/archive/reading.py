@@ -277,7 +277,7 @@ class StoredCampaign:
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
         for folder in sorted(folders_below(self.path / "raw", 4)):
-            if folder.name.startswith("."):  # partly written when a controller died
+            if folder.name.startswith("."):  # a partly written file of a controller that died
                 continue
             step: Mapping[str, Any]
             try:

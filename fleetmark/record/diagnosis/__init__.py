@@ -194,7 +194,7 @@ def identity_at(archive: Archive, host: str) -> Identity | None:
     try:
         return archive.identity_of(host)
     except FleetmarkError as error:
-        leave_out(f"what {host} is", error)
+        leave_out(f"the identity of {host}", error)
         return None
 
 

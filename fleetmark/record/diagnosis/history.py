@@ -214,7 +214,7 @@ def _explained(
             try:
                 facts[campaign, host] = archives[campaign].facts_of(host)
             except FleetmarkError as error:
-                leave_out(f"what {host} was in {campaign}", error)
+                leave_out(f"the identity of {host} in {campaign}", error)
                 facts[campaign, host] = None
         return facts[campaign, host]
 
@@ -255,7 +255,7 @@ def _readable(root: Path) -> list[Archive]:
             leave_out(archive.id, error)
     if not result:
         raise FleetmarkError(
-            f"{root}: no campaign there measured anything; FLEETMARK_RESULTS or --results names another folder"
+            f"{root}: no campaign has measurements; name another folder with --results or FLEETMARK_RESULTS"
         )
     return result
 

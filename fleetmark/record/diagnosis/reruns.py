@@ -68,7 +68,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         if not peers and finding.kind is not Kind.REGRESSION:
             notes.append(
                 message(
-                    "{benchmark} on {host}: no sound host of its kind is left to compare a repeat with.",
+                    "{benchmark} on {host}: no healthy host of its kind is left for a comparison.",
                     benchmark=title(finding.benchmark),
                     host=finding.host,
                 )

@@ -92,7 +92,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         )
     settings = archive.campaign().get("settings") or {}
     return {
-        "description": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
+        "description": f"Trial of {rule.name} on {host} of {archive.id}.",
         "repeats": repeats,
         "workloads": {
             entry: {

@@ -83,7 +83,7 @@ def amounts(
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) has no known amount: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
     left_out = message(
-        "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
+        "per {per}: {figures} left out, because the amount is unknown: {machines}: {hint}",
         per=word(per),
         figures=count(int(unknown.sum()), "figure"),
         machines=named,

@@ -37,8 +37,8 @@ def _matching(word: str, every: Sequence[str]) -> list[str]:
     parts = [title for title in every if word.strip() and word.strip().lower() in title.lower()]
     if len(parts) > 1:
         raise FleetmarkError(
-            f"--panel {word} is part of {len(parts)} benchmarks: {_some(parts)}; write more of the one, or a pattern "
-            f"such as '*{word}*' for all"
+            f"--panel {word} is part of {len(parts)} benchmarks: {_some(parts)}; write more of its name, or a "
+            f"pattern such as '*{word}*' for all"
         )
     return parts
 

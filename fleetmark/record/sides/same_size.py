@@ -48,8 +48,8 @@ def divisor(sides: Sequence[Sequence[Machine]], *, has_gpus: bool, has_cores: bo
     """Return the divisor that makes machines of unequal size comparable, or nothing.
 
     The divisor is the first of ``gpu``, ``socket`` and ``core`` whose numbers do not overlap between sides, if the
-    number is known for every machine. ``has_gpus``: benchmarks of accelerators are compared. ``has_cores``: whether
-    cores are the only size to compare. Servers of campaigns are compared whole, whatever their number of cores.
+    number is known for every machine. ``has_gpus``: whether benchmarks of accelerators are compared. ``has_cores``:
+    whether cores are the only size to compare. Servers of campaigns are compared whole, whatever their number of cores.
     """
     is_published = all(imports.publisher(side) for side in sides)
     left_out = {"gpu" if not has_gpus and not is_published else "", "core" if not (has_cores and is_published) else ""}

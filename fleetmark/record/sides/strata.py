@@ -23,7 +23,7 @@ _NAMES: Mapping[str, Message] = {
     "memory": message("memory"),
 }
 _PARTS = ("sockets", "devices")
-_SOFT = ("memory",)  # if these sizes do not match, the headline stays, with a warning
+_SOFT = ("memory",)  # if these sizes do not match, the headline is kept with a warning
 
 
 @dataclass(frozen=True, slots=True)

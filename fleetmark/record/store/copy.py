@@ -60,7 +60,7 @@ def copy_of(url: str) -> StoreCopy:
     for other in place.others(objects) if is_new else ():
         if kept := StoreCopy(other, objects).unstored():
             reason = (
-                f"of other credentials or another address, and stored nowhere; what belongs to {url}: move it to {root}"
+                f"of other credentials or another address, and not stored; if it belongs to {url}, move it to {root}"
             )
             leave_out(f"{', '.join(kept[:4])}{' and others' if kept[4:] else ''} in {other}", FleetmarkError(reason))
     return copy
@@ -174,12 +174,11 @@ class StoreCopy:
                 file = self.root / folder / name
                 if file.is_dir() or any(p.is_file() for p in file.parents[: name.count("/") + 1]):
                     raise FleetmarkError(
-                        f"{file}: a file here and a folder in {self.objects.url}, or the other way; move it away"
+                        f"{file}: a file locally and a folder in {self.objects.url}, or vice versa; move it away"
                     )
                 if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
-                        f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
-                        "move one of them away"
+                        f"{self.root / folder / name}: changed locally and in {self.objects.url}; move one of them away"
                     )
                 files[str(len(files))] = (folder, name, o)
         if not files:
@@ -187,8 +186,8 @@ class StoreCopy:
         size, free = sum(o.size for _, _, o in files.values()), shutil.disk_usage(self.root).free
         if size > free - _SPARE:
             raise FleetmarkError(
-                f"{self.objects.url}: {size >> 20:,} MiB are to be fetched, and {self.root} has room for "
-                f"{max(0, free - _SPARE) >> 20:,}; FLEETMARK_STORES names another folder for copies of stores"
+                f"{self.objects.url}: needs {size >> 20:,} MiB, but {self.root} has room for "
+                f"{max(0, free - _SPARE) >> 20:,} MiB; set FLEETMARK_STORES to another folder"
             )
         for folder in {folder for folder, _, _ in files.values()}:  # before any of its files arrive
             self._notes.add(folder, {})
@@ -207,8 +206,8 @@ class StoreCopy:
             above = (str(parent) for parent in PurePosixPath(name).parents)
             if clash := next((parent for parent in above if parent in names), None):
                 raise FleetmarkError(
-                    f"{self.objects.url}/{folder}/{clash}: an object, and a folder too ({name}), which cannot both be "
-                    "fetched; rename or remove one of them"
+                    f"{self.objects.url}/{folder}/{clash}: both an object and a folder ({name}); "
+                    "rename or remove one of them"
                 )
 
     def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
@@ -303,8 +302,8 @@ class StoreCopy:
             known = manifest.get(name, {}).get("version")
             if name in remote and name != _PAGE and remote[name].version != known:
                 raise FleetmarkError(
-                    f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
-                    f"what was measured here is in {self.root / folder}"
+                    f"{self.objects.url}/{folder}/{name}: changed in the store since it was read, so nothing is "
+                    f"stored; the local measurements are in {self.root / folder}"
                 )
         head = {name: files.pop(name) for name in (_HEAD,) if name in files}
         for part in (files, head):
@@ -361,7 +360,7 @@ def _writing(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FleetmarkError(
-            f"{error.filename or root}: {error.strerror}; FLEETMARK_STORES names another folder for copies of stores"
+            f"{error.filename or root}: {error.strerror}; set FLEETMARK_STORES to another folder"
         ) from error
 
 

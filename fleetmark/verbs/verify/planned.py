@@ -94,7 +94,7 @@ def again(options: Planning, root: Path, files: Documents) -> Document:
     effort = planning.Effort(options.gap, options.seconds, options.draws, options.seed)
     answer = planning.answer(question, effort, Console(quiet=True), others)
     if answer.plan is None:
-        raise FleetmarkError("there is no plan now")
+        raise FleetmarkError("its input no longer gives a plan")
     timed = replace(answer, plan=replace(answer.plan, seconds=options.solved_s), seconds=options.took_s)
     provenance = planning.Provenance(files.date, command=options.command)
     return planning.document(timed, provenance, files.language)

@@ -106,7 +106,7 @@ def _changed(series: histories.Series) -> OpenFinding:
     labels = {"host": series.host} | openmetrics.benchmark_labels(series.benchmark)
     loss = openmetrics.loss(series)
     title = " ".join(labels[name] for name in ("workload", "case", "metric"))
-    text = f"{series.host or 'all hosts'}: {title} became {loss:.1%} slower for good"
+    text = f"{series.host or 'all hosts'}: {title} became permanently slower by {loss:.1%}"
     named = {name: value for name, value in labels.items() if value}
     return OpenFinding(source="history", hosts=(series.host,), labels=named, text=text, deficit=loss)
 

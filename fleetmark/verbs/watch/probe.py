@@ -101,7 +101,7 @@ def parsed(out: bytes) -> Reading:
             events=_counts(answer["events"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        return Reading(problem="gave no readable answer")
+        return Reading(problem="sent an invalid answer")
 
 
 def _counts(answer: Any) -> Counts:

@@ -130,7 +130,7 @@ def test_sizes_are_bounded() -> None:
     assert "more than 4 MiB of text" in refused(document(nics=["x" * 1000] * 5000))
     assert "more than 500,000 values" in refused(document(unheard_of=[0] * 600_000))
     assert "a number of 4001 bits" in refused(document(unheard_of=1 << 4000))
-    with pytest.raises(FleetmarkError, match="are 33 MiB, which no host needs"):
+    with pytest.raises(FleetmarkError, match="are 33 MiB, which is too large"):
         load(b" " * (33 << 20) + b"x")
 
 
