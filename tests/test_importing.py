@@ -170,7 +170,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
         ("table", "", "t.csv: the file is empty; fetch it again"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
         ("spec", TABLE, "this has machine, benchmark, value, unit"),
-        ("table", TABLE.replace("unit", "units"), "without the column unit"),
+        ("table", TABLE.replace("unit", "units"), "lacks the column unit"),
         ("table", TABLE.replace("requests/s", "", 1), "line 2 (a1, nginx): no unit"),
         ("table", "[{", "t.csv: the JSON is damaged or incomplete"),
     ],

@@ -24,7 +24,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class CampaignHost(BaseModel):
-    """Describe a host of the inventory. ``peer``: the address that other hosts reach it by."""
+    """Describe a host of the inventory. ``peer``: the address for connections from other hosts."""
 
     model_config = ConfigDict(extra="forbid")
 

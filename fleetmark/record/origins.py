@@ -81,7 +81,7 @@ def _size(labels: str) -> str:
 
 
 def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -> Iterator[tuple[str, list[HostRuns]]]:
-    """Yield each title of ``rows`` (from ``chosen``) with the runs of its hosts. ``root``: the results folder."""
+    """Yield each title of ``rows`` (from ``chosen``) with the runs of its hosts. ``root``: the results root."""
     wanted = figures.metrics[_KEY].iloc[sorted(set(rows["metric"]))].reset_index(names="metric_id")
     names = (one_of(name, sorted(set(wanted[name]))) for name in ("workload", "metric"))
     among = " and ".join([f"({PASSED})", *names])

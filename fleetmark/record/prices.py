@@ -28,8 +28,8 @@ def priced(
 ) -> dict[str, Sequence[Machine]]:
     """Return each side's machines with price labels from ``prices`` (``NAME=4.20 USD/hour``).
 
-    NAME is a side's title or its selector (``selectors``: by title). Raise FleetmarkError if a text is not a price or
-    names no side.
+    NAME is a side's title or its selector (``selectors``: by title). Raise FleetmarkError for an invalid price or an
+    unknown side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in prices:
@@ -55,7 +55,7 @@ def powered(
 ) -> dict[str, Sequence[Machine]]:
     """Return each side's machines with the label ``watts`` from the options ``watts`` (``NAME=650``).
 
-    NAME is as in ``priced``. Raise FleetmarkError for a text that is no power, or for an unknown side.
+    NAME is as in ``priced``. Raise FleetmarkError for an invalid power or an unknown side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in watts:

@@ -113,7 +113,7 @@ def _new(archive: Archive, question: TrialQuestion, rule: Rule, setting: Setting
     options = _options(archive, question, hosts, console)
     if options.slurm is not None:
         raise FleetmarkError(
-            f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {question.host}: "
+            f"{archive.id}: its hosts belong to Slurm and lack root; give an inventory with {question.host}: "
             f"-i {question.host},"
         )
     trial_setting = Trial(question.host, rule.name, setting.as_json(), sides(question.blocks, seed))

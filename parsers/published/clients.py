@@ -40,8 +40,9 @@ class Client:
     PUBLISHER: str = ""
 
     def read(self, raw: bytes, name: str = "") -> Table:
-        """Return the runs in ``raw``, with the file's ``name`` as the machine. Raise FleetmarkError if there is
-        none.
+        """Return the runs in ``raw``, with the file's ``name`` as the machine.
+
+        Raise FleetmarkError if there are no runs.
         """
         parsed = parsers.parse_file(self.tool, io.BytesIO(unpacked(raw, parsers.MAX_BYTES)))
         collector = Collector()

@@ -172,8 +172,8 @@ def _columns(source: Records) -> dict[str, str]:
         near = {c: difflib.get_close_matches(c, by_name, 1) for c in missing}
         hints = [f"{by_name[n[0]]!r} may be {c}" for c, n in near.items() if n]
         raise FleetmarkError(
-            f"a table without the column {', '.join(missing)}: it needs {', '.join(REQUIRED)}, may have "
-            f"{', '.join(OPTIONAL)}, and others are labels; it has {some(source.columns)}"
+            f"the table lacks the column {', '.join(missing)}; it needs {', '.join(REQUIRED)}, may have "
+            f"{', '.join(OPTIONAL)}, and other columns are labels; it has {some(source.columns)}"
             + (f"; {', '.join(hints)}" if hints else "")
         )
     return {c: by_name[c] for c in (*REQUIRED, *OPTIONAL) if c in by_name}

@@ -313,7 +313,7 @@ def _handshake(
         raise ReachError(
             f"{host.name}: {address} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
-    raise ReachError(f"{host.name}: {address} the SSH handshake failed: {words_of(error)}")
+    raise ReachError(f"{host.name}: {address}: the SSH handshake failed: {words_of(error)}")
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]

@@ -33,7 +33,7 @@ from fleetmark.record.values.host import numbered
 
 MOST = 2000  # maximum number of campaigns to read
 MOST_EXPLAINED = 50  # maximum number of series whose facts are compared before and after
-MOST_COMPARED = 20  # maximum number of hosts whose facts are compared for all hosts together
+MOST_COMPARED = 20  # maximum number of hosts whose facts are compared for a change that all hosts share
 MONTH_DAYS = 30.44
 
 

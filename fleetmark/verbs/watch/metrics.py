@@ -38,7 +38,7 @@ def families(state: WatchState, judged: Sequence[Family], moment: float) -> list
 
 
 def _hardware(state: WatchState) -> list[Family]:
-    errors = Family("fleetmark_host_errors", "Errors and throttling that a host counted.", "counter")
+    errors = Family("fleetmark_host_errors", "Errors and throttling events counted by a host.", "counter")
     gauges = Family("fleetmark_host_state", "States of devices, such as the width of a PCIe link.")
     for name, host in state.hosts.items():
         for device, counts in host.counters.items():

@@ -160,7 +160,7 @@ def test_a_score_that_its_rows_do_not_give_is_flagged(score: str, invalid: bool)
             ["a,b", "1,2"],
             "not a table of SPEC's; use a list (benchmark, system, base result); join of speed and rate",
         ),
-        (["a,b", "1,2"], "this has a, b"),
+        (["a,b", "1,2"], "this file has a, b"),
         ([LIST, "0,CINT2006,Acme,One,9,9,8,1,X,May-25"], "line 2: 'CINT2006' is not a suite of SPEC CPU 2017 or 2026"),
         ([RATE1, "X,int2017,trixie,O3,1,5"], "line 2: 'int2017' is not a suite run with one copy"),
         ([RATE1, ",int2017_rate1,trixie,O3,1,5"], "line 2: no cpu"),

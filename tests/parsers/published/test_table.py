@@ -57,7 +57,7 @@ def test_units(value: str, unit: str, base: str, expected: float, label: str) ->
 
 @pytest.mark.parametrize("unit", ["bananas/s", "mB/s", "msamples/s", "Mb", "TPS", "KiW", "Kis", "ks/"])
 def test_an_unknown_unit_names_the_row(unit: str) -> None:
-    assert refused(HEAD, "h1,x,1,GB/s", f"h2,x,1,{unit}").startswith(f"line 3 (h2, x): the unit {unit!r} is not known")
+    assert refused(HEAD, "h1,x,1,GB/s", f"h2,x,1,{unit}").startswith(f"line 3 (h2, x): unknown unit {unit!r}")
 
 
 def test_everything_that_may_be_said() -> None:
@@ -100,7 +100,7 @@ def test_a_repeat_that_stands_twice() -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["machine,benchmark,value", "h,x,1"], "without the column unit: it needs machine, benchmark, value, unit"),
+        (["machine,benchmark,value", "h,x,1"], "lacks the column unit; it needs machine, benchmark, value, unit"),
         (["host,bench,value,units", "h,x,1,s"], "'units' may be unit"),
         ([HEAD, "h1,x,1,"], "line 2 (h1, x): no unit"),
         ([HEAD, "h1,x,1,s", ",x,1,s"], "line 3: no machine"),
