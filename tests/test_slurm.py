@@ -387,7 +387,7 @@ def test_a_node_that_fails_is_out_of_its_job_which_goes_on(job: Job, monkeypatch
         job.look()
     assert [job.why_over(name) for name in ("h1", "h2")] == ["", "Slurm removed the node from job 7"]
     job.dead = {"h2": "down*"}
-    assert job.why_over("h2") == "the node is down, says Slurm"
+    assert job.why_over("h2") == "Slurm reports the node as down"
 
 
 def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ class Job:
         if self.names and not self.state.is_waiting and node not in self.names:
             return f"Slurm job {self.id} restarted on other nodes"
         if node in self.dead:
-            return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
+            return f"Slurm reports the node as {self.dead[node].rstrip('*')}"
         if node in self._out:
             return f"Slurm removed the node from job {self.id}"
         return ""
