@@ -1,7 +1,8 @@
 """Convert raw output to measurements: one module or package per tool, named after it.
 
 Every parser is a pure function of bytes. A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is
-the argument vector that produced the output, if known: some tools (lmbench's bw_mem) do not say what they measured.
+the argument vector that produced the output, if known: the output of some tools (lmbench's bw_mem) does not name the
+measured quantity.
 
 A tool whose logs can exceed the memory also has ``parse_stream(file, command=())``, which reads piece by piece. For all
 other tools, at most MAX_BYTES are read.

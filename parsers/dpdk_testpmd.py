@@ -5,7 +5,7 @@ first, which begins before the traffic. They are ``tx_rate`` and ``rx_rate`` in 
 ``rx_bandwidth`` in B/s (Tx-bps are bits; zero, as from the null driver, is not measured).
 
 All ports together have ``packet_rate``, the sum of the rates sent (for rxonly, received). ``tx_packets``,
-``rx_packets`` and ``loss`` come from the statistics at the end. Without these, the output is truncated.
+``rx_packets`` and ``loss`` come from the statistics at the end. Output without these statistics is truncated.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         elif match := _CAUSE.match(line):
             cause = match[1].strip()
         elif _FAULT.match(line):
-            fault = fault or line.strip()  # later ones follow from the first
+            fault = fault or line.strip()  # later errors are consequences of the first
         elif port:
             for way, unit, figure in _RATE.findall(line):
                 rates[port, f"{way.lower()}_{'rate' if unit == 'pps' else 'bandwidth'}"].append(float(figure))

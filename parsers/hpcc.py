@@ -1,10 +1,11 @@
 """Parse HPC Challenge's hpccoutf.txt, of HPCC 1.0 to 1.5, from a manual run or from Fleetmark's launcher.
 
-Case: ``Np``, the count of MPI processes. Metrics come from the summary: ``hpl``, ``dgemm`` (a process, all busy),
-``dgemm_alone``, ``fft`` in FLOP/s; ``transpose``, ``triad``, ``triad_alone``, ``ring_bandwidth`` in B/s;
-``random_access`` in 1/s (all higher); ``ring_latency``, ``pingpong_latency`` in s (lower); ``ranks``; ``order`` of
-the matrix of HPL. A test that did not run has 0 there, and no measurement. hpcc appends to its file: the last summary
-counts. A summary without success, or with more wrong updates of memory than its rules allow (1%), is ``invalid``.
+Case: ``Np``, the number of MPI processes. Metrics come from the summary: ``hpl``, ``dgemm`` (per process, with all
+processes busy), ``dgemm_alone``, ``fft`` in FLOP/s; ``transpose``, ``triad``, ``triad_alone``, ``ring_bandwidth`` in
+B/s; ``random_access`` in 1/s (all higher is better); ``ring_latency``, ``pingpong_latency`` in s (lower is better);
+``ranks``; ``order`` of HPL's matrix. A test that did not run has 0 in the summary and gives no measurement. hpcc
+appends to its file, so the last summary counts. A summary is ``invalid`` if it reports no success, or has more wrong
+memory updates than the rules allow (1%).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "hpcc"
-_LONGEST = 200  # characters of a line worth reading
+_LONGEST = 200  # maximum line length in characters
 _VERSION = re.compile(r"HPC Challenge Benchmark version ([0-9.]{1,12})\b")
 _BLAS = re.compile(r"fleetmark: (OpenBLAS .{1,40})")
 _PAIR = re.compile(r"([A-Za-z]\w{0,60})=(\S{1,40})", re.ASCII)

@@ -59,7 +59,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     reasons += [f"{failed[0]}: FAILED"] if failed else []
     reasons += filter(None, [_cut(text, lines, stated=bool(rating) or refused)])
     seconds = number(pairs.get("Benchmark Time Summary::Total"))
-    notes = [f"{seconds:g} s: an official result takes {_OFFICIAL_S:g} s"] if seconds and seconds < _OFFICIAL_S else []
+    notes = (
+        [f"{seconds:g} s, but an official result needs {_OFFICIAL_S:g} s"] if seconds and seconds < _OFFICIAL_S else []
+    )
     notes += [] if rating or refused else ["the output does not say VALID or INVALID"]
     version = next((value for key, value in pairs.items() if key.endswith("version") and value), None)
     return Parsed(_TOOL, tuple(measurements), version, invalid="; ".join(reasons) or None, notes=tuple(notes))

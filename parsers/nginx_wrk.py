@@ -1,8 +1,8 @@
 """Parse the text (``--latency``) of wrk and wrk2, from a manual run or from Fleetmark's driver.
 
 Case: ``http``. Metrics: ``requests_per_second`` in 1/s and ``bandwidth`` in B/s (higher); ``latency_mean``, ``_max``,
-``_p50``, ``_p75``, ``_p90``, ``_p99`` in s (lower); ``clients``, the connections. wrk counts in powers of 1024 bytes. A
-run with socket errors or answers other than 2xx and 3xx is ``invalid``: its rate counts what are no answers.
+``_p50``, ``_p75``, ``_p90``, ``_p99`` in s (lower); ``clients``, the connections. wrk's prefixes are powers of 1024. A
+run with socket errors or responses other than 2xx and 3xx is ``invalid``, because its rate includes failed requests.
 """
 
 from __future__ import annotations

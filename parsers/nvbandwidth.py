@@ -51,7 +51,7 @@ class _Test:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return every test with figures. Raise ParseError, with nvbandwidth's own message, if none has any."""
+    """Return every test with figures. Raise ParseError, with nvbandwidth's own message, if no test has figures."""
     text = decode(raw)
     scan = find_json(text)
     root = next((d.value["nvbandwidth"] for d in scan.documents if isinstance(d.value.get("nvbandwidth"), dict)), None)

@@ -1,9 +1,9 @@
 """Parse ``openssl speed -mr``: OpenSSL 1.1.1 to 3, one process or several (``-multi``).
 
 Case: the algorithm (``aes-256-gcm``, ``rsa2048``, ``ecdsap256``, ``ecdhx25519``, ``ed25519``). Metrics, all higher:
-``throughput`` in B/s of ciphers and hashes, with a label ``size`` where several block sizes were measured; ``sign`` and
-``verify`` in 1/s of RSA, DSA, ECDSA and EdDSA; ``exchange`` in 1/s of ECDH. Figures of several processes are sums that
-openssl makes; where fewer processes report than were started, the sum is too low and the run ``invalid``.
+``throughput`` in B/s of ciphers and hashes, with a label ``size`` if several block sizes were measured; ``sign`` and
+``verify`` in 1/s of RSA, DSA, ECDSA and EdDSA; ``exchange`` in 1/s of ECDH. Figures of several processes are openssl's
+own sums. If fewer processes report than were started, the sum is too low and the run is ``invalid``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "openssl_speed"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _VERSION = re.compile(r"OpenSSL (\d+\.\d+\.\w{1,12})\b")
-_SIZES = re.compile(r"(?:Got: )?\+H((?::[0-9]{1,9}){1,32})(?: from [0-9]+)?")  # of several processes only they print it
+_SIZES = re.compile(r"(?:Got: )?\+H((?::[0-9]{1,9}){1,32})(?: from [0-9]+)?")  # only children print "Got"
 _BULK = re.compile(r"\+F:[0-9]{1,4}:([\w./-]{1,60})((?::[0-9.]{1,24}){1,32})", re.ASCII)
 _KEY = re.compile(r"\+F([2-6]):[0-9]{1,4}:([0-9]{1,6})(?::([A-Za-z0-9_-]{1,40}))?:([0-9.]{1,24})(?::([0-9.]{1,24}))?")
 _CURVES = {"ecdh": {"253": "x25519", "448": "x448"}}

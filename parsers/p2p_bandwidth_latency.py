@@ -1,8 +1,9 @@
 """Parse the matrices of CUDA's sample p2pBandwidthLatencyTest.
 
 Case: ``p2p`` or ``no-p2p`` (peer access on or off). Labels ``from`` and ``to`` (``gpu0``). Metrics: ``bandwidth`` and
-``bidirectional_bandwidth`` in B/s (higher; GB/s are 1e9), ``latency`` as the GPU sees it and ``launch_latency`` as
-the CPU does in s (lower). The diagonal is a copy within one GPU. Rows that a matrix lacks make the output ``invalid``.
+``bidirectional_bandwidth`` in B/s (higher is better; GB/s are 1e9), and in s (lower is better) ``latency``, measured by
+the GPU, and ``launch_latency``, measured by the CPU. The diagonal is a copy within one GPU. The output is ``invalid``
+if a matrix lacks rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "p2p_bandwidth_latency"
 _MOST_DEVICES = 512
-_LONGEST = 20 * _MOST_DEVICES  # characters of a row
+_LONGEST = 20 * _MOST_DEVICES  # maximum characters of a row
 _TITLE = re.compile(
     r"(?:(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth|P2P=(Enabled|Disabled) Latency)"
     r"(?: \(P2P Writes\))? Matrix \((GB/s|us)\)"

@@ -2,8 +2,8 @@
 
 Case: verb and test (``write_bw``, ``send_lat``), from the command or the banner. Metrics, with a label ``size``:
 ``bandwidth``, ``bandwidth_peak`` in B/s, ``message_rate`` in 1/s (higher); ``latency_p50`` (t_typical),
-``latency_mean``, ``_min``, ``_max``, ``_p99``, ``_p99.9`` in s (lower). MB/sec is 2^20 bytes, Gb/sec 1e9 bits.
-Outputs of client and server in one text say all twice, and count once. The rule under the table marks its end.
+``latency_mean``, ``_min``, ``_max``, ``_p99``, ``_p99.9`` in s (lower). MB/sec is 2^20 bytes, Gb/sec 1e9 bits. If one
+text has the output of client and server, the figures count once. The rule below a table marks its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "perftest"
-_LONGEST = 300  # characters of a line worth reading
+_LONGEST = 300  # maximum line length in characters
 _BANNER = re.compile(r"\s*(?:RDMA_|Atomic_)?(Write|Read|Send) (?:Bidirectional )?(BW|Latency) Test\s*")
 _PROGRAM = re.compile(r"ib_(write|read|send)_(bw|lat)")
 _COLUMN = re.compile(
@@ -85,7 +85,7 @@ def _row(case: str, columns: Sequence[tuple[str, str]], line: str) -> Iterator[M
         return
     for (name, unit), figure in zip(columns, figures[2:], strict=True):
         metric, scale = _METRICS.get(name), _UNITS.get(unit)
-        if metric and scale and figure and math.isfinite(figure * scale[0]):  # a peak of 0 is one that was not measured
+        if metric and scale and figure and math.isfinite(figure * scale[0]):  # a peak of 0 was not measured
             better = Better.LOWER if scale[1] == "s" else Better.HIGHER
             labels = {"size": str(int(cells[0]))}
             yield Measurement(_TOOL, case, metric, figure * scale[0], scale[1], better, labels=labels)

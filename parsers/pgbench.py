@@ -1,9 +1,9 @@
 """Parse pgbench's report, of PostgreSQL 9 to 17, from a manual run or from Fleetmark's driver.
 
 Case: the script (``tpcb-like``, ``select-only``, ``simple-update``, the name of a file). Metrics:
-``transactions_per_second`` in 1/s (higher), without the time to connect; ``latency_mean``, ``_stddev`` and, by
-Fleetmark's driver from the log of all transactions, ``_p50``, ``_p95``, ``_p99`` in s (lower); ``failed``, transactions
-that failed (lower); ``clients``, the connections.
+``transactions_per_second`` in 1/s (higher is better), without the time to connect; ``latency_mean`` and ``_stddev`` in
+s (lower is better); ``_p50``, ``_p95``, ``_p99``, which Fleetmark's driver computes from the log of all transactions;
+``failed``, the number of failed transactions (lower is better); ``clients``, the number of connections.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Parse the text of qperf 0.4, also with ``-v``, ``-u`` or ``-ub``. Each line has its own unit.
 
-Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher; for UDP what the
-receiver received) and ``sent_bandwidth``; ``latency`` in s (lower, one way: half a round trip); ``message_rate`` in
-1/s. qperf counts in powers of 1000. The version is in the output where the test ``conf`` is run last.
+Case: the test (``tcp_bw``, ``udp_lat``, ``rc_rdma_write_bw``). Metrics: ``bandwidth`` in B/s (higher is better; for
+UDP, as received) and ``sent_bandwidth``; ``latency`` in s (lower is better; one way, which is half a round trip);
+``message_rate`` in 1/s. qperf's prefixes are powers of 1000. The output has the version if the test ``conf`` is run
+last.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "qperf"
-_LONGEST = 200  # characters of a line worth reading
+_LONGEST = 200  # maximum line length in characters
 _TEST = re.compile(r"([a-z][a-z0-9_]{1,40}):")
 _LINE = re.compile(
     r"\s{4}([a-z_]{2,20})\s{1,20}=\s{1,20}([0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{0,9})?|[0-9][0-9.]{0,20})\s{1,3}(\S{1,12})"

@@ -1,9 +1,10 @@
 """Parse rccl-tests, ROCm's version of nccl-tests, with the same text; see ``nccl_tests`` for cases, metrics and labels.
 
-Its own: the line ``rccl-tests: Version`` without a number sign, asterisks behind errors that exceed the threshold,
-tables of one half (-O), cycles (-N), the columns algo, proto and nchannels (-A) and hipevt (``hip_event_time``, s,
-lower), and the files of ``-Z json`` and ``-Z csv``, which print ranks and nodes. The case of a test whose collective
-is not known is ``rccl``. Records have no last line: that sizes are missing at their end shows by ``command`` alone.
+These features differ from nccl-tests: the line ``rccl-tests: Version`` without a number sign, asterisks after errors
+above the threshold, tables of one half (-O), cycles (-N), the columns algo, proto and nchannels (-A) and hipevt
+(``hip_event_time``, s, lower is better), and the files of ``-Z json`` and ``-Z csv``, which have ranks and nodes. If
+the collective of a test is unknown, its case is ``rccl``. Records have no end line, so only ``command`` can show that
+sizes are missing at the end.
 
 Source: ROCm/rccl-tests, and projects/rccl-tests in ROCm/rocm-systems, from 2019 to its sync with nccl-tests 2.18.
 """

@@ -17,7 +17,7 @@ from fleetmark.parsers.kit.text import decode, number
 _TOOL = "redis_benchmark"
 _COLUMNS = ("avg", "min", "p50", "p95", "p99", "max")
 _HEADING = ["test", "rps", *(f"{column}_latency_ms" for column in _COLUMNS)]
-_LONGEST = 200  # characters of a row
+_LONGEST = 200  # maximum characters of a row
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

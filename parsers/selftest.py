@@ -12,7 +12,7 @@ _LINE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """``uptime`` in s. Raise ParseError for anything but that one line."""
+    """Return ``uptime`` in s. Raise ParseError for anything else than that one line."""
     text = raw.decode("ascii", errors="replace")
     match = _LINE.fullmatch(text)
     if not match or len(match[1]) > 15:

@@ -3,15 +3,15 @@
 Case: the benchmark as printed (``500.perlbench_r``). Metrics, each for base and peak: ``base_ratio`` (1, higher) and
 ``base_time`` (s, lower) of the selected run; ``base_run_ratio`` and ``base_run_time`` of every iteration, by the label
 ``iteration``; ``base_copies``, ``base_threads`` (1, none); where power was measured ``base_energy`` (J, lower),
-``base_avg_power``, ``base_max_power`` (W, lower) and ``base_energy_ratio`` (1, higher). For the suite as a whole the
-case is ``SPECrate2017_int`` and the like, the metric ``base_score`` (1, higher). Times of the workloads test and train,
-which have no ratios, carry the label ``size``: they compare with no others.
+``base_avg_power``, ``base_max_power`` (W, lower) and ``base_energy_ratio`` (1, higher). For the whole suite, the case
+is, for example, ``SPECrate2017_int``, and the metric is ``base_score`` (1, higher). Times of the workloads test and
+train, which have no ratios, have the label ``size``, because they are not comparable.
 
-A score is held against the geometric mean of its rows, and left out where SPEC's tools made it of a part of the suite
-because the rest was not run. A result that is not declared reportable is an estimate; one in which a benchmark failed
-is invalid, and what finished is kept. The banner INVALID RUN alone does not make it so where all its reasons are
-formal, as in every run without ``--reportable``: the standing says that. So is a report that is cut: without both of
-its scores, a raw result without a run's status, a log that does not say it finished.
+A score is checked against the geometric mean of its rows. It is left out if only a part of the suite was run. A result
+that is not declared reportable is an estimate. A result with a failed benchmark is invalid, but finished benchmarks are
+kept. INVALID RUN with only formal reasons, as in every run without ``--reportable``, affects the standing but does not
+make the result invalid. Truncated reports are invalid: those without both scores, raw results that lack a run's status,
+and logs that do not say that runcpu finished.
 
 Source: SPEC CPU 2017 v1.0 to v1.1.9, its run rules (the median of 3 runs, the slower of 2) and its tools' reports.
 """

@@ -1,13 +1,14 @@
 """Parse STREAM's table: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
 
 Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` if neither is printed.
-Metrics: ``copy``, ``scale``, ``add``, ``triad`` are the best rates in B/s (higher), which is what STREAM reports;
-``copy_avg`` and ``copy_worst`` rates where a port prints them; ``copy_time_avg``, ``_min``, ``_max`` in s (lower).
+Metrics: ``copy``, ``scale``, ``add``, ``triad``: the best rates in B/s (higher is better), as STREAM reports them;
+``copy_avg`` and ``copy_worst``: further rates that some ports print; ``copy_time_avg``, ``_min``, ``_max`` in s (lower
+is better).
 
 Source: John D. McCalpin's STREAM, versions 4 to 5.10 (C), 5.6 (Fortran) and stream_mpi: 1 MB is 1e6 bytes, a kernel
-moves 2 or 3 arrays, and the best of all but the first iteration counts. By its run rules a result counts only when the
-arrays hold what they should: output without a line saying so is kept but ``invalid``, whether validation failed or the
-text ends before it.
+moves 2 or 3 arrays, and the best of all but the first iteration counts. By STREAM's run rules, a result counts only if
+the arrays pass validation. Output without the line that confirms it is kept but ``invalid``, whether validation failed
+or the text is truncated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decimals, decode, numbered
 
 _TOOL = "stream"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?")
 _ZERO = re.compile(r"0+(?:\.0*)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
@@ -67,7 +68,7 @@ _RULE = re.compile(r"[-=|+:\s]*")
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One numeric column: ``suffix`` of its metric, the factor to base units and the unit."""
+    """Describe a numeric column: the ``suffix`` of its metric, the factor to base units, and the unit."""
 
     suffix: str
     factor: float
@@ -130,7 +131,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
         notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if kernel not in run.rows]
     if len({run.case for run in used}) < len(used):
-        notes.append(f"{len(used)} runs: repeats of a case have the same names")
+        notes.append(f"{len(used)} runs in one text, which count as repeats")
     measurements = tuple(m for run in used for m in _measurements(run))
     invalid = (None if last.failed else last.wrong) or used[0].wrong
     return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))
@@ -202,7 +203,7 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
     kernel = _KERNELS[row[1].lower()]
     cells = _cells(row[2])
     if not any(_NUMBER.fullmatch(c) or _NOT_FINITE.fullmatch(c) for c in cells):
-        return  # prose that happens to say "add"
+        return  # prose that contains the word "add"
     columns = run.columns
     if columns is None:
         if not _looks_usual(cells):
@@ -219,7 +220,7 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
     if kernel in run.rows:
         run.failed = run.failed or f"line {n}: a second {kernel} row in one table (output of several processes mixed?)"
         return
-    if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: the divisor is unknown
+    if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # with a time of 0, the divisor is unknown
         run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is not a number"
     elif any(_ZERO.fullmatch(c) for c in cells):
         notes.append(f"line {n}: {kernel} has a figure of 0, less than STREAM prints; left out")
@@ -277,7 +278,7 @@ def _disagreements(run: _KernelRun) -> Iterator[str]:
             continue
         (rate, rate_off), (shortest, time_off) = printed[""], printed["_time_min"]
         if shortest <= time_off:
-            continue  # shorter than its rounding: no statement about the rate
+            continue  # shorter than its rounding error, so the rate cannot be checked
         moved = _ARRAYS_MOVED[kernel] * run.array * run.word
         rate_off += rate * 1e-5  # some builds compute the rate in single precision
         if not moved / (shortest + time_off) - rate_off <= rate <= moved / (shortest - time_off) + rate_off:

@@ -18,15 +18,15 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "stress"
-_LONGEST = 1000  # characters of a line worth reading
+_LONGEST = 1000  # maximum line length in characters
 _COUNTERS = {
-    "throttles": "throttled itself {n} times for heat or power",
-    "quota_throttles": "was held back {n} times by a quota",
-    "corrected_errors": "corrected {n} errors of memory",
-    "uncorrected_errors": "had {n} errors of memory that were not corrected",
+    "throttles": "throttled {n} times because of heat or power",
+    "quota_throttles": "was throttled {n} times by a quota",
+    "corrected_errors": "corrected {n} memory errors",
+    "uncorrected_errors": "had {n} uncorrected memory errors",
     "machine_checks": "had {n} machine checks",
     "gpu_slowdowns": "had GPUs that slowed down for heat or power in {n} samples",
-    "gpu_uncorrected_errors": "had {n} errors of GPU memory that were not corrected",
+    "gpu_uncorrected_errors": "had {n} uncorrected GPU memory errors",
 }
 _WATCH = re.compile(r"fleetmark: ([a-z_]{1,40}) ([0-9]{1,15}(?:\.[0-9]{1,3})?)")
 _EARLY = re.compile(r"fleetmark: (the command beside it ended early with exit status -?[0-9]{1,5})")
@@ -41,7 +41,7 @@ _GAUGES = {"temperature_max": "degC", "clock_min": "Hz"}
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Counters and rates. Raise ParseError if there are none."""
+    """Return counters and rates. Raise ParseError if there are none."""
     text = decode(raw)
     lines = [(n, line) for n, line in numbered(text) if len(line) <= _LONGEST]
     doubted = sorted(_instances(lines, "metrics untrustworthy"))
@@ -128,4 +128,4 @@ def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
         return cut("stress-ng did not report a successful end")
     watched = any(line.startswith("fleetmark: ") for _, line in lines)
     ended = any(line.startswith("fleetmark: faults ") for _, line in lines)
-    return cut_in_line(text) or (cut("the watch has no sum of faults") if watched and not ended else None)
+    return cut_in_line(text) or (cut("the monitor printed no sum of faults") if watched and not ended else None)

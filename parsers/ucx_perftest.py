@@ -1,10 +1,10 @@
 """Parse the table of ucx_perftest, of UCX 1.8 to 1.17, with or without ``-f``.
 
-Case: the test that the command names (``tag_lat``), else ``latency`` or ``bandwidth`` by the table's heading. Metrics:
-``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower) of latency tests; ``bandwidth`` in B/s and
-``message_rate`` in 1/s (higher) over the whole test, and ``bandwidth_interval``, of the last interval that the tool
-reports. A latency is half a round trip; a megabyte is 2^20 bytes. Bandwidth tests print an overhead in the place of the
-latency, which is not a time of a message and left out.
+Case: the test in the command (``tag_lat``), else ``latency`` or ``bandwidth`` by the table's heading. Metrics of
+latency tests: ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower is better). Metrics of
+bandwidth tests: ``bandwidth`` in B/s and ``message_rate`` in 1/s (higher is better) over the whole test, and
+``bandwidth_interval`` of the last reported interval. A latency is half a round trip, and a megabyte is 2^20 bytes. The
+overhead that bandwidth tests print in the latency column is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "ucx_perftest"
-_LONGEST = 300  # characters of a line worth reading
+_LONGEST = 300  # maximum line length in characters
 _ROW = re.compile(r"(?P<stage>\[thread [0-9]{1,4}\]|Final:)?\s{2,60}(?P<cells>[0-9]{1,15}(?:\s{1,20}[0-9.]{1,20}){7})")
 _PERCENTILE = re.compile(r"\|\s*([0-9]{1,3}(?:\.[0-9]{1,3})?)%ile\s*\|")
 _TEST = re.compile(r"[a-z_]{2,20}")
@@ -65,7 +65,7 @@ def _measurements(case: str, kind: str, percentile: str, figures: Sequence[float
         ("bandwidth_interval", interval * mebi, "B/s", Better.HIGHER),
         ("message_rate", rate, "1/s", Better.HIGHER),
     ]
-    # 0 is less than what is printed
+    # 0 is below the printed precision
     return tuple(
         Measurement(_TOOL, case, name, value, unit, better) for name, value, unit, better in candidates if value
     )

@@ -432,7 +432,7 @@ def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequ
     fleet(tmp_path, small, benches, name="c2", cores=dict.fromkeys(small, 32))
     doc = asked(tmp_path, "--per", "watt")
     assert doc["answer"]["sentence"].startswith("1 watt of new does 2.00 (")
-    assert any("left out for not saying how much there was: os0 (c2)" in note for note in doc["notes"])
+    assert any("left out, because the amount is unknown: os0 (c2)" in note for note in doc["notes"])
 
 
 def in_batches(root: Path, old: Sequence[float]) -> None:

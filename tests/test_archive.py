@@ -120,7 +120,7 @@ def test_a_damaged_journal_names_its_line(archive: Archive) -> None:
 
 
 def test_one_controller_at_a_time(archive: Archive) -> None:
-    with pytest.raises(FleetmarkError, match="being driven by another fleetmark"):
+    with pytest.raises(FleetmarkError, match="in use by another fleetmark process"):
         Archive.open(archive.path).writable()
     archive.close()
     Archive.open(archive.path).writable().close()
@@ -137,7 +137,7 @@ def test_a_campaign_is_found_by_what_people_type(tmp_path: Path) -> None:
         find(tmp_path, "2026")
     with pytest.raises(FleetmarkError, match="no campaign 'x': the latest is"):
         find(tmp_path, "x")
-    with pytest.raises(FleetmarkError, match="there is none under"):
+    with pytest.raises(FleetmarkError, match="there are no campaigns under"):
         find(tmp_path / "empty", "last")
 
 

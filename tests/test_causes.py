@@ -31,7 +31,7 @@ REASONS = {
     "10.0.0.4 port 2222 cannot be reached: No route to host": "ip route get 10.0.0.4",
     "10.0.0.4 port 2222 refuses connections; does sshd run there?": "nc -vz 10.0.0.4 2222",
     "its name db4 does not resolve (Name or service not known)": "getent hosts 10.0.0.4",
-    "the log-in as ops broke off: EOF": "ssh -v -p 2222 -l ops 10.0.0.4 true",
+    "the log-in as ops was interrupted: EOF": "ssh -v -p 2222 -l ops 10.0.0.4 true",
 }  # fmt: skip
 
 

@@ -144,7 +144,7 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
         app,
         ["compare", "-b", "gen=old", "-c", "gen=new", "--per", "core", "--format", "json", "--results", str(tmp_path)],
     )
-    assert "per core: 1 figure left out for not saying how much there was: b (c1)" in done.stdout
+    assert "per core: 1 figure left out, because the amount is unknown: b (c1)" in done.stdout
 
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
@@ -301,7 +301,7 @@ def test_every_form_says_the_same(root: Path) -> None:
     [
         (["-b", "gen=olt", "-c", "gen=new"], r"there are gen=old (6), gen=new (6)"),
         (["-b", "gen=old", "-c", "gen=new", "--per", "cores"], "did you mean core?"),
-        (["-b", "gen=old", "-c", "gen=new", "--per", "money"], "b0 (c1) does not say how much it has"),
+        (["-b", "gen=old", "-c", "gen=new", "--per", "money"], "b0 (c1) has no known amount"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=0.5"], "sums to 0.5, not to 1"),
         (
             ["-b", "gen=old", "-c", "gen=new", "--mix", "disc=1"],
@@ -367,7 +367,7 @@ def test_sides_have_the_names_that_the_user_gives(root: Path) -> None:
     doc = json.loads(run(root, *pinned))
     assert (doc["baseline"], doc["selectors"]) == ("old-2026@1", {"Genoa": "gen=new"})
     assert "--name Genoa: two sides" in refused(root, *words[:5], "--name", "Genoa", "--name", "Genoa")
-    assert "--name stands 3 times, and there are 2 sides" in refused(root, *words, "--name", "x")
+    assert "--name: 3 names for 2 sides" in refused(root, *words, "--name", "x")
 
 
 def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_what_older_archives_lack(root: Path) -> None:
     path.unlink()
     record(root, "c2", {"a0": {"gen": "old"}, "b0": {"gen": "new"}}, {("a0", TRIAD): [1.0], ("b0", TRIAD): [2.0]})
     result = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "old: c1: nothing measured there" in result["notes"]
+    assert "old: c1: no measurements" in result["notes"]
 
 
 def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None:
@@ -536,6 +536,6 @@ def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> No
     arguments = ("compare", "--baseline", "gen=a", "--candidate", "gen=b", "--format", "json")
     notes = json.loads(run(tmp_path, *arguments))["notes"]
     assert [n for n in notes if "official" in n] == [
-        "a: spec_cpu2017 505.mcf_r base_ratio: the mean is over official results of some hosts and figures of others"
+        "a: spec_cpu2017 505.mcf_r base_ratio: the mean mixes official results of some hosts with unofficial figures of others"
         " that are none"
     ]

@@ -148,7 +148,7 @@ def test_facts_that_are_damaged_cost_what_they_tell_alone(root: Path) -> None:
     (root / "c1" / "facts" / "a1.json").write_text("{")
     done = invoke(root, "compare", "-b", "gen=a", "-c", "gen=b", "--per", "core")
     ended_well(done)
-    assert f"fleetmark: what a1 is, of c1, is left out: {root}/c1/facts/a1.json: not facts" in done.output
+    assert f"fleetmark: the identity of a1 in c1 is left out: {root}/c1/facts/a1.json: not facts" in done.output
 
 
 # --- a disk that is full ---------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(CannotKeep) as error:
             write(archive)
     message = str(error.value)
-    assert "No space left on device; hosts go on with what they have" in message and "\n" not in message
+    assert "No space left on device; hosts continue and keep their results" in message and "\n" not in message
     assert message.endswith(f"fleetmark run --resume '{tmp_path}/a disk/c1'")
     assert [e["e"] for e in archive.journal()] == ["launched"], "no half line, nothing glued to it"
     archive.note("ended", owed=0)

@@ -66,7 +66,7 @@ def test_the_best_of_several(root: Path) -> None:
         (("-c", "gen=new"), "give --baseline and --at-least, or two candidates"),
         (("-c", "gen=new", "-b", "gen=base"), "--baseline and --at-least go together"),
         (("-c", "gen=new", "-b", "gen=base", "--at-least", "0"), "give a number above 0"),
-        (("-c", "gen=new", "-c", "gen=next", "-b", "gen=base", "--at-least", "2"), "a question about one candidate"),
+        (("-c", "gen=new", "-c", "gen=next", "-b", "gen=base", "--at-least", "2"), "needs exactly one candidate"),
         (("-c", "gen=nothing", "-b", "gen=base", "--at-least", "2"), "matches no machine"),
         (("-c", "gen=new", "-c", "gen=next", "--family", "site"), "has the label 'site'"),
         (("-c", "gen=new", "-c", "gen=next", "--only", "*/*mcf*/*"), "at least 3 are needed"),

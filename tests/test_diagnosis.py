@@ -271,7 +271,7 @@ def test_a_slow_host_among_accepted_ones_is_still_found(tmp_path: Path) -> None:
 
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
     Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
-    assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")
+    assert "no measurements, so no host can be diagnosed" in refused(tmp_path, "diagnose", "last")
     running = Archive(tmp_path / "20260101T000000-x").writable()
     running.note("launched", host="a")
     assert "it is still running, or was interrupted" in refused(tmp_path, "diagnose", "last")

@@ -140,7 +140,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
         ({"name": "", "metric": "a", "at_least": 1}, "names something"),
         ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is not an amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is not a share"),
-        ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
+        ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: refers to the cohort's median"),
         ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: is not a valid key"),
         ({"name": "x", "metrc": "a", "at_least": 1}, "rules.0.metrc: is not a valid key (did you mean metric?)"),
         ({"name": "x", "metric": 5, "at_least": 1}, "rules.0.metric: must be text; put it in quotes"),

@@ -164,11 +164,11 @@ def test_a_panel_is_what_the_headline_is_over(tmp_path: Path, words: tuple[str, 
 def test_a_panel_that_makes_no_sense(tmp_path: Path) -> None:
     fleets(tmp_path, hosts=2)
     nobody = refused(tmp_path, *ASK, "--panel", "linpack")
-    assert nobody.startswith("--panel linpack: nobody ran that; write one of spec_cpu2017 500.job0_r base_ratio; ")
+    assert nobody.startswith("--panel linpack: no machine ran this benchmark; use one of spec_cpu2017 500.job0_r base_ratio; ")
     assert nobody.endswith("; and 2 more")
     assert "is part of 8 benchmarks: " in refused(tmp_path, *ASK, "--panel", "job")
     both = refused(tmp_path, *ASK, "--panel", "job1", "--mix", "cpu-int=1")
-    assert both == "--panel and --mix: a mix names its own benchmarks; leave one of them out"
+    assert both == "--panel and --mix: a mix already selects benchmarks; omit one of the options"
 
 
 def test_a_panel_that_one_side_lacks_is_refused_with_what_would_do(tmp_path: Path) -> None:
@@ -269,17 +269,17 @@ def test_a_reference_counts_with_the_error_of_its_own_hosts(tmp_path: Path) -> N
     for key, (*numbers, verdict) in fleet.items():
         assert pinned[key][:3] == pytest.approx(numbers) and pinned[key][3] == verdict
     notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
-    assert "old@1 counts with the spread of its hosts" in notes
+    assert "intervals include the spread of the hosts of old@1" in notes
     assert "one figure, without an error" in run(tmp_path, "reference", "save", "one", "--from", "host=old0")
     notes = json.loads(run(tmp_path, "compare", "--reference", "one", "-c", "gen=new", "--format", "json"))["notes"]
-    assert "one@1 is one figure without an error: intervals count the candidate's hosts alone" in notes
+    assert "one@1 is one figure without an error, so intervals include only the candidate's hosts" in notes
     file = tmp_path / "references" / "old.1.json"
     earlier = json.loads(file.read_text())
     for row in earlier["benchmarks"]:
         del row["of_hosts"]
     file.write_text(json.dumps(earlier))
     notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
-    assert any("old@1 is taken as exact" in note and "pin it again" in note for note in notes)
+    assert any("old@1 is treated as exact" in note and "pin it again" in note for note in notes)
 
 
 def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:

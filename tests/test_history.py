@@ -87,9 +87,9 @@ def test_nothing_changed_and_too_few_campaigns(tmp_path: Path) -> None:
 def test_bad_requests(tmp_path: Path) -> None:
     assert "no campaign there measured anything" in refused(tmp_path, "history")
     record(tmp_path, "20260101T000000-lost", {"a": {}}, {})
-    assert "no campaign there has measured anything; measure first" in refused(tmp_path, "history")
+    assert "no campaign has measurements; run one first" in refused(tmp_path, "history")
     campaigns(tmp_path, count=2)
-    assert "no benchmark fits fio/x" in refused(tmp_path, "history", "-m", "fio/x")
+    assert "no benchmark matches fio/x" in refused(tmp_path, "history", "-m", "fio/x")
     assert "--limit z matches no host; there are" in refused(tmp_path, "history", "--limit", "z")
 
 

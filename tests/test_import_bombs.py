@@ -167,7 +167,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a text of Parquet in every row": ("a.parquet", lambda: parquet(tidy(100_000, "b" * 130_000)), "64 MiB of text"),
     "lists of Parquet": ("a.parquet", lambda: parquet(tidy(1_000, more=lists(1_000, 40_000))), "values in a column"),
     "a list of Parquet": ("a.parquet", lambda: parquet(tidy(10, more=lists(10, 5))), "lists or structures"),
-    "a footer that lies": ("a.parquet", lying, "takes more than 512 MiB of memory"),
+    "a footer that lies": ("a.parquet", lying, "needs more than 512 MiB of memory"),
     "Parquet within gzip": (
         "a.parquet.gz",
         lambda: gzip.compress(parquet(pa.table({"machine": pa.array(["h" * 100_000_000])})), mtime=0),

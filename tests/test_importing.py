@@ -170,7 +170,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
         ("table", "", "t.csv: the file is empty; fetch it again"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
         ("spec", TABLE, "this has machine, benchmark, value, unit"),
-        ("table", TABLE.replace("unit", "units"), "without the column unit"),
+        ("table", TABLE.replace("unit", "units"), "lacks the column unit"),
         ("table", TABLE.replace("requests/s", "", 1), "line 2 (a1, nginx): no unit"),
         ("table", "[{", "t.csv: the JSON is damaged or incomplete"),
     ],
@@ -324,7 +324,7 @@ def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     assert row["ratio"] == row_of(asked, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
     assert any(
-        "count as 11 hosts, those of one submitter together (--by host undoes it)" in n for n in comparison["notes"]
+        "count as 11 hosts, one per submitter (undo with --by host)" in n for n in comparison["notes"]
     )
     assert not any("together (--by host" in n for n in asked["notes"])
     by_host = row_of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
@@ -393,7 +393,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     row = row_of(comparison, "base_score")
     assert [row["lo"], row["hi"]] == pytest.approx([4.32, 5.20], abs=0.01)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == (13, 3)
-    assert "EPYC 9755 x2: 6 machines count as 3 hosts, those of one vendor together (--by host undoes it)" in " ".join(
+    assert "EPYC 9755 x2: 6 machines count as 3 hosts, one per vendor (undo with --by host)" in " ".join(
         comparison["notes"]
     )
     by_host = row_of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
@@ -567,14 +567,14 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     assert row_of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
     assert (
-        "1 host (server=m6i.4xlarge); one figure, without an error: how others of its kind differ is not known"
+        "1 host (server=m6i.4xlarge); one figure without an error, because the spread of its kind is unknown"
         in pinned
     )
     against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
     assert row_of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     assert row_of(against, "stress-ng div16 bogo_ops")["lo"] is None
     error = refused(tmp_path, "compare", "-b", "server=m6i.4xlarge", "-c", "server=m7g.4xlarge", "--per", "money")
-    assert "does not say how much it has" in error
+    assert "has no known amount" in error
 
 
 @absent

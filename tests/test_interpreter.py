@@ -124,7 +124,7 @@ def test_what_cannot_be_is_left_out() -> None:
     out = json.dumps({"version": "2.13.0", "devices": 10**9, "device": "cuda", "names": ["a\u001b[31m"]})
     raw = Raw({"torch": {"p": {"rc": 0, "out": out, "err": ""}}})
     assert torch(raw)["p"] == Torch(version="2.13.0", device="cuda", names=("a[31m",))
-    assert raw.notes == ["torch of p: what the host says of devices cannot be, and is left out."]
+    assert raw.notes == ["torch of p: the host's values of devices are impossible and left out."]
 
 
 def test_it_runs_on_old_pythons() -> None:

@@ -143,7 +143,7 @@ def test_this_machine_without_inventory() -> None:
     assert host == this_machine()
     assert host.connection == "local"
     assert host.name == os.uname().nodename
-    with pytest.raises(FleetmarkError, match="--limit web matches nothing: without -i there is only this machine"):
+    with pytest.raises(FleetmarkError, match="--limit web matches no host: without -i, only this machine is used"):
         load_inventory([], "web")
 
 
@@ -322,7 +322,7 @@ def test_a_locale_that_ansible_refuses(locale: str, monkeypatch: pytest.MonkeyPa
         ("h1 fleetmark_labels=r12", r"h1: fleetmark_labels is 'r12'; write a mapping"),
         ("h1 fleetmark_labels=\"{'rack': ['a']}\"", r"h1: fleetmark_labels\.rack is \['a'\]; a label is one word"),
         ("h1 ansible_port=ssh", r"h1: ansible_port is 'ssh', not a number"),
-        ('h1 ansible_ssh_common_args="-o \'x"', r"h1: its SSH arguments .* do not parse"),
+        ('h1 ansible_ssh_common_args="-o \'x"', r"h1: its SSH arguments .* are invalid"),
     ],
 )
 def test_values_that_mean_nothing(line: str, sentence: str) -> None:

@@ -67,10 +67,10 @@ def test_names_of_the_user_stand_and_others_keep_away_from_them() -> None:
 @pytest.mark.parametrize(
     ("wished", "taken", "expected"),
     [
-        (["a", "b", "c"], [], "--name stands 3 times, and there are 2 sides"),
-        (["a", "a"], [], "--name a: two sides cannot have one name"),
-        (["ref@1"], ["ref@1"], "--name ref@1: two sides cannot have one name"),
-        (["a\nb"], [], "a name is one line of text"),
+        (["a", "b", "c"], [], "--name: 3 names for 2 sides"),
+        (["a", "a"], [], "--name a: two sides have this name"),
+        (["ref@1"], ["ref@1"], "--name ref@1: two sides have this name"),
+        (["a\nb"], [], "not a name; use one line of text"),
     ],
 )
 def test_bad_names_are_one_sentence(wished: list[str], taken: list[str], expected: str) -> None:

@@ -78,7 +78,7 @@ def test_what_limits_a_prediction_is_said(tmp_path: Path) -> None:
         (GPT, "no chip; give --chip"),
         ((*GPT, "--chip", "Z80"), "no data sheet of it"),
         ((*GPT, "--chip", "H200", "--chip", "H200"), "given twice"),
-        ((*GPT, "--chip", "H200", "--engine", "vlm"), "no points of it; known are atom, sglang, trt, vllm"),
+        ((*GPT, "--chip", "H200", "--engine", "vlm"), "no calibration points; use one of atom, sglang, trt, vllm"),
         ((*GPT, "--chip", "H200", "--tp", "3"), "--tp must divide the 64 heads"),
         ((*GPT, "--chip", "L40S", "--tp", "2"), "the link between its GPUs is not known"),
         ((*GPT[:-1], "int4", "--chip", "H200"), "allowed are bf16, fp8, fp4"),

@@ -78,8 +78,8 @@ def test_a_short_record_cannot_tell(tmp_path: Path) -> None:
     [
         (["-m", "gen=g99"], "matches no machine"),
         (["-m", "gen=g12", "--family", "kind"], "has the label 'kind'"),
-        (["-m", "gen=g0"], "already has every figure on record"),
-        (["-m", "gen=g12", "--target", "nothing*"], "already has every figure on record of nothing*"),
+        (["-m", "gen=g0"], "has already run every recorded benchmark"),
+        (["-m", "gen=g12", "--target", "nothing*"], "has already run every recorded benchmark of nothing*"),
     ],
 )
 def test_bad_input_is_one_sentence(root: Path, words: list[str], expected: str) -> None:

@@ -127,7 +127,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
     same = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
     assert (same.value, same.se) == (1, 0)
     run(root, *FIT, "--limit", "gen=icelake", "--save", "narrow")
-    with pytest.raises(FleetmarkError, match="narrow@1 cannot tell what gen=turin does"):
+    with pytest.raises(FleetmarkError, match="narrow@1 cannot predict gen=turin"):
         profiling.worth(root, "narrow", "gen=turin")
 
 
@@ -143,7 +143,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         (("-t", "nginx/*/rps", "-r", "x=*/*/*a*"), "narrow it to one unit"),
         ((*FIT[1:], "--limit", "gen=milan,host=milan0"), "1 machine with the target and all resources"),
         ((*FIT[1:], "--limit", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
-        ((*FIT[1:], "--save", "a/b"), "a name is letters, digits"),
+        ((*FIT[1:], "--save", "a/b"), "use letters, digits"),
         ((*FIT[1:], "--upgrade", "mem"), "write it as resource=factor@money"),
         ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is not a resource of the profile"),
         ((*FIT[1:], "--upgrade", "mem=-2"), "a factor of -2"),

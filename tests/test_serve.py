@@ -141,11 +141,11 @@ def test_a_wrong_address_is_answered_by_a_sentence(
 def test_a_slow_page_opens_by_itself(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "WAIT_S", 0.01)
     ready, pages = threading.Event(), Pages(root, Language())
-    made: list[str] = []
+    rendered_paths: list[str] = []
     make = pages.reply
 
     def slow(path: str, fields: Mapping[str, str]) -> Reply:
-        made.append(path)
+        rendered_paths.append(path)
         ready.wait()
         return make(path, fields)
 
@@ -159,13 +159,13 @@ def test_a_slow_page_opens_by_itself(root: Path, monkeypatch: pytest.MonkeyPatch
         return sent[-2][:3], dict(sent[-1]).get("Refresh") or b"".join(body).decode()
 
     assert browse("/hosts") == browse("/hosts") == browse("/none") == ("202", "1")
-    assert made == ["/hosts", "/none"]  # two requests for a page make it once
+    assert rendered_paths == ["/hosts", "/none"]  # two requests for a page make it once
     ready.set()
     monkeypatch.setattr(waiting, "WAIT_S", 600.0)
     status, body = browse("/hosts")
     assert status == "200" and "n05" in str(body)
     assert browse("/none")[0] == "404"  # so does a failure
-    assert browse("/hosts")[0] == "200" and len(made) == 3  # what was shown is made again
+    assert browse("/hosts")[0] == "200" and len(rendered_paths) == 3  # what was shown is made again
 
 
 def test_pages_without_a_reader_make_room(monkeypatch: pytest.MonkeyPatch) -> None:

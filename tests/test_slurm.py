@@ -376,7 +376,7 @@ def test_a_job_that_began_anew_has_the_nodes_that_it_has_now(job: Job, monkeypat
         monkeypatch.setattr(cluster, "state", lambda _, state=state: state)
         job.look()
         reasons[state.word, state.nodelist] = [job.why_over(name) for name in ("h1", "h2")]
-    anew = "Slurm job 7 began anew on other nodes"
+    anew = "Slurm job 7 restarted on other nodes"
     assert list(reasons.values()) == [["", ""], ["", ""], ["", ""], ["", anew]]
 
 
@@ -385,9 +385,9 @@ def test_a_node_that_fails_is_out_of_its_job_which_goes_on(job: Job, monkeypatch
     for nodelist in ("h1,h2,h3", "h1,h3"):
         monkeypatch.setattr(cluster, "state", lambda _, nodelist=nodelist: State("RUNNING", nodelist=nodelist))
         job.look()
-    assert [job.why_over(name) for name in ("h1", "h2")] == ["", "the node was taken from job 7, says Slurm"]
+    assert [job.why_over(name) for name in ("h1", "h2")] == ["", "Slurm removed the node from job 7"]
     job.dead = {"h2": "down*"}
-    assert job.why_over("h2") == "the node is down, says Slurm"
+    assert job.why_over("h2") == "Slurm reports the node as down"
 
 
 def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,9 +161,9 @@ def test_what_changed_on_both_sides_is_overwritten_on_neither(store: stores.Stor
     store.client.put_object(
         Bucket=store.bucket, Key=f"lab/results/{name}/campaign.json", Body=b'{"schema": 1, "hosts": []}'
     )
-    with pytest.raises(FleetmarkError, match="changed there since it was read, so nothing is stored"):
+    with pytest.raises(FleetmarkError, match="changed in the store since it was read, so nothing is stored"):
         copy_of(store.url).push([name])
-    assert "changed here, and since then in s3://" in refused(Path(store.url), *COMPARE)
+    assert "changed locally and in s3://" in refused(Path(store.url), *COMPARE)
 
 
 def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Path) -> None:
@@ -171,11 +171,11 @@ def test_one_controller_at_a_time_has_a_campaign(store: stores.Store, folder: Pa
     name = "20261101T000000-lab-0001"
     objects = copy_of(store.url).objects
     with held(objects, [name]):
-        holder = r"is being driven by another fleetmark \(.* on .*, since 20"
+        holder = r"is in use by another fleetmark process \(.* on .*, since 20"
         with pytest.raises(FleetmarkError, match=holder) as error, held(objects, [name]):
             pass
         assert f"aws s3 rm {store.url}/{name}/.driven.json" in str(error.value)
-        assert "is being driven" in refused(Path(store.url), "rebuild", "last")
+        assert "is in use by" in refused(Path(store.url), "rebuild", "last")
         mine = json.loads(objects.read(f"{name}/.driven.json"))
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     assert objects.read(f"{name}/.driven.json") == b"", "it is gone with its holder"
@@ -243,7 +243,7 @@ def test_no_right_to_read(store: stores.Store, folder: Path) -> None:
 def test_a_name_that_was_saved_elsewhere_meanwhile_stays(store: stores.Store, folder: Path) -> None:
     store.put(folder)
     with (
-        pytest.raises(CannotKeep, match="changed there since it was read"),
+        pytest.raises(CannotKeep, match="changed in the store since it was read"),
         results(Path(store.url), writes=True) as here,
     ):
         (here / "references").mkdir()
@@ -259,7 +259,7 @@ def test_a_name_saved_here_and_not_stored_is_not_replaced(store: stores.Store, f
     (copy.root / "references" / "old.1.json").write_text("mine")
     put = {"Bucket": store.bucket, "Key": "lab/results/references/old.1.json"}
     store.client.put_object(**put, Body=b"theirs")
-    with pytest.raises(FleetmarkError, match="changed here, and since then in s3://"):
+    with pytest.raises(FleetmarkError, match="changed locally and in s3://"):
         copy.pull(Need.SHELVES)
     assert (copy.root / "references" / "old.1.json").read_text() == "mine"
     store.client.put_object(**put, Body=b"mine")
@@ -343,10 +343,10 @@ def test_a_file_and_a_folder_of_one_name_are_named(store: stores.Store, folder: 
         pass
     store.client.put_object(Bucket=store.bucket, Key=f"{key}/a/b", Body=b"x")
     sentence = refused(Path(store.url), "report", "last")
-    assert sentence.startswith(f"{url}/a: an object, and a folder too (facts/a/b), which cannot both be fetched; ")
+    assert sentence.startswith(f"{url}/a: both an object and a folder (facts/a/b); ")
     store.client.delete_object(Bucket=store.bucket, Key=f"{key}/a")
     sentence = refused(Path(store.url), "report", "last")
-    assert "facts/a/b: a file here and a folder in s3://" in sentence and sentence.endswith("move it away")
+    assert "facts/a/b: a file locally and a folder in s3://" in sentence and sentence.endswith("move it away")
 
 
 def test_what_is_no_store_is_not_measured_for(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +410,7 @@ def test_what_this_machine_has_no_room_for_is_not_fetched(
     free = shutil.disk_usage(folder)._replace(free=(1 << 30) + 1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
     sentence = refused(Path(store.url), *COMPARE)
-    assert "0 MiB are to be fetched, and" in sentence and "FLEETMARK_STORES" in sentence
+    assert "0 MiB, but" in sentence and ": needs " in sentence and "FLEETMARK_STORES" in sentence
     assert not list(copy_of(store.url).root.glob("2026*"))
 
 

@@ -185,7 +185,7 @@ def test_what_is_damaged_is_a_sentence(parent: Archive, tmp_path: Path) -> None:
     document = archive.campaign()
     for items in ([{}], [{"path": "/x"}], [{"value": "1", "read": ["x"], "match": "(x)", "write": "x"}]):
         archive.save_campaign({**document, "trial": {**document["trial"], "items": items}})
-        with pytest.raises(FleetmarkError, match="damaged: it does not say what was tried"):
+        with pytest.raises(FleetmarkError, match="damaged: the tried setting is missing"):
             trials.of_trial(archive)
     archive.save_campaign(document)
     (archive.path / "measurements.parquet").write_bytes(b"PAR1")
@@ -221,15 +221,15 @@ def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive)
         (("tune", "--try"), "--try: needs a host and a rule"),
         (("tune", "z"), "no host 'z'"),
         (("tune", "a", "hugepage"), "did you mean hugepages?"),
-        (("tune", "a", "acs"), "acs cannot be tried: it sets nothing at run time"),
-        (("tune", "a", "mtu"), "mtu cannot be tried on a: the facts of this host show nothing to set"),
+        (("tune", "a", "acs"), "acs cannot be tried: it changes no setting at run time"),
+        (("tune", "a", "mtu"), "mtu cannot be tried on a: the facts of this host show no setting to change"),
         (("tune", "a", "--try"), "--try: needs a rule"),
         (("tune", "a", "hugepages", "--try"), "--try changes a setting of a as root: add --become"),
         (("tune", "a", "hugepages", "--to", "x y"), "x y: not a valid value"),
         (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing on this device"),
         (("tune", "a", "--to", "x"), "--to: needs a rule"),
         (("tune", "--list", "a"), "leave the host and --try out"),
-        (("tune", "a", "nic-rings"), "the facts of this host show nothing to set"),
+        (("tune", "a", "nic-rings"), "the facts of this host show no setting to change"),
         (("tune", "a", "hugepages", "--case", "none/*"), "measured no headline of none/* on a"),
     ],
 )

@@ -80,5 +80,5 @@ def test_a_newer_archive_is_refused_with_a_sentence(words: list[str], tmp_path: 
     file = archive.path / "campaign.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 2}))
     before = {path: path.read_bytes() for path in archive.path.rglob("*") if path.is_file()}
-    assert "schema 2 is not one this version of Fleetmark reads (1); update Fleetmark" in refused(tmp_path, *words)
+    assert "schema 2 is not supported by this version of Fleetmark (1); update Fleetmark" in refused(tmp_path, *words)
     assert {path: path.read_bytes() for path in archive.path.rglob("*") if path.is_file()} == before

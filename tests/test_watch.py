@@ -199,7 +199,7 @@ def test_a_campaign_is_judged_and_its_state_is_stored(sick: Path) -> None:
     "out", [b"", b"FLEETMARK{", b"FLEETMARK[]", b'FLEETMARK{"load": 1}', b'FLEETMARK{"load": "x", "cpus": 0}']
 )
 def test_a_host_may_answer_anything(out: bytes) -> None:
-    assert probe.parsed(out).problem == "gave no readable answer"
+    assert probe.parsed(out).problem == "sent an invalid answer"
 
 
 def test_names_of_a_host_stay_on_their_line() -> None:

@@ -1,4 +1,4 @@
-"""Hold the answer to a comparison as frames, and write it as documents."""
+"""Hold the result of a comparison as frames, and write it as documents."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Comparison:
 
     @property
     def warnings(self) -> list[str]:
-        """Return what to check before relying on the figures, a sentence each."""
+        """Return sentences on what to check before relying on the figures."""
         return [str(warning) for warning in self._answer.comparison.warnings]
 
     def save(

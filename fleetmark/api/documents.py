@@ -27,14 +27,14 @@ class TablePart(TypedDict):
 
 
 class NextStep(TypedDict):
-    """Say what to do next, and the command that does it."""
+    """Hold a next step, and the command for it."""
 
     advice: str
     command: str
 
 
 class Run(TypedDict):
-    """Say how a run ended. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
+    """Describe the outcome of a run. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
 
     host: str
     workload: str
@@ -50,11 +50,11 @@ class Run(TypedDict):
 
 
 class CampaignReport(TypedDict):
-    """Describe a campaign: ``fleetmark report --format json``.
+    """Describe a campaign (``fleetmark report --format json``).
 
-    ``page``: the page that was written. ``odd``: hosts that differ from their peers. ``headlines``: the main figures,
-    each with ``value_unit``. ``outcomes``: how every run ended. ``measurements``: every value, as in
-    measurements.schema.json, with null for a missing text.
+    ``page``: the path of the written page. ``odd``: hosts that differ from their peers. ``headlines``: the main
+    figures, each with ``value_unit``. ``outcomes``: how every run ended. ``measurements``: every value, as in
+    measurements.schema.json, with null for missing text.
     """
 
     campaign: str
@@ -126,7 +126,9 @@ Covered = TypedDict(
 
 
 class Gap(TypedDict):
-    """Hold the workloads that sides lack, and the command that runs them there; empty for imported tables."""
+    """Hold the workloads that a side lacks, and the command that runs them there; the command is empty for imported
+    tables.
+    """
 
     workloads: list[str]
     classes: list[str]
@@ -135,10 +137,11 @@ class Gap(TypedDict):
 
 
 class ComparisonReport(TypedDict):
-    """Answer how many baseline machines a candidate is worth: ``fleetmark compare --format json``.
+    """Compare candidates with a baseline (``fleetmark compare --format json``).
 
-    ``selectors``: what chose each side. ``confidence``: of all intervals. ``rows``: every class and benchmark.
-    ``costs``: a row for each side and class if prices are known. ``coverage``: what each side measured of each class.
+    ``selectors``: the selector of each side. ``confidence``: the level of all intervals. ``rows``: every class and
+    benchmark. ``costs``: a row for each side and class if prices are known. ``coverage``: the measured part of each
+    class by side.
     """
 
     answer: FirstScreen
@@ -162,7 +165,7 @@ class ComparisonReport(TypedDict):
 
 
 class PeerGroup(TypedDict):
-    """Describe hosts of one kind, which are compared with each other."""
+    """Describe a group of hosts of one kind, which are compared with each other."""
 
     kind: str
     firmware: str
@@ -197,7 +200,7 @@ class DiagnosisFinding(TypedDict):
 
 
 class DiagnosisStep(TypedDict):
-    """Say what to do next, and the command that does it, if one does."""
+    """Hold a next step, and the command for it if there is one."""
 
     what: str
     command: str | None
@@ -219,7 +222,7 @@ class Check(TypedDict):
 
 
 class GateReport(TypedDict):
-    """Say whether a campaign meets acceptance rules: ``fleetmark gate --format json``."""
+    """Hold the check of a campaign against acceptance rules (``fleetmark gate --format json``)."""
 
     campaign: str
     rules: str
@@ -259,7 +262,10 @@ class PlanSummary(TypedDict):
 
 
 class Purchase(TypedDict):
-    """Order ``count`` servers in a period. ``arrives``: None if they arrive after the last period."""
+    """Hold an order of ``count`` servers in a period.
+
+    ``arrives``: the period of delivery; None if it is after the last period.
+    """
 
     period: str
     arrives: str | None
@@ -270,7 +276,7 @@ class Purchase(TypedDict):
 
 
 class Retirement(TypedDict):
-    """Retire ``count`` servers in a period."""
+    """Hold the retirement of ``count`` servers in a period."""
 
     period: str
     site: str
@@ -280,8 +286,10 @@ class Retirement(TypedDict):
 
 
 class ChosenPlan(TypedDict):
-    """Hold the best plan. ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period.
-    ``stopped``: time ended a search, so another machine may find another plan.
+    """Hold the best plan.
+
+    ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period. ``stopped``: whether a time
+    limit ended the search, so that another machine may find another plan.
     """
 
     objective: float
@@ -299,7 +307,7 @@ class ChosenPlan(TypedDict):
 
 
 class NextBestPlan(TypedDict):
-    """Describe another plan. ``extra``: what it costs more. ``buy``: servers by SKU."""
+    """Describe another plan. ``extra``: its additional cost. ``buy``: servers by SKU."""
 
     name: str
     objective: float
@@ -310,7 +318,10 @@ class NextBestPlan(TypedDict):
 
 
 class PlanFutures(TypedDict):
-    """Say how a plan does in simulated futures. ``shortfall``: the share in which it falls short, with its interval."""
+    """Describe a plan in simulated futures.
+
+    ``shortfall``: the share of futures with too little capacity, with its interval.
+    """
 
     draws: int
     seed: int
@@ -348,11 +359,12 @@ class PlanReport(TypedDict):
 
 
 class ReviewedLot(TypedDict):
-    """Describe what a delivered lot is worth for a workload beside what was ``promised``, and what is ``owed``.
+    """Compare a delivered lot's measured performance for a workload with the ``promised`` one, and state the ``owed``
+    compensation.
 
-    ``arrives``: None if it arrived before the first period of the review. ``measured_as``: the lot whose campaign
-    stands for this one. ``probability_same``: that of so large a difference if the servers are those of the plan's
-    estimate.
+    ``arrives``: the period of delivery; None if it was before the first period of the review. ``measured_as``: the lot
+    whose campaign also represents this one. ``probability_same``: the probability of so large a difference if the
+    servers perform as the plan estimated.
     """
 
     lot: str
@@ -374,7 +386,7 @@ class ReviewedLot(TypedDict):
 
 
 class ReviewedPurchase(TypedDict):
-    """Describe the servers to order in a period: as ``planned``, and ``now``. ``money``: the change of their price."""
+    """Describe the servers to order in a period: as ``planned``, and ``now``. ``money``: the change in cost."""
 
     period: str
     arrives: str | None
@@ -386,7 +398,7 @@ class ReviewedPurchase(TypedDict):
 
 
 class ReviewReport(TypedDict):
-    """Hold the review of a plan. ``late``: periods that no order reaches and that miss their demand."""
+    """Hold the review of a plan. ``late``: periods with unmet demand that no new order can reach in time."""
 
     schema: int
     created: str

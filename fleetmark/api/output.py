@@ -26,10 +26,10 @@ def parse(tool: str, output: bytes | str | os.PathLike[str], command: Sequence[s
 
     The frame has a row per measurement with the columns ``workload``, ``case``, ``subject``, ``metric``, ``value`` (in
     the base unit), ``unit``, ``better`` (``higher``, ``lower`` or ``none``) and ``labels`` (a dictionary). Its
-    ``attrs`` have the tool's ``version``, ``invalid`` (why the figures break the tool's own rules, or None) and
+    ``attrs`` have the tool's ``version``, ``invalid`` (why the figures violate the tool's own rules, or None) and
     ``notes``.
 
-    Raise FleetmarkError if there is no such parser, or if the output has no measurement.
+    Raise FleetmarkError if the parser does not exist, or if the output has no measurement.
     """
     parsers.find(tool)  # report a wrong name before a wrong path
     if isinstance(output, bytes):

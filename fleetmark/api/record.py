@@ -54,8 +54,8 @@ def open(root: str | os.PathLike[str] = ROOT) -> Record:
 class Record:
     """Read the campaigns and imported tables below one results root. ``fleetmark.open`` returns it.
 
-    Parts of a record that are damaged are left out with a ``LeftOut`` warning. Close the record, or use it in a
-    ``with`` statement, to release its database at once.
+    Damaged parts of a record are skipped with a ``LeftOut`` warning. Close the record, or use it in a ``with``
+    statement, to release its database at once.
 
     Methods that return values or figures have these filters in common:
 
@@ -68,7 +68,7 @@ class Record:
         self._open = ExitStack()
         self.path = self._open.enter_context(results(Path(root).expanduser()))
         if not self.path.is_dir():
-            raise FleetmarkError(f"{root}: no such folder; name the one that `fleetmark run` wrote its results to")
+            raise FleetmarkError(f"{root}: no such folder; name the results folder of `fleetmark run`")
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +90,8 @@ class Record:
         """Return a row per campaign, oldest first.
 
         - ``campaign``: its id; ``created``: a time with zone (UTC); ``suite``; ``hosts``: their number
-        - ``passed``, ``failed``, ``invalid``, ``skipped``, ``lost``: the number of runs that ended so
-        - ``finished``: False if ``fleetmark run --resume`` can go on with it
+        - ``passed``, ``failed``, ``invalid``, ``skipped``, ``lost``: the number of runs with this status
+        - ``finished``: False if ``fleetmark run --resume`` can continue it
         - ``path``: its folder; ``damaged``: why it cannot be read, or empty
         """
         listed = summaries(self.path)
@@ -110,8 +110,8 @@ class Record:
     def hosts(self, *facts: str, select: str | None = None, campaign: str | None = None) -> pd.DataFrame:
         """Return a row per campaign and host with ``campaign``, ``host``, and a column per label.
 
-        ``facts``: further columns, as selectors name them: ``cpu.model``, ``memory``, ``gpus.name``. Several values of
-        a host are one text, separated by commas. A missing value is None.
+        ``facts``: further columns, with names as in selectors: ``cpu.model``, ``memory``, ``gpus.name``. Several values
+        of a host are one text, separated by commas. A missing value is None.
         """
         chosen = self._chosen(select, campaign)
         columns = [*dict.fromkeys(["campaign", "host", *sorted({name for m in chosen for name in m.labels}), *facts])]
@@ -146,7 +146,8 @@ class Record:
         """Return a row per measured value, in the order of the campaigns' files.
 
         The columns are those of ``measurements.parquet``. ``value`` is in the base ``unit``. ``labels`` is JSON.
-        ``status``: of the values to return; None returns all, including those of runs that failed or were warm-ups.
+        ``status``: the status of the values to return; None returns all values, including those of failed and warm-up
+        runs.
 
         Raise FleetmarkError if a filter matches nothing on record.
         """
@@ -189,7 +190,7 @@ class Record:
         return Values.together([values for _, values in self._files(self._machines)])
 
     def _of(self, chosen: Sequence[Machine], names: Mapping[tuple[str, str], str] | None = None) -> Values:
-        """Return the values of the ``chosen`` machines. ``names``: what to call each (campaign, host)."""
+        """Return the values of the ``chosen`` machines. ``names``: the host name to use for each (campaign, host)."""
         hosts: dict[str, dict[str, str]] = {}
         for m in chosen:
             hosts.setdefault(m.campaign, {})[m.host] = m.host if names is None else names[m.campaign, m.host]
@@ -215,7 +216,7 @@ class Record:
         select: str | None = None,
         campaign: str | None = None,
     ) -> pd.DataFrame:
-        """Return what stands for several values, with its interval, as in reports.
+        """Return figures, each the centre of several values with its interval, as in reports.
 
         - ``by="host"``: a row per metric and host, over repeats. Pairs of hosts are merged by the peer's generation.
         - ``by="pair"``: a row per metric and pair of hosts, over repeats; ``subject`` is ``client>server``
@@ -224,7 +225,7 @@ class Record:
         The columns are those that identify and describe a metric, ``host`` or ``generation``, and
 
         - ``n``: the number of values; ``value``: their centre, by ``rule`` (geomean, median, mean)
-        - ``lo``, ``hi``: the interval of the centre; ``interval`` says which kind; NaN for a single value
+        - ``lo``, ``hi``: the interval of the centre, NaN for a single value; ``interval``: the kind of interval
         - ``cv``: the coefficient of variation
         - ``over``: repeats, or pairs. For generations instead ``low_host``, ``low``, ``high_host`` and ``high``
 
@@ -270,7 +271,7 @@ class Record:
 
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """Return a database for this record alone, because a query may create tables."""
+        """Return a separate database for this record, because a query may create tables."""
         database = self._open.enter_context(connect())
         engine = in_memory(database)
         files = list(self._files(self._machines))
@@ -318,20 +319,21 @@ class Record:
         term: str | None = None,
         energy: str | None = None,
     ) -> Comparison:
-        """Return how many baseline machines one candidate is worth, for which work, and how sure that is.
+        """Return how many baseline machines one candidate machine replaces by class of work, with intervals.
 
         - ``baseline``, ``candidates``: selectors of machines: ``gen=genoa``, ``site=ams,cpu.cores>=64``
         - ``reference``: a pinned reference (``NAME`` or ``NAME@2``), with None as the baseline
         - ``per``: divide by server, socket, core, thread, gpu, watt or money
         - ``mix``: shares of server-hours (``cpu-int=0.6,disk-iops=0.4``), or the path of a YAML file
-        - ``panel``: the benchmarks that headlines are over; ``only``: patterns over workload/case/metric
+        - ``panel``: the benchmarks for the headline results; ``only``: patterns over workload/case/metric
         - ``paired``: both sides are the same hosts, before and after
         - ``by``: what counts as one host: ``host`` or a label; ``best``: use each side's best result
-        - ``names``: what the sides are called, the baseline first
+        - ``names``: display names of the sides, the baseline first
         - ``prices``: ``genoa=15500 EUR``; ``rates``: ``USD=0.92 EUR 2026-11-01``; ``watts``: ``genoa=650``
         - ``servers``: how many baseline servers to replace; ``term``: ``4y``; ``energy``: ``0.25 EUR/kWh``
 
-        The options are those of ``fleetmark compare``. Raise FleetmarkError as it does.
+        The options are those of ``fleetmark compare``. Raise FleetmarkError for invalid options, or if a side has no
+        data.
         """
         if not candidates:
             raise FleetmarkError("compare: needs a candidate; write compare('gen=icelake', 'gen=genoa')")
@@ -363,16 +365,19 @@ def _listed(names: Names) -> tuple[str, ...]:
 
 
 def _matching(column: str, patterns: Names, known: Iterable[str]) -> list[str]:
-    """Return the ``known`` names that any of the ``patterns`` matches. Raise FleetmarkError if one matches none."""
+    """Return the ``known`` names that match any of the ``patterns``.
+
+    Raise FleetmarkError if a pattern matches no name.
+    """
     names = sorted(set(known))
     matches: dict[str, None] = {}
     for pattern in _listed(patterns):
         matched = [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
         if not matched:
             some = ", ".join(names[:_MOST_SHOWN]) or "none"
-            more = ", …" if len(names) > _MOST_SHOWN else ""
+            ellipsis = ", …" if len(names) > _MOST_SHOWN else ""
             raise FleetmarkError(
-                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{more}"
+                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{ellipsis}"
             )
         matches |= dict.fromkeys(matched)
     return list(matches)

@@ -1,4 +1,4 @@
-"""Generate the JSON Schemas of the files and documents that other programs read or write."""
+"""Generate JSON Schemas for the files and documents that other programs read or write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class CampaignHost(BaseModel):
-    """Describe a host of the inventory. ``peer``: the address that other hosts reach it by."""
+    """Describe a host of the inventory. ``peer``: the address for connections from other hosts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +59,7 @@ class CampaignFile(Request):
 
 
 class FactsFile(BaseModel):
-    """Describe a host: its facts, and the raw output that they were read from, by command."""
+    """Describe a host: its facts, and the raw output of each command that they were parsed from."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -128,7 +128,7 @@ def _suite() -> dict[str, Any]:
 def _document(declared: Any) -> dict[str, Any]:
     """Return the schema of a printed document: all its keys are present, and there are no others."""
     model = TypeAdapter(declared).json_schema()
-    if "properties" in model:  # only in a file, not on a terminal
+    if "properties" in model:  # present in files, absent on a terminal
         model["properties"]["manifest"] = {"type": "object", "description": "The source of the figures: `verify`."}
     parts = [*model.get("$defs", {}).values(), model]
     for part in parts:

@@ -1,1 +1,1 @@
-"""The base of all other packages: errors, measurements, facts, units, sentences. Imports nothing else of Fleetmark."""
+"""Provide errors, measurements, facts, units and messages for all other packages. Import none of them."""

@@ -36,6 +36,6 @@ def memory(limit: int, name: object) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise FleetmarkError(f"{name} takes more than {limit >> 20} MiB of memory to read; split the file") from None
+        raise FleetmarkError(f"{name} needs more than {limit >> 20} MiB of memory to read; split the file") from None
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class FleetmarkError(Exception):
-    """Report an error that the user can fix, in one clear sentence: the problem, the place, and what to do."""
+    """Report an error that the user can fix in one clear sentence: the place, the problem, and the advice."""
 
 
 class CannotKeep(FleetmarkError):
@@ -18,13 +18,14 @@ class CannotKeep(FleetmarkError):
 
 
 class LeftOut(UserWarning):
-    """Warn that a damaged part of the record is left out, and say why in one sentence."""
+    """Warn in one sentence that a damaged part of the record is left out, with the reason."""
 
 
 def required(package: str, extra: str, subject: str) -> Any:
-    """Import and return ``package``, which only the extra ``extra`` of the installation brings.
+    """Import and return ``package``, an optional dependency that the extra ``extra`` installs.
 
-    ``subject``: what needs it, as the sentence begins: "a PDF". Raise FleetmarkError if it is not installed.
+    ``subject``: the feature that needs the package, at the start of the message: "a PDF". Raise FleetmarkError if the
+    package is not installed.
     """
     try:
         return importlib.import_module(package)
@@ -37,9 +38,11 @@ _NAMES = {"vl_convert": "vl-convert", "weasyprint": "WeasyPrint", "ibis": "Ibis"
 
 
 def unread_schema(place: object, schema: object, readable: int) -> FleetmarkError:
-    """Return the error about a file whose ``schema`` is not the ``readable`` one, for example of a newer version."""
+    """Return the error for a file whose ``schema`` number is not ``readable``, for example because a newer version
+    wrote it.
+    """
     return FleetmarkError(
-        f"{place}: schema {schema} is not one this version of Fleetmark reads ({readable}); update Fleetmark"
+        f"{place}: schema {schema} is not supported by this version of Fleetmark ({readable}); update Fleetmark"
     )
 
 
@@ -49,7 +52,7 @@ def leave_out(item: str, reason: FleetmarkError) -> None:
 
 
 class ParseError(FleetmarkError):
-    """Report output without a measurement: the tool, the line, and what was expected there."""
+    """Report output that cannot be parsed: the tool, the line, and the expected text."""
 
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got

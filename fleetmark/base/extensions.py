@@ -21,7 +21,7 @@ GROUP = "fleetmark.workloads"  # entry point group
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A workload folder; ``package`` and ``version`` identify the installed distribution that provides it, if any."""
+    """Describe a workload folder. ``package`` and ``version``: the installed distribution that provides it, if any."""
 
     path: Path
     package: str = ""
@@ -29,7 +29,7 @@ class Extension:
 
     @property
     def name(self) -> str:
-        """Return the name to store in a record; it reveals nothing else about this machine."""
+        """Return the name to store in a record. It contains no path of this machine."""
         return self.package or self.path.name
 
 
@@ -134,7 +134,7 @@ def _import_path() -> tuple[tuple[str, int], ...]:
 def _installed(_: tuple[tuple[str, int], ...]) -> list[Extension]:
     """Return the folders that installed packages declare, without importing the packages' code.
 
-    The files of all packages are read, which takes milliseconds, so the result is kept for this import path.
+    Reading the metadata of all packages takes milliseconds, so the result is cached for each import path.
     """
     import importlib.metadata
     import importlib.util

@@ -1,7 +1,7 @@
 """Define the normalised facts of a host, the typed form of ``facts/HOST.json``.
 
 Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means that the host does not report
-a value; nothing is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
+a value. No value is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
 Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # counters, and bytes of a shared file system
 Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]  # Hz, B/s, GT/s, W
-Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, octets of a frame
+Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, bytes of a frame
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 
 
@@ -153,7 +153,8 @@ class PcieLink(_Fact):
 class Disk(_Fact):
     """Describe a block device, not a partition. ``in_use``: its uses (mounted at, swap, part of md/lvm, holds ext4).
 
-    ``in_use`` is empty only for a disk that is certainly blank and free. If this is unknown, ``in_use`` says so.
+    ``in_use`` is empty only for a disk that is certainly blank and free. If the state is unknown, ``in_use`` contains a
+    phrase that says so.
     """
 
     name: str
@@ -355,7 +356,10 @@ class _Processor(BaseModel, defer_build=True):
 
 
 class Identity(BaseModel, defer_build=True):
-    """Store the few facts that identify the kind of a host. Reading them takes a tenth of the time of all facts."""
+    """Store the few facts that identify the kind of a host.
+
+    Reading these facts takes a tenth of the time for all facts.
+    """
 
     product: str | None = None
     vendor: str | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 
-MOST_JSON_VALUES = 3_000_000  # per document; this many Python objects take up to 400 MB
+MOST_JSON_VALUES = 3_000_000  # per document; as Python objects, they take up to 400 MB
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:

@@ -1,4 +1,5 @@
-"""Read and write files below a results root without following symlinks out of it, since others may write there.
+"""Read and write files below a results root without following symlinks out of the root, because other users may write
+there.
 
 Each function takes a path and the ``root`` that the user named. The path to the root may contain symlinks. Below the
 root, writes open each folder by descriptor and refuse symlinks. Writing to a symlink replaces it.

@@ -1,4 +1,4 @@
-"""Define the classes of work, the kind of figure that each has, and the kind of undeclared figures."""
+"""Define the classes of work, the kind of figure of each class, and the kind of figures that declare none."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from fleetmark.base.measurement import Better, Kind
 
-PEAK = "-peak"  # ends the class of figures of a tuned build, which have a headline of their own
-SPEED = "-speed"  # ends the class of what is responsiveness where a class of the same name is capacity
+PEAK = "-peak"  # suffix of the class for figures of a tuned build, which get a separate headline
+SPEED = "-speed"  # suffix of a responsiveness class whose name without the suffix is a capacity class
 _CAPACITY = (
     *("cpu-int", "cpu-fp", "mem-bw", "disk-iops", "disk-bw", "net", "app"),
     *("gpu-offline", "gpu-server", "gpu-interactive", "gpu-train", "gpu-compute"),
@@ -17,19 +17,19 @@ _CAPACITY = (
         "cpu-interactive",
         "cpu-compute",
         "cpu-train",
-    ),  # inference and training on processors
+    ),  # inference and training on CPUs
 )
 _RESPONSIVENESS = (
     *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow", "gpu-bw"),
     *("gpu-latency", "collective", "gpu-train-speed", "cpu-latency", "cpu-train-speed"),
 )
-# A guardrail stands in the class of what it guards.
+# A guardrail belongs to the class of the figures that it limits.
 CLASSES: Mapping[str, Kind] = {
     **dict.fromkeys(_CAPACITY, Kind.CAPACITY),
     **dict.fromkeys(_RESPONSIVENESS, Kind.RESPONSIVENESS),
 }
 _RATES = ("B/s", "1/s", "FLOP/s")  # units of work over time
-_OF_OLD = {  # classes of earlier versions that held several kinds: unit to today's class
+_OF_OLD = {  # classes of earlier versions that held several kinds: from unit to the present class
     "disk": {"1/s": "disk-iops", "B/s": "disk-bw", "s": "disk-latency"},
     "net": {"s": "net-flow"},
     "gpu-sla": {"1/s": "gpu-server", "s": "gpu-latency"},
@@ -38,7 +38,7 @@ _OF_OLD = {  # classes of earlier versions that held several kinds: unit to toda
     "gpu-train": {"s": "gpu-train-speed"},
 }
 
-_GONE = {  # classes of earlier versions that are no longer there
+_GONE = {  # classes of earlier versions that were removed
     "disk": "disk-iops, disk-bw or disk-latency",
     "gpu-sla": "gpu-server, gpu-interactive or gpu-latency",
     "cpu-sla": "cpu-server, cpu-interactive or cpu-latency",
@@ -57,9 +57,9 @@ def kind_of_class(name: str) -> Kind | None:
 
 
 def inferred(class_: str, unit: str, better: str) -> tuple[str, str]:
-    """Class and kind of a figure that declares no kind, by its ``class_``, base ``unit`` and direction.
+    """Return the class and kind of a figure that declares no kind, from its ``class_``, base ``unit`` and direction.
 
-    The kind is empty for what only describes.
+    The kind is empty for a descriptive figure, which has no better direction.
     """
     if better == Better.NONE:
         return class_, ""
@@ -75,7 +75,7 @@ def _kind(class_: str, unit: str, better: str) -> Kind:
         return known
     if better == Better.LOWER and unit == "s":  # seconds per job: capacity in a work class, otherwise latency
         return known or Kind.RESPONSIVENESS
-    if better == Better.LOWER:  # loss, error rate and power are conditions
+    if better == Better.LOWER:  # loss, error rate and power are guardrails
         return Kind.GUARDRAIL
     if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as capacity by default
         return Kind.CAPACITY

@@ -1,4 +1,4 @@
-"""Find where lines may break: between words, and between characters of scripts without spaces."""
+"""Find the allowed line breaks of a text: between words, and between characters of scripts without spaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def spaceless(text: str) -> bool:
 
 
 def breaks(text: str, width: int) -> list[int]:
-    """Return the offsets at which to break a text so that each line fits ``width`` cells, if its units do."""
+    """Return the offsets at which to break a text so that each line fits ``width`` terminal cells. A longer word gets
+    its own line.
+    """
     offsets: list[int] = []
     used = 0
     for start, unit in _units(text):
@@ -35,7 +37,7 @@ def breaks(text: str, width: int) -> list[int]:
 
 
 def _units(text: str) -> Iterator[tuple[int, str]]:
-    """Parts of a text that stay together, spaces behind them included."""
+    """Return the parts of a text that must not be broken, each with its trailing spaces."""
     place, unit = 0, _compiled(_UNIT)
     while place < len(text):
         match = unit.match(text, place)
@@ -46,5 +48,5 @@ def _units(text: str) -> Iterator[tuple[int, str]]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled at its first use: these ranges take 5 ms, and most texts are ASCII."""
+    """Compile a pattern at its first use, because compiling takes 5 ms and most texts are ASCII."""
     return re.compile(pattern)

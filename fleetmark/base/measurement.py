@@ -11,7 +11,7 @@ from fleetmark.base.text import message
 
 
 class Better(StrEnum):
-    """Say in which direction a metric improves; ``NONE`` if it is only descriptive, such as packets sent."""
+    """Define the better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -19,38 +19,38 @@ class Better(StrEnum):
 
     @property
     def phrase(self) -> str:
-        """``higher is better``; empty for what only describes."""
+        """Return the direction in words, such as ``higher is better``; empty for a descriptive metric."""
         return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 
 
 class Kind(StrEnum):
-    """Name the kind of a figure, which determines how it is read."""
+    """Name the kind of a figure, which determines how comparisons interpret it."""
 
-    CAPACITY = "capacity"  # extensive: two machines do twice as much; "one new is worth N old"
-    RESPONSIVENESS = "responsiveness"  # intensive: how fast one job, request or flow goes; "x faster"
-    GUARDRAIL = "guardrail"  # a condition that must hold; "kept" or "broken"
+    CAPACITY = "capacity"  # extensive: two machines do twice the work; "one new server replaces N old ones"
+    RESPONSIVENESS = "responsiveness"  # intensive: the speed of one job, request or flow; "x faster"
+    GUARDRAIL = "guardrail"  # a limit that must not be exceeded; "kept" or "broken"
 
 
 class Centre(StrEnum):
-    """Say how several values of a metric are summarised."""
+    """Define how several values of a metric are summarised."""
 
-    GEOMEAN = "geomean"  # the mean of their logarithms, turned back
-    MEDIAN = "median"  # of heavy-tailed figures: storage and network
-    MEAN = "mean"  # where a value is not positive, so that no logarithm exists
+    GEOMEAN = "geomean"  # the geometric mean
+    MEDIAN = "median"  # for heavy-tailed figures, such as storage and network
+    MEAN = "mean"  # if a value is not positive and has no logarithm
 
 
 class Status(StrEnum):
-    """Say how a (host, workload, case, repeat) ended. Every run has one of these statuses."""
+    """Define the status of a (host, workload, case, repeat). Every run has one of these statuses."""
 
     PASSED = "passed"
     FAILED = "failed"
-    INVALID = "invalid"  # it ran, but broke its own rules
-    SKIPPED = "skipped"  # never started, for a reason known beforehand
-    LOST = "lost"  # the end is unknown: the host or the link failed
+    INVALID = "invalid"  # the tool ran, but violated its own rules
+    SKIPPED = "skipped"  # not started, for a reason known before the run
+    LOST = "lost"  # the outcome is unknown, because the host or the link failed
 
 
 class Standing(StrEnum):
-    """Name a figure as the benchmark's owners do if it is not a result by their rules."""
+    """Name the standing of a figure that is not an official result, in the terms of the benchmark's owners."""
 
     ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
     UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published
@@ -71,12 +71,12 @@ BASE_UNITS = frozenset({"B/s", "s", "1/s", "FLOP/s", "W", "J", "B", "Hz", "degC"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One number a tool printed, in base units.
+    """Store one number that a tool printed, in base units.
 
-    ``subject`` says what was measured within the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair
-    such as ``h1>h2``. ``labels`` identify the point (``size``, ``stride``, ``op``): two repeats of the same
-    measurement carry the same labels, so nothing that varies from run to run belongs there. ``size`` is in bytes, for
-    every tool: figures that differ in it alone are a curve.
+    ``subject``: the measured part of the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair such as
+    ``h1>h2``. ``labels`` identify the measured point (``size``, ``stride``, ``op``). Repeats of a measurement must have
+    equal labels, so labels hold no value that varies between runs. ``size`` is always in bytes: figures that differ
+    only in ``size`` form a curve.
     """
 
     workload: str
@@ -97,13 +97,14 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The content of one output of one tool.
+    """Store the parsed content of one output of a tool.
 
-    ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    stored, and never scored. ``invalid_cases``: the cases that it is about, where it is not about all. ``notes`` name
-    oddities, such as truncation or a headline that disagrees with its rows. ``standing`` is set where the benchmark's
-    owners do not call it a result. ``window``: from when to when the tool timed, Unix seconds of the host, where it
-    says so. ``elsewhere``: the work was done on another machine than the one that the tool ran on.
+    ``invalid``: the reason, if the tool ran but violated its own rules, as when STREAM does not validate; the
+    measurements are stored, but never scored. ``invalid_cases``: the affected cases; empty for all cases. ``notes``:
+    anomalies, such as truncated output or a headline that disagrees with its rows. ``standing``: set if the benchmark's
+    owners do not accept the figure as a result. ``window``: start and end of the timed part in Unix seconds of the
+    host's clock, if the tool prints them. ``elsewhere``: whether the work was done on another machine than the one that
+    ran the tool.
     """
 
     tool: str

@@ -10,10 +10,10 @@ from pathlib import Path
 from fleetmark.base.bounded import read_bytes
 from fleetmark.base.errors import FleetmarkError
 
-MAX_LIST_BYTES = 1 << 20  # of a file of hosts
+MAX_LIST_BYTES = 1 << 20  # maximum size of a host file in bytes
 _MAX_NAMES = 100_000
 _RANGE = re.compile(r"\[([0-9]{1,9})[-:]([0-9]{1,9})\]", re.ASCII)
-_BETWEEN = re.compile(r"[,:](?![^\[\]]*\])")  # commas and colons outside brackets
+_BETWEEN = re.compile(r"[,:](?![^\[\]]*\])")  # separators: commas and colons outside brackets
 
 
 def is_chosen(name: str, patterns: Sequence[str]) -> bool:
@@ -22,10 +22,10 @@ def is_chosen(name: str, patterns: Sequence[str]) -> bool:
 
 
 def expanded(limit: str) -> str:
-    """Return an Ansible host pattern in which the names of ``@FILE`` and ``n[001-040]`` are written out.
+    """Return an Ansible host pattern with the names of ``@FILE`` and ``n[001-040]`` expanded.
 
-    A file has a host or pattern per line, as Ansible's retry files do. Raise FleetmarkError if a file cannot be read
-    or names nothing, or if a range is too long or runs backwards.
+    A file has a host or pattern per line, like Ansible's retry files. Raise FleetmarkError if a file cannot be read or
+    is empty, or if a range is too long or descending.
     """
     if not limit.startswith("~") and ("@" in limit or _RANGE.search(limit)):
         return ",".join(name for part in _BETWEEN.split(limit) for name in _names(part.strip(), limit))
@@ -65,9 +65,9 @@ def _range(name: str, limit: str) -> Iterator[str]:
 
 
 def limited(names: Iterable[str], limit: str) -> list[str]:
-    """Return the host names that an Ansible pattern chooses: names, globs, ``~regex``, ``!excluded`` and ``&also``.
+    """Return the host names that match an Ansible pattern of names, globs, ``~regex``, ``!excluded`` and ``&also``.
 
-    There are no groups: a record has none. Raise FleetmarkError if nothing matches.
+    Group names do not match, because a record has no groups. Raise FleetmarkError if no name matches.
     """
     every = list(dict.fromkeys(names))
     parts = [part for part in _BETWEEN.split(expanded(limit)) if part]

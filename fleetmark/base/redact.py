@@ -15,8 +15,8 @@ Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value
 
 _NAME = r"(?:access_?|api_?|secret_?|private_?)key|token|secret|passw(?:or)?d|pwd|credentials?|signature|sig"
 _SECRET_NAME = re.compile(rf"(?:^|[_-])(?:{_NAME})$", re.IGNORECASE)
-# For http(s), any userinfo, because a name alone may be a token. For other schemes, only userinfo with a password,
-# since git@ is no secret. The last form is a password with an unquoted slash.
+# For http(s), any userinfo, because a user name without a password may be a token. For other schemes, only userinfo
+# with a password, since git@ is no secret. The last form is a password with an unquoted slash.
 _USERINFO = re.compile(
     r"(?<=://)(?:(?:(?<=http://)|(?<=https://)|(?=[^/?#\s@]*:))[^/?#\s\"'<>]+|[^/?#\s:@]*:(?!\d*[/?#])[^\s\"'<>@]+)@",
     re.IGNORECASE,
@@ -24,7 +24,7 @@ _USERINFO = re.compile(
 _QUERY = re.compile(rf"(?<=[?&])((?:[\w.-]*[_.-])?(?:{_NAME}|key|auth))=[^&#\s\"'<>]*[^&#\s\"'<>:;,.)]", re.IGNORECASE)
 _LEFT_OUT = re.compile(rf"://{re.escape(MARK)}@|[?&][\w.-]+={re.escape(MARK)}|^{re.escape(MARK)}$")
 # In a command: a variable or option whose name marks its value as secret, unless the value refers to a file or another
-# variable. PWD alone is the shell's own variable.
+# variable. The exact name PWD is the shell's own variable.
 _VARIABLE = r"(?!(?:OLD)?PWD=)(?:[A-Z_]\w{0,99}_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|PWD|CREDENTIALS?)"
 _KEYS = "api|access|secret|private|auth"
 _TOKENS = "hf|hub|hugging[-_]?face|git[-_]?hub|git[-_]?lab|auth|access|api|secret|bearer|refresh"  # neither max nor eos
@@ -93,9 +93,9 @@ def _refuse_given(setting: str, value: Any) -> None:
     if match:
         name = match["variable"] or match["option"] or re.sub(r"[\"']", "", match["header"])
         between = "=" if match["variable"] else " "
-        example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header stands in quotes already
+        example = '"$(cat FILE)"' if not match["header"] else "$(cat FILE)"  # a header is already in quotes
         raise FleetmarkError(
-            f"{setting} has the value of {name} in it, which would appear in the record; read it from a file on "
+            f"{setting} contains the value of {name}, which would appear in the record; read it from a file on "
             f"the hosts: {name}{between}{example}"
         )
 

@@ -22,8 +22,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # constants of mallopt(3)
 def use_system_allocator() -> None:
     """Make Arrow allocate with malloc, unless the user set ``ARROW_DEFAULT_MEMORY_POOL``.
 
-    Arrow's own pool returns memory page by page, which takes a quarter of the time of a large report. Call this before
-    importing Arrow, which reads the variable on import.
+    Arrow's own pool returns memory page by page, which takes a quarter of the time of a large report. Call this
+    function before importing Arrow, which reads the variable on import.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
@@ -31,8 +31,9 @@ def use_system_allocator() -> None:
 def calculate_in_one_thread() -> None:
     """Limit numpy's OpenBLAS to one thread, unless the user set ``OPENBLAS_NUM_THREADS``.
 
-    Its threads spin while they wait, which adds a tenth to the time of loading numpy and pandas. Fleetmark has no large
-    matrices. OpenBLAS reads the variable when it is loaded. Steps do not inherit it: they get a new environment.
+    OpenBLAS's threads spin while they wait, which adds a tenth to the time of loading numpy and pandas. Fleetmark has
+    no large matrices. OpenBLAS reads the variable when it is loaded. Steps of a run do not inherit the variable,
+    because they get a new environment.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -58,8 +59,8 @@ def keep_memory() -> Iterator[None]:
 def raise_open_file_limit() -> None:
     """Raise the soft limit of open files to the hard limit.
 
-    A host needs three descriptors, and a bastion more. The usual soft limit of 1024 is too low for several hundred
-    hosts.
+    Each host needs three descriptors, or more through a bastion. The usual soft limit of 1024 is too low for several
+    hundred hosts.
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -69,11 +70,11 @@ def print_warnings(shown: type[Warning], show: Callable[[str], None]) -> None:
     """Pass warnings of the class ``shown`` to ``show`` as sentences, without the code location that Python adds."""
     usual = warnings.showwarning
 
-    def showwarning(message: Warning | str, category: type[Warning], *position: Any, **more: Any) -> None:
+    def showwarning(message: Warning | str, category: type[Warning], *position: Any, **options: Any) -> None:
         if issubclass(category, shown):
             show(str(message))
         else:
-            usual(message, category, *position, **more)
+            usual(message, category, *position, **options)
 
     warnings.showwarning = showwarning
 
@@ -84,19 +85,19 @@ def silence_log(name: str) -> None:
 
 
 def skip_last_collection() -> None:
-    """Make Python exit without a final search for cycles among all objects.
+    """Make Python exit without a final garbage collection of all objects.
 
-    The search would add 0.25 s to the 1.4 s of a report of one host.
+    The collection would add 0.25 s to the 1.4 s that a report of one host takes.
     """
     gc.freeze()
 
 
 def flushed(status: int) -> int:
-    """Write all that was printed. Return the exit status: ``status``, or 1 for 0 if stdout cannot be written."""
+    """Flush stdout and return the exit status: ``status``, or 1 instead of 0 if stdout cannot be written."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        discard_stdout()  # the reader is gone, as in `… | head`
+        discard_stdout()  # the reader of the pipe has exited, as in `… | head`
     except OSError as error:
         discard_stdout()
         sys.stderr.write(f"fleetmark: stdout cannot be written: {error.strerror}\n")
@@ -110,7 +111,7 @@ def discard_stdout() -> None:
 
 
 def program() -> str:
-    """Return how to type this program: its name, or the path it was started by if the name is not on the PATH."""
+    """Return the command that starts this program: its name, or its path if the name is not on the PATH."""
     path = sys.argv[0]
     if Path(path).name != "fleetmark" or shutil.which("fleetmark"):
         return "fleetmark"
@@ -118,6 +119,6 @@ def program() -> str:
 
 
 def pasted(command: str) -> str:
-    """Return a command line of this program as it can be pasted here."""
+    """Return ``command``, a command line of this program, so that it works when pasted into this shell."""
     name, space, words = command.partition(" ")
     return f"{program()}{space}{words}" if name == "fleetmark" else command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.measurement import Measurement
 
-if TYPE_CHECKING:  # loading them takes a third of a second, and `fleetmark --help` needs neither
+if TYPE_CHECKING:  # imported lazily, because loading takes a third of a second
     import pandas as pd
     import pyarrow as pa
 
@@ -83,7 +83,9 @@ PANDAS: Mapping[str, Any] = {
 
 
 def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``measurement`` as a row. ``rest``: the columns that it lacks, and those to replace.
+    """Return ``measurement`` as a row.
+
+    ``rest``: values for columns that ``measurement`` lacks, and values that replace its own.
 
     Raise TypeError if a column is missing or unknown.
     """

@@ -1,4 +1,4 @@
-"""Sign what this user started: an HMAC whose key lies outside every results root.
+"""Sign the campaigns that this user started, with an HMAC whose key is outside all results roots.
 
 Anyone who can write to a results root can change a campaign, but cannot forge this user's signature. The key is
 ``fleetmark/signing.key`` under XDG_STATE_HOME (``~/.local/state``): 32 random bytes that only the user can read.

@@ -35,17 +35,17 @@ class Terminal(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    def status(self, status: RenderableType, **more: Any) -> Status:
+    def status(self, status: RenderableType, **options: Any) -> Status:
         """Show a status as rich does, but without markup in strings, and without a thread if there is no terminal."""
         if not self.is_terminal:
             return _Unseen(Text(""), console=self)
-        return super().status(Text(status) if isinstance(status, str) else status, **more)
+        return super().status(Text(status) if isinstance(status, str) else status, **options)
 
-    def print(self, *objects: Any, **more: Any) -> None:
+    def print(self, *objects: Any, **options: Any) -> None:
         """Print as rich does, but do not cut ``unwrapped`` lines at the terminal's width."""
         # Put each line into its own group, since rich would join texts and wrap the result.
         parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
-        super().print(*parts, **{"crop": False, **more})
+        super().print(*parts, **{"crop": False, **options})
 
 
 class _Unseen(Status):

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Message(str):
-    """An English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
+    """Store an English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
 
     It is an ordinary string; only ``reports.kit.language`` uses the template.
     """
@@ -26,7 +26,8 @@ class Message(str):
 
 
 def message(template: str, **values: Any) -> Message:
-    """``message("{n} hosts", n=3)``: a template, which the catalogue of each language translates, and its values.
+    """Return a translatable message: ``message("{n} hosts", n=3)``. The catalogue of each language translates the
+    template.
 
     The template must be a literal: a test collects them from the source. Values may be messages themselves.
     """
@@ -34,7 +35,7 @@ def message(template: str, **values: Any) -> Message:
 
 
 def count(number: int, noun: str, plural: str = "") -> Message:
-    """``1 host``, ``6 hosts``, ``25,500 runs``; ``plural`` where it is not the noun with an s.
+    """Return a number with its noun: ``1 host``, ``6 hosts``, ``25,500 runs``. Pass ``plural`` if it is irregular.
 
     The nouns must be literals too. A catalogue has both forms; they may be equal.
     """
@@ -53,9 +54,10 @@ def joined(parts: Iterable[str | None], between: str = ", ") -> str:
 
 
 def folded(names: Iterable[str]) -> list[tuple[str, int]]:
-    """Return names with runs of three and more numbers in brackets, ``n[001-040]``, each with how many names it is.
+    """Return pairs of text and number of names. Three or more consecutive names become one range, such as
+    ``n[001-040]``.
 
-    The number is the last one in the name before the first dot. The result is sorted by name.
+    The number of a name is the last one before the first dot. The result is sorted by name.
     """
     runs: list[list[tuple[str, str, str, str]]] = []
     by_key: dict[tuple[str, str, int], list[tuple[str, str, str, str]]] = {}
@@ -81,19 +83,20 @@ def folded(names: Iterable[str]) -> list[tuple[str, int]]:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """Return what is before the last number of a name's first label, the number, and the rest."""
+    """Split a name at the last number of its first DNS label: the prefix, the number and the suffix."""
     label, dot, domain = name.partition(".")
     match = re.fullmatch(r"(.*?)([0-9]{1,15})([^0-9]*)", label, re.DOTALL)
     return (match[1], match[2], match[3] + dot + domain) if match else (name, "", "")
 
 
-# Signs between the parts of a list, which languages write differently.
+# Separators of lists, which differ between languages.
 _SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; ")}
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:
-    """Return a message with ``change`` applied to its values, including nested ones. Other texts are changed as a
-    whole.
+    """Return a message with ``change`` applied to its values, including nested ones.
+
+    Apply ``change`` directly to other texts.
     """
     if not isinstance(text, Message):
         return change(text)

@@ -15,7 +15,7 @@ _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A display unit: ``shown = value * factor``, labelled ``unit``."""
+    """Describe a display unit: displayed values are ``value * factor``, labelled ``unit``."""
 
     factor: float
     unit: str
@@ -24,14 +24,14 @@ class Scale:
 def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = False, counted: str = "") -> Scale:
     """Return the scale that shows ``value`` (in base ``unit``) with one to three digits before the point.
 
-    ``bits`` shows a rate in bit/s, as is usual for networks, ``percent`` a share in %, ``counted`` a rate in the unit
-    that people say, such as tokens/s. A column of figures takes the scale of its median.
+    ``bits`` shows a rate in bit/s, as is usual for networks; ``percent`` shows a share in %; ``counted`` names the
+    items of a rate, such as tokens/s. For a column of figures, pass its median.
     """
     size = abs(value)
     if unit == "B/s" and bits:
         return _pick(size * 8, _SI, "bit/s", 8.0)
     if unit in ("B/s", "bit/s", "FLOP/s", "Hz", "1/s"):
-        # "k/s" would be read as a unit of its own.
+        # "k/s" would look like a separate unit.
         steps = _SI if unit != "1/s" or size >= 1e7 else _SI[-1:]
         picked = _pick(size, steps, unit.removeprefix("1"), 1.0)
         shown_unit = f"{picked.unit.removesuffix('/s')} {counted}".strip()
@@ -56,18 +56,20 @@ def _pick(size: float, steps: list[tuple[float, str]], unit: str, factor: float)
 def human(
     value: float, unit: str, *, bits: bool = False, percent: bool = False, digits: int = 3, counted: str = ""
 ) -> str:
-    """``human(2.5e9, "B/s")`` is ``2.50 GB/s``: ``digits`` significant digits and the unit."""
+    """Return ``value`` with ``digits`` significant digits and its display unit: ``human(2.5e9, "B/s")`` is ``2.50
+    GB/s``.
+    """
     scale = scale_for(value, unit, bits=bits, percent=percent, counted=counted)
     return with_unit(significant(value * scale.factor, digits), scale.unit)
 
 
 def with_unit(number: str, unit: str) -> str:
-    """``2.50 GB/s``, ``31%``."""
+    """Return a number followed by its unit: ``2.50 GB/s``, ``31%``."""
     return f"{number}{unit}" if unit == "%" else f"{number} {unit}".rstrip()
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """``value`` to ``digits`` significant digits; in exponent form only if very large or very small."""
+    """Return ``value`` with ``digits`` significant digits, in exponent form only if it is very large or very small."""
     if value == 0:
         return "0"
     if abs(value) >= 10**7 or abs(value) < 1e-4:
@@ -91,7 +93,7 @@ def is_whole(text: str) -> bool:
 
 
 def parse_bytes(text: str | int | float) -> int:
-    """``4k``, ``4KiB`` and ``4096`` are 4096 (fio's and the kernel's habit); ``4kB`` is 4000.
+    """Return a size in bytes: ``4k``, ``4KiB`` and ``4096`` are 4096, as in fio and Linux; ``4kB`` is 4000.
 
     Raise FleetmarkError for anything else.
     """
@@ -109,7 +111,9 @@ def parse_bytes(text: str | int | float) -> int:
 
 
 def parse_seconds(text: str | int | float) -> float:
-    """``90``, ``90s``, ``1.5m``, ``500ms``, ``200us``, ``2h`` as seconds. Raise FleetmarkError for anything else."""
+    """Return a time in seconds: ``90``, ``90s``, ``1.5m``, ``500ms``, ``200us`` or ``2h``. Raise FleetmarkError for
+    anything else.
+    """
     if isinstance(text, int | float):
         return float(text)
     match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", text)
@@ -121,14 +125,14 @@ def parse_seconds(text: str | int | float) -> float:
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "m": 1e-3}
 _PREFIXES |= {"u": 1e-6, "µ": 1e-6, "n": 1e-9}
 _BINARY_PREFIXES = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-_COUNTED = re.compile(r" ?(?:IOPS|\b(?!bits|bytes)[a-z]{2,30}s/s)$")  # rates that people name: tokens/s
+_COUNTED = re.compile(r" ?(?:IOPS|\b(?!bits|bytes)[a-z]{2,30}s/s)$")  # rates of named items: tokens/s
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
 _NAMES = {"bit/s": ("B/s", 1 / 8), "/s": ("1/s", 1.0), "1/s": ("1/s", 1.0), "": ("1", 1.0), "1": ("1", 1.0)}
 _NAMES |= {unit: (unit, 1.0) for unit in ("B/s", "FLOP/s", "Hz", "s", "B", "W", "J", "degC")} | {"%": ("1", 0.01)}
 
 
 def parse_quantity(text: str | int | float) -> tuple[float, str]:
-    """``600 GB/s`` as (6e11, "B/s"): a value in its base unit. ``25 Gbit/s``, ``120 ns``, ``5%`` and ``0.97`` too.
+    """Return an amount as a value and its base unit: ``600 GB/s`` is (6e11, "B/s").
 
     Raise FleetmarkError for anything else.
     """

@@ -1,36 +1,36 @@
-"""Translatable words of Fleetmark that appear as values in sentences."""
+"""List the translatable words that appear as values in Fleetmark's sentences."""
 
 from __future__ import annotations
 
 from fleetmark.base.text import Message, joined, message
 
 _WORDS: dict[str, Message] = {
-    # how a run ended (fleetmark.base.measurement.Status), or why a value that passed cannot be used
+    # the status of a run (fleetmark.base.measurement.Status), or why a passed value cannot be used
     "passed": message("passed"),
     "failed": message("failed"),
     "invalid": message("invalid"),
     "skipped": message("skipped"),
     "lost": message("lost"),
     "zero or negative": message("zero or negative"),
-    # what the owners of a benchmark call a figure (Standing)
+    # the benchmark owners' terms for a figure (Standing)
     "estimate": message("estimate"),
     "unverified": message("unverified"),
-    # what follows from an interval (planner.ratio.Verdict)
+    # the verdict from an interval (planner.ratio.Verdict)
     "better": message("better"),
     "worse": message("worse"),
     "same": message("same"),
     "cannot tell": message("cannot tell"),
-    # whether a guardrail holds (planner.guardrail.Held)
+    # the state of a guardrail (planner.guardrail.Held)
     "kept": message("kept"),
     "broken": message("broken"),
-    # what a figure is (Kind)
+    # the kind of a figure (Kind)
     "capacity": message("capacity"),
     "responsiveness": message("responsiveness"),
     "guardrail": message("guardrail"),
-    # which way a metric improves (Better)
+    # the better direction of a metric (Better)
     "higher": message("higher"),
     "lower": message("lower"),
-    # what a comparison is per (fleetmark.record.sides.PER)
+    # the base of a comparison, as in "per server" (fleetmark.record.sides.PER)
     "server": message("server"),
     "socket": message("socket"),
     "core": message("core"),
@@ -77,14 +77,14 @@ _WORDS: dict[str, Message] = {
     "net": message("net"),
     "net-flow": message("net-flow"),
     "os": message("os"),
-    # what slows several hosts (planner.diagnosis.isolation.partners.Fault)
+    # a common cause of several slow hosts (planner.diagnosis.isolation.partners.Fault)
     "shared": message("shared cause"),
-    # the class that belongs to no benchmark (planner.comparison.WORK_MIX)
+    # the class for the whole mix of benchmarks (planner.comparison.WORK_MIX)
     "work mix": message("work mix"),
 }
 
 
 def word(value: str) -> str:
-    """``value`` as a message where it is one of these words, or several with commas; any other text unchanged."""
+    """Return ``value`` as a translatable message if it is one of these words or a comma-separated list of them."""
     parts = value.split(", ")
     return joined(_WORDS.get(part, part) for part in parts) if any(part in _WORDS for part in parts) else value

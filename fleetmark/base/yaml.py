@@ -20,7 +20,7 @@ LARGEST_BYTES = 4 << 20  # maximum file size
 MOST_NODES = 400_000  # keys and values per file; an alias counts as all the values it expands to
 MOST_LEVELS = 100  # maximum nesting depth of lists and mappings
 LONGEST_NUMBER = 100  # in characters
-LONGEST_KEY = 18  # characters of an integer key; from 2**61 on, integers can be chosen whose hashes collide
+LONGEST_KEY = 18  # maximum characters of an integer key; above 2**61, an attacker can choose integers with equal hashes
 _EXPLAINED_BYTES = 64 << 10  # below this size, the slow parser reports errors: its messages are clearer
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
@@ -197,7 +197,7 @@ def read_text(path: Path, name: object) -> str:
 
 
 def names_yaml(text: str) -> bool:
-    """Return whether an option that takes words or a file names a file. Nobody but the user may choose one."""
+    """Return whether an option that takes words or a file names a file. Only the user may choose the file."""
     return text.endswith((".yml", ".yaml"))
 
 

@@ -1,1 +1,1 @@
-"""Which hosts there are, how commands run on them, and what they are."""
+"""Read inventories, run commands on hosts, and collect the hosts' facts."""

@@ -74,7 +74,7 @@ def fact_sources() -> Mapping[str, str]:
 
 @cache
 def sources() -> Mapping[str, str]:
-    """Return the files that are stored beside a job, by name."""
+    """Return the files that are stored in a job's folder, by name."""
     return {
         name: text
         for name, text in _texts_in(PLAYBOOKS / "agent").items()

@@ -61,8 +61,8 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
     if len(sources) == 1 and limit is None and not _is_configured() and (document := plain.read(sources[0])):
         return _listed(document, ()), {}
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s))]
-    with ThreadPoolExecutor(1) as beside, _limit_words(limit) as chosen:
-        setting_lookup = beside.submit(settings)
+    with ThreadPoolExecutor(1) as background, _limit_words(limit) as chosen:
+        setting_lookup = background.submit(settings)
         done = _ansible([*words, *chosen])
         if done.returncode:
             raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
@@ -71,7 +71,10 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
 
 @contextlib.contextmanager
 def _limit_words(limit: str | None) -> Iterator[list[str]]:
-    """Yield Ansible's option for ``limit``. An argument holds 128 KiB at most, so a long list goes into a file."""
+    """Yield Ansible's option for ``limit``.
+
+    A command-line argument has at most 128 KiB, so a long list is passed as a file.
+    """
     if not limit or len(limit) < _LONG_LIMIT:
         yield ["--limit", limit] if limit else []
         return

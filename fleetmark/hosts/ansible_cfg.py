@@ -1,4 +1,7 @@
-"""Find the configuration file that Ansible reads. It can make Ansible run code. Refuse it if others can change it."""
+"""Find the configuration file that Ansible reads.
+
+The file can make Ansible run code, so refuse it if other users can change it.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +41,12 @@ def config_file() -> Path | None:
 
 
 def _expanded(path: str) -> Path:
-    """Return a path without ``~``, which stays if its user does not exist, as it does for Ansible."""
+    """Return a path with ``~`` expanded. As in Ansible, ``~`` is kept if its user does not exist."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises an error
 
 
 def config_variable() -> Mapping[str, str]:
-    """Return the variable that makes Ansible read ``config_file`` and no other file, even one that appears later."""
+    """Return the environment variable that makes Ansible read ``config_file`` and never a file created later."""
     return {VARIABLE: str(config_file() or _EMPTY)}
 
 
@@ -73,7 +76,7 @@ def _refuse_shared(file: Path) -> None:
 def _without_own_group(info: os.stat_result) -> SimpleNamespace:
     """Return the owner and mode in ``info``, without write permission for a group whose only member is the owner.
 
-    Many systems give each user such a group, named like the user, and let it write to the user's new folders.
+    Many systems create such a group for each user and make the user's new folders writable by the group.
     """
     mode = info.st_mode
     try:

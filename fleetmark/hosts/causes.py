@@ -1,4 +1,4 @@
-"""Why hosts do not answer: one cause for many hosts, with the command that helps."""
+"""Group the hosts that do not answer by cause, each with a command that fixes or diagnoses the cause."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
 
-Login = Sequence[str]  # the arguments with which ssh logs in: -p PORT -l USER ADDRESS
+Login = Sequence[str]  # ssh's arguments for a login: -p PORT -l USER ADDRESS
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a host does not answer, recognised in the reason by ``pattern``.
+    """Describe one cause of hosts that do not answer. ``pattern`` recognises it in the reason.
 
-    ``title``: the cause for several hosts whose reasons differ only in names and addresses; ``advice``: what to do,
-    with ``command``, a function of the login of the first host.
+    ``title``: a text for several hosts whose reasons differ only in names and addresses; ``advice``: what to do;
+    ``command``: a function that returns the command for the login of the first host.
     """
 
     title: Message
@@ -27,23 +27,23 @@ class Cause:
     command: Callable[[Login], str]
 
     def key(self, reason: str) -> str:
-        """Return what reasons with this cause have in common: its title, or the text of an unknown one."""
+        """Return the grouping key of a reason: the cause's title, or the reason itself if the cause is unknown."""
         return reason if self is CAUSES[-1] else self.title
 
     def reason(self, reasons: Sequence[str]) -> str:
-        """Return the reason of all hosts: their own if it is the same, else the title of the cause."""
+        """Return one reason for several hosts: their common reason if all are equal, else the title of the cause."""
         return reasons[0] if len(set(reasons)) == 1 else self.title
 
 
 def cause_of(reason: str) -> Cause:
-    """Return the cause of a reason such as ``10.0.0.4 port 22 did not answer within 10 s``."""
+    """Return the cause that matches a reason such as ``10.0.0.4 port 22 did not answer within 10 s``."""
     return next(cause for cause in CAUSES if cause.pattern.search(reason))
 
 
 def by_cause(reasons: Iterable[tuple[str, str]]) -> list[tuple[Cause, list[str], str]]:
     """Group hosts by cause, the most frequent first. ``reasons``: hosts with their reasons.
 
-    Return the cause, its hosts and their reason. Hosts of no known cause are grouped by the text of their reasons.
+    Return the cause, its hosts and their reason. Hosts without a known cause are grouped by the text of the reason.
     """
     groups: dict[str, tuple[Cause, list[str], list[str]]] = {}
     for host, reason in reasons:
@@ -94,7 +94,7 @@ CAUSES = (
     ),
     Cause(
         message("the host key changed"),
-        message("if the host was installed anew: remove its old key, then log in once with ssh"),
+        message("if the host was reinstalled, remove its old key, then log in once with ssh"),
         re.compile("its host key CHANGED"),
         lambda login: shlex.join(["ssh-keygen", "-R", _known_name(login)]),
     ),
@@ -124,7 +124,7 @@ CAUSES = (
     ),
     Cause(
         message("no answer in time"),
-        message("see whether the host is up, whether this is its address, and whether a firewall drops the port"),
+        message("check whether the host is up, whether the address is correct, and whether a firewall blocks the port"),
         re.compile("did not answer within"),
         lambda login: shlex.join(["ping", "-c", "3", _address(login)]),
     ),
@@ -137,7 +137,7 @@ CAUSES = (
     Cause(
         message("there is no route"),
         message("check the route to the host"),
-        re.compile("cannot be reached|no way through|no route to host|network is unreachable", re.IGNORECASE),
+        re.compile("cannot be reached|cannot connect through|no route to host|network is unreachable", re.IGNORECASE),
         _route,
     ),
     Cause(
@@ -148,7 +148,7 @@ CAUSES = (
     ),
     Cause(
         message("another reason"),
-        message("see where the log-in fails"),
+        message("check where the log-in fails"),
         re.compile(""),
         lambda login: _ssh(login, "true", options=["-v"]),
     ),

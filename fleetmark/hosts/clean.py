@@ -1,4 +1,4 @@
-"""``fleetmark clean``: leave hosts as they were before Fleetmark used them."""
+"""Implement ``fleetmark clean``: remove Fleetmark's files and packages from hosts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.preflight import PARALLEL, check_hosts
 
-CLEAN_S = 1800.0  # package managers wait for each other
+CLEAN_S = 1800.0  # includes the wait for a package manager's lock
 MOST_NAMED, MOST_NAME = 50, 100
 _MARK = "FLEETMARK"
-# Ansible's folder of the user who logs in, if a run made it and nothing else is in it.
+# Remove Ansible's folder in the user's home directory if a run created it and it is otherwise empty.
 _ANSIBLE = "[ -f ~/.ansible/.fleetmark ] || exit 0; rm -f ~/.ansible/.fleetmark; rmdir ~/.ansible/tmp ~/.ansible 2>&1"
 
 _Text = Annotated[str, StringConstraints(max_length=2000)]
@@ -30,7 +30,7 @@ _Names = Annotated[list[_Text], Field(max_length=10_000)]
 
 
 class Answer(BaseModel):
-    """Hold what a host had, in the words of agent/clean.py."""
+    """Hold the reply of agent/clean.py: the files and packages of Fleetmark on one host."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -44,7 +44,9 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The outcome of one host. ``text``: one sentence; ``good``: nothing of Fleetmark is left, or would be."""
+    """Hold the outcome for one host. ``text``: one sentence; ``good``: whether no file of Fleetmark remains (in a dry
+    run: would remain).
+    """
 
     host: str
     text: str
@@ -62,7 +64,7 @@ def clean(
     dry_run: bool,
     discard: bool,
 ) -> list[Cleaned]:
-    """Remove Fleetmark's files and packages from all hosts, or only say what would be removed.
+    """Remove Fleetmark's files and packages from all hosts. With ``dry_run``, only list them.
 
     ``discard``: also remove results that no controller has collected.
     """
@@ -100,7 +102,7 @@ def _clean(host: Host, python: str, work: str, timeout_s: float | None, dry_run:
 
 
 def answer_in(out: bytes, err: bytes) -> Answer:
-    """Return the answer of a host. Raise FleetmarkError if there is none; a host may print anything."""
+    """Parse a host's answer from its untrusted output. Raise FleetmarkError if there is no answer."""
     lines = [line for line in out.decode(errors="replace").splitlines() if line.startswith(_MARK)]
     try:
         return Answer.model_validate_json(lines[-1].removeprefix(_MARK))
@@ -110,9 +112,9 @@ def answer_in(out: bytes, err: bytes) -> Answer:
 
 
 def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
-    """Return the outcome of a host whose agent answered. ``work``: its work directory."""
+    """Return the outcome for a host whose agent answered. ``work``: the host's work directory."""
     if answer.absent:
-        return Cleaned(host, f"has nothing in {work}", True)
+        return Cleaned(host, f"has no files in {work}", True)
     if answer.error:
         return Cleaned(host, f"left as it is: {answer.error}", False)
     things = f"{human(answer.bytes, 'B')} in {work}"
@@ -127,8 +129,8 @@ def outcome_of(host: str, work: str, answer: Answer, dry_run: bool) -> Cleaned:
 
 def _names(names: Sequence[str]) -> str:
     """Return at most MOST_NAMED names, each cut to MOST_NAME characters, because the host may not be honest."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + more
+    further = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(name[:MOST_NAME] for name in names[:MOST_NAMED]) + further
 
 
 def show(cleaned: Sequence[Cleaned], console: Console) -> None:

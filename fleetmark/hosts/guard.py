@@ -1,4 +1,4 @@
-"""Recognise hosts that others use: those in production, and those that are busy. Pure."""
+"""Recognise hosts that are in use: hosts in production, and busy hosts. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from fleetmark.hosts.inventory import Host
 
 PRODUCTION = "production"
 _NO = ("", "0", "false", "no", "off", "none")
-MOST_LOAD = 0.5  # of the last minute, per CPU; also of runnable threads, because the load outlives a benchmark's end
-MOST_RUNNING = 0.25  # runnable threads per CPU at one moment
+MOST_LOAD = 0.5  # maximum one-minute load per CPU; runnable threads decide too, as load outlasts a benchmark
+MOST_RUNNING = 0.25  # maximum runnable threads per CPU at one moment
 EPHEMERAL = 32_768  # the first port that Linux chooses by itself, for example for the NFS client's callbacks
-MOST_NAMED = 8  # ports in a sentence
+MOST_NAMED = 8  # maximum number of ports in a sentence
 # Ports of a server's own administration: SSH, mail, rpcbind, Slurm, node and DCGM exporters, kubelet.
 OWN_PORTS = frozenset({22, 25, 111, 6817, 6818, 6819, 9100, 9400, 10_250})
 
 
 def why_busy(host: Host, facts: Facts) -> str:
-    """Return why Fleetmark must not use a host without the user's consent, to follow its name; empty if it may."""
+    """Return why Fleetmark needs the user's consent to use a host, as a phrase to follow its name; empty if it needs
+    none.
+    """
     if label := _production(host.labels):
         return f"in production by the label {label}"
     if PRODUCTION in host.groups:
@@ -32,15 +34,15 @@ def why_busy(host: Host, facts: Facts) -> str:
 
 
 def other_users(host: Host, facts: Facts) -> str:
-    """Return who else uses a host, to follow its name; empty if nobody is known to."""
+    """Return who else uses a host, as a phrase to follow its name; empty if no other user is known."""
     known = OWN_PORTS | {host.port or 22}
     ports = [port for port in facts.ports if port < EPHEMERAL and port not in known]
     parts = []
     if facts.sessions:
         parts.append(f"users at a terminal: {facts.sessions}")
     if ports:
-        more = f" and {len(ports) - MOST_NAMED} more" if len(ports) > MOST_NAMED else ""
-        parts.append(f"TCP ports of services: {', '.join(map(str, ports[:MOST_NAMED]))}{more}")
+        further = f" and {len(ports) - MOST_NAMED} more" if len(ports) > MOST_NAMED else ""
+        parts.append(f"TCP ports of services: {', '.join(map(str, ports[:MOST_NAMED]))}{further}")
     return f"others use it ({'; '.join(parts)}), and a benchmark may slow them down" if parts else ""
 
 

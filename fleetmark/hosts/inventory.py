@@ -99,12 +99,12 @@ def load_inventory(
     if not sources:
         host = this_machine()
         if limit not in (None, "all", "localhost", host.name):
-            raise FleetmarkError(f"--limit {_short(limit)} matches nothing: without -i there is only this machine")
+            raise FleetmarkError(f"--limit {_short(limit)} matches no host: without -i, only this machine is used")
         return [host]
     for source in sources:
         if "," not in source and not Path(source).expanduser().exists():
             raise FleetmarkError(
-                f"no inventory {source}: no such file or directory (hosts by name end in a comma: -i {source},)"
+                f"no inventory {source}: no such file or directory (for a host name, append a comma: -i {source},)"
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:
@@ -126,7 +126,7 @@ def load_inventory(
 
 
 def _unknown_variables(listed: Listed) -> Iterator[str]:
-    """Yield a warning for each variable that begins like Fleetmark's but is none of them."""
+    """Yield a warning for each unknown variable whose name begins with Fleetmark's prefix."""
     known = [GENERATION, LABELS, PEER_ADDRESS]
     hosts_by_name: dict[str, list[str]] = {}
     for host, variables in listed.hosts.items():
@@ -239,7 +239,7 @@ def _split(name: str, words: Any) -> list[str]:
     try:
         return [w for w in shlex.split(str(words or "")) if w.strip()]
     except ValueError as error:
-        raise FleetmarkError(f"{name}: its SSH arguments {words!r} do not parse: {error}") from None
+        raise FleetmarkError(f"{name}: its SSH arguments {words!r} are invalid: {error}") from None
 
 
 def _port(name: str, value: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Ask hosts whether they reach a mirror of their package manager, before anything is deployed."""
+"""Check, before a deployment, whether hosts can reach a mirror of their package manager."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from fleetmark.hosts.preflight import PARALLEL
 from fleetmark.hosts.reach import Reach, ReachError
 
 _TIMEOUT_S = 30.0
-_LONGEST = 300  # characters of a reason
+_LONGEST = 300  # maximum length of a reason in characters
 
 
 def silent_mirrors(hosts: Mapping[str, tuple[Reach, str]]) -> dict[str, str]:
-    """Return the hosts that reach no mirror, each with the reason. ``hosts``: connection and system family by name.
+    """Return the hosts that cannot reach a mirror, each with the reason. ``hosts``: connection and system family by
+    host name.
 
-    Only apt can be asked; hosts of other families are left out, as are hosts that give no answer.
+    Only hosts with apt are checked. Hosts of other families and hosts that do not answer are left out.
     """
     script = (PLAYBOOKS / "roles" / "packages" / "files" / "mirror.sh").read_bytes()
 

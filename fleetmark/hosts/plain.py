@@ -53,8 +53,8 @@ class _Inventory:
         if not self.hosts or self.hosts.keys() & self.groups.keys():
             raise _NotPlain
         in_groups = {host for members in self.groups.values() for host in members}
-        alone = [host for host in self.hosts if host not in in_groups]
-        members = {name: {"hosts": hosts} for name, hosts in {"ungrouped": alone, **self.groups}.items() if hosts}
+        ungrouped = [host for host in self.hosts if host not in in_groups]
+        members = {name: {"hosts": hosts} for name, hosts in {"ungrouped": ungrouped, **self.groups}.items() if hosts}
         return {
             "_meta": {"hostvars": {host: values for host in self.hosts if (values := self._values(host))}},
             "all": {"children": ["ungrouped", *self.groups]},

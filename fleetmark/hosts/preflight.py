@@ -1,7 +1,7 @@
 """Check before installing anything which hosts answer, and collect their facts. A dead host costs one timeout.
 
-A run does not wait for a few late hosts. Once nine of ten hosts have answered, the deadline for the others is three
-times the time taken so far, and at least LATE_S seconds after the start.
+A run does not wait for a few late hosts. Once 90% of the hosts have answered, the others get three times the time taken
+so far, but at least LATE_S seconds after the start.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
 LATE_S = 5.0  # seconds after the start before a host can be late,
 LATE_TIMES = 3.0  # and the multiple of the time in which
-LATE_SHARE = 0.9  # this fraction of the hosts answered
-WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID in it; unlike /tmp, it survives a reboot
+LATE_SHARE = 0.9  # in which this fraction of the hosts answered
+WORK_DIR = "/var/tmp"  # parent of the folder fleetmark-UID; unlike /tmp, it survives a reboot
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
@@ -97,8 +97,8 @@ def check_hosts(
     began = time.monotonic()
     try:
         answers = [pool.submit(one, host) for host in hosts]
-        here = {answer for answer, host in zip(answers, hosts, strict=True) if host.connection == "local"}
-        late = _late(answers, here, began) if leave_late else set()
+        local_answers = {answer for answer, host in zip(answers, hosts, strict=True) if host.connection == "local"}
+        late = _late(answers, local_answers, began) if leave_late else set()
         waited = time.monotonic() - began
         checked = [
             Checked(host=host, reason=f"sent no facts within {waited:.0f} s", late=answer)
@@ -113,8 +113,10 @@ def check_hosts(
     return checked
 
 
-def _late(answers: Sequence[Future[Checked]], here: set[Future[Checked]], began: float) -> set[Future[Checked]]:
-    """Wait until all hosts but a few have answered, and return the late ones; a host in ``here`` is never late.
+def _late(
+    answers: Sequence[Future[Checked]], local_answers: set[Future[Checked]], began: float
+) -> set[Future[Checked]]:
+    """Wait until all hosts but a few have answered, and return the late ones. ``local_answers`` are never late.
 
     ``began``: the start in monotonic seconds. With fewer than 11 hosts, one may be late. Pairs need two hosts, so no
     host counts as late until two have facts.
@@ -125,8 +127,8 @@ def _late(answers: Sequence[Future[Checked]], here: set[Future[Checked]], began:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         done, pending = wait(pending, left, FIRST_COMPLETED)
         if not done:
-            wait(pending & here)
-            return {answer for answer in pending - here if not answer.done()}
+            wait(pending & local_answers)
+            return {answer for answer in pending - local_answers if not answer.done()}
         answered = set(answers) - pending
         if deadline is None and len(answered) >= enough and sum(a.result().facts is not None for a in answered) > 1:
             deadline = began + max(LATE_S, LATE_TIMES * (time.monotonic() - began))

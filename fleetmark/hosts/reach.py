@@ -143,7 +143,7 @@ class Channel(ABC):
             if self._err.count(asks) > prompts:
                 prompts += 1
                 if prompts > 1:
-                    raise ReachError(f"{self.host}: sudo does not take the password; check ansible_become_password")
+                    raise ReachError(f"{self.host}: sudo rejects the password; check ansible_become_password")
                 self.write(f"{password}\n".encode())
                 continue
             if self._ended:

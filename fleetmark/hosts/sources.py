@@ -1,4 +1,4 @@
-"""Request the sources of workloads from this machine, and ask whether they can be fetched, in bounded time."""
+"""Build requests for the sources of workloads, and check within a timeout whether this machine can fetch them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from fleetmark.base.redact import access
 TIMEOUT_S = 5.0
 _MAX_SOURCES = 64
 _PARALLEL = 16
-_NO_HEAD = (405, 501)  # the server is there, but answers no HEAD request
+_NO_HEAD = (405, 501)  # the server is up, but does not support HEAD requests
 
 
 def unfetchable(urls: Sequence[str], secrets: Mapping[str, str]) -> dict[str, str]:
     """Return the URLs that cannot be fetched from here, each with the reason.
 
-    ``secrets``: the URLs with their credentials, by URL without (``redact.conceal``).
+    ``secrets``: URLs with credentials by the redacted URL (``redact.conceal``).
     """
-    asked = list(dict.fromkeys(urls))[:_MAX_SOURCES]
-    logins = access({url: secrets[url] for url in asked if url in secrets})
+    requested = list(dict.fromkeys(urls))[:_MAX_SOURCES]
+    logins = access({url: secrets[url] for url in requested if url in secrets})
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        reasons = pool.map(lambda url: _reason(logins.get(url) or {"url": url}), asked)
-    return {url: reason for url, reason in zip(asked, reasons, strict=True) if reason}
+        reasons = pool.map(lambda url: _reason(logins.get(url) or {"url": url}), requested)
+    return {url: reason for url, reason in zip(requested, reasons, strict=True) if reason}
 
 
 def request_for(login: Mapping[str, str], method: str = "GET") -> urllib.request.Request:
-    """Return a request for ``login`` (``redact.access``). No server to which it is redirected gets the credentials."""
+    """Return a request for ``login`` (``redact.access``). Redirects to other servers do not carry the credentials."""
     request = urllib.request.Request(login["url"], headers={"User-Agent": "fleetmark"}, method=method)
     if login.get("username"):
         pair = f"{login['username']}:{login.get('password', '')}".encode()
@@ -49,4 +49,4 @@ def _reason(login: Mapping[str, str]) -> str:
     except TimeoutError:
         return f"did not answer within {TIMEOUT_S:g} s"
     except (OSError, ValueError) as error:
-        return f"cannot be asked ({error})"
+        return f"cannot be requested ({error})"

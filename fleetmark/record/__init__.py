@@ -1,1 +1,1 @@
-"""Read and combine what was measured: campaigns, imports and references on disk."""
+"""Read and combine the measurements on disk: campaigns, imports and references."""

@@ -1,4 +1,4 @@
-"""List the campaigns under a results root, and find the one that a user means."""
+"""List the campaigns under a results root, and find the campaign that a user names."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _ID = re.compile(r"\d{8}T\d{6}-")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Summarise one campaign. ``statuses``: status to its number of outcomes; ``finished``: nothing is owed;
-    ``damaged``: why it cannot be read, in which case the other fields have what could be.
+    """Summarise one campaign.
+
+    ``statuses``: status to its number of outcomes; ``finished``: no run is outstanding; ``damaged``: why the campaign
+    cannot be read; the other fields then hold the readable part.
     """
 
     campaign: str
@@ -64,7 +66,7 @@ def is_campaign(folder: Path) -> bool:
     try:
         with os.scandir(folder) as files:
             return any(file.name in ("campaign.json", "journal.jsonl") for file in files)
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's folder
         return _ID.match(folder.name) is not None
     except OSError:
         return False
@@ -87,11 +89,11 @@ def find(root: Path, name: str) -> Archive:
     if len(matching) == 1:
         return Archive.open(matching[0].path)
     if not matching:
-        hint = f"the latest is {archives[-1].id}" if archives else f"there is none under {root}"
+        hint = f"the latest is {archives[-1].id}" if archives else f"there are no campaigns under {root}"
         raise FleetmarkError(
             f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results names another folder"
         )
-    raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
+    raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}; type more characters of it")
 
 
 def summarise(archive: Archive) -> Summary:
@@ -113,13 +115,13 @@ def summarise(archive: Archive) -> Summary:
 
 
 def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
-    """Status to the number of steps whose last outcome it is, and whether the campaign ended owing nothing."""
+    """Return the number of steps by their last status, and whether the campaign ended with no step outstanding."""
     last: dict[tuple[Any, ...], str] = {}
     finished = False
     for e in archive.journal():
         if e["e"] == "outcome":
             last[key_of(e)] = e["status"]
-        elif e["e"] == "joined":  # hosts that were lost entirely are back
+        elif e["e"] == "joined":  # lost hosts participate again
             last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
         elif e["e"] == "ended":
             finished = not e["owed"]

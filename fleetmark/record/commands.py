@@ -1,4 +1,4 @@
-"""Build commands to type next that name their results, so that they work wherever they are pasted."""
+"""Build commands for the user to type next. They name the results root, so that they work in any folder."""
 
 from __future__ import annotations
 

@@ -109,14 +109,14 @@ class Question:
 class Answer:
     """Store a comparison and its input: machines by side title, and host names by (campaign, host).
 
-    ``turned``: the comparison with each other side as the baseline, by that side's title; not available with a pinned
-    reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that differ
-    from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the sides
-    with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves the
-    result, as a logarithm; ``again``: repeats the comparison with a baseline without some machines; ``terms``: of the
-    purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided results have prices;
-    ``root``: the record, as ``--results`` names it; ``same_size``: the command line that compares machines of one size,
-    or per part, if the sides differ in size.
+    ``turned``: the comparison with each candidate as the baseline, by that candidate's title; not available with a
+    pinned reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that
+    differ from their peers; ``without``: the comparison without outliers, by baseline title; ``powered``: titles of the
+    sides with recorded power; ``causes``: the machines that cause each warning; ``effects``: how far each warning moves
+    the result, as a logarithm; ``again``: a function that repeats the comparison with a baseline without some machines;
+    ``terms``: the terms of the purchase; ``whole_servers``: by baseline, a comparison of whole servers, if divided
+    results have prices; ``root``: the record, as ``--results`` names it; ``same_size``: the command line that compares
+    machines of one size, or per part, if the sides differ in size.
     """
 
     comparison: Comparison
@@ -260,14 +260,16 @@ def _same_size(
         per = divisor((chosen[baseline], others), has_gpus=has_gpus, has_cores=is_refused)
         return replace(q, per=per).command() if per else []
     first = next(iter(terms.values()))[0]
-    same = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]
-    names = [baseline, *(called.short[c] for c in same)] if q.names or q.prices or q.watts else []
-    candidates = [f"{c},{terms[c][1]}" for c in same]
+    comparable = [c for c, (of_baseline, _) in terms.items() if of_baseline == first]
+    names = [baseline, *(called.short[c] for c in comparable)] if q.names or q.prices or q.watts else []
+    candidates = [f"{c},{terms[c][1]}" for c in comparable]
     return replace(q, baseline=f"{q.baseline},{first}", candidates=candidates, names=names).command()
 
 
 def _whole(q: Question, chosen: Mapping[str, Sequence[Machine]], *, turn: bool) -> Mapping[str, Comparison]:
-    """Return, by baseline, the comparison of whole servers, which costs are about, if ``q`` divides results."""
+    """Return the comparison of whole servers by baseline if ``q`` divides results, because costs refer to whole
+    servers.
+    """
     if q.per == "server" or not any(m.labels.get("price") for machines in chosen.values() for m in machines):
         return {}
     with contextlib.suppress(FleetmarkError):
@@ -324,11 +326,11 @@ def _compared(result: Comparison) -> list[tuple[str, str]]:
 def _check(q: Question) -> None:
     """Raise FleetmarkError for conflicting options."""
     if (q.baseline is None) == (q.reference is None):
-        raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
+        raise FleetmarkError("compare: no baseline; give either --baseline gen=… or --reference NAME")
     if q.per not in PER:
         raise FleetmarkError(f"--per {q.per}{suggest(q.per, list(PER))}: it is one of {', '.join(PER)}")
     if q.panel and q.mix is not None:
-        raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
+        raise FleetmarkError("--panel and --mix: a mix already selects benchmarks; omit one of the options")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError(
             "--reference needs whole servers and no --paired, because a pinned figure supports neither"
@@ -338,7 +340,7 @@ def _check(q: Question) -> None:
 
 
 def _host_label(q: Question, chosen: Sequence[Machine]) -> str:
-    """Return the default of ``--by``: what counts as one host of a side."""
+    """Return the default of ``--by``: the label that identifies a host of a side."""
     if q.host_label is not None or q.paired or q.best:
         return q.host_label or "host"
     return imports.publisher(chosen) or "host"
@@ -358,7 +360,7 @@ def _publishers(
             and len(sides_by_title[title].means) < len(chosen[title])
         ):
             yield message(
-                "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
+                "{side}: {machines} count as {hosts}, one per {label} (undo with --by host)",
                 side=title,
                 machines=count(len(chosen[title]), "machine"),
                 hosts=count(len(sides_by_title[title].means), "host"),
@@ -383,8 +385,8 @@ def _apart(
             "figures cannot be set against themselves; narrow one of them"
         )
     if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
-        same = {m.host for m in first} & {m.host for m in chosen}
-        hint = f" ({', '.join(sorted(same)[:3])}: other machines of that name)" if same else ""
+        shared_names = {m.host for m in first} & {m.host for m in chosen}
+        hint = f" ({', '.join(sorted(shared_names)[:3])}: other machines of that name)" if shared_names else ""
         raise FleetmarkError(f"--paired: {baseline} and {title} have no host in common{hint}; compare them without")
 
 

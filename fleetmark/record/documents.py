@@ -1,4 +1,4 @@
-"""Define a campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
+"""Define types for a campaign's files: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CampaignHost(BaseModel, defer_build=True):
 
 
 class CampaignHead(BaseModel, defer_build=True):
-    """The part of campaign.json that every reader needs."""
+    """Hold the part of campaign.json that every reader needs."""
 
     hosts: list[CampaignHost]
     created: str = ""
@@ -46,7 +46,7 @@ class Job(BaseModel, defer_build=True):
 
 
 class TelemetryPart(BaseModel, defer_build=True):
-    """Only the telemetry of result.json."""
+    """Hold only the telemetry of result.json."""
 
     telemetry: StepTelemetry | None = None
 
@@ -63,19 +63,19 @@ class IdentityPart(BaseModel, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A host's facts and its job, as the documents that a campaign stores."""
+    """Hold a host's facts and job as a campaign stores them."""
 
     facts: str
     job: str
 
 
 def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
-    """``facts/HOST.json``: the host, and the raw output it was read from."""
+    """Return the document ``facts/HOST.json``: the facts, and the raw command output that they were parsed from."""
     return json.dumps({"facts": facts.model_dump(mode="json"), "raw": raw})
 
 
 class _Block(BaseModel, defer_build=True):
-    """The fields that every event of a run has."""
+    """Hold the fields that every event of a run has."""
 
     host: str
     workload: str
@@ -140,14 +140,14 @@ class _Signed(BaseModel, defer_build=True):
 
 
 class _OfSetting(BaseModel, defer_build=True):
-    """Report what a trial left set on a host, or what was restored there."""
+    """Report which settings a trial left changed on a host, or which were restored."""
 
     host: str
     description: str = Field(alias="what")
 
 
-OF_FILES = ("stored", "superseded", "kept", "signed")  # events that protect files, and say nothing of hosts
-_EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
+OF_FILES = ("stored", "superseded", "kept", "signed")  # events that protect files and do not concern hosts
+_EVENTS: Mapping[str, type[BaseModel]] = {  # events that a later command reads
     "outcome": _Outcome,
     "rejected": _Rejected,
     "enough": _Settled,
@@ -196,7 +196,10 @@ def fault(error: Exception) -> str:
 
 
 def as_line(doc: Mapping[str, Any]) -> str:
-    """``doc`` as a line of ASCII. Half a surrogate pair, which no UTF-8 can hold, becomes a question mark."""
+    """Return ``doc`` as a line of ASCII JSON.
+
+    A single surrogate, which UTF-8 cannot encode, becomes a question mark.
+    """
     text = json.dumps(doc)
     if "\\ud" not in text:
         return text

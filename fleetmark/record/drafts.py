@@ -1,4 +1,4 @@
-"""Build campaigns in hidden folders until a single rename, and remove those whose controller has died."""
+"""Build new campaigns in hidden folders, which a single rename publishes. Remove those of dead controllers."""
 
 from __future__ import annotations
 

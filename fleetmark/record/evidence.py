@@ -56,7 +56,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         except FleetmarkError as error:
             if campaign == max(machines_by_campaign) and not parts:
                 raise
-            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            leave_out(f"{campaign} in the sources of the compared figures", error)
             continue
         called = [
             _restricted(results, side, hosts, {h: names[side, campaign, h] for h in hosts})
@@ -113,7 +113,7 @@ def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.D
         try:
             values = read_values(Archive(root / campaign))
         except FleetmarkError as error:
-            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            leave_out(f"{campaign} in the sources of the compared figures", error)
             continue
         parts += [values.under_names(called) for called in sides.values()]
     return Values.together(parts).select(one_of("workload", sorted(workloads)))

@@ -1,4 +1,4 @@
-"""Import published tables and tidy files, store them beside the campaigns, and compare them in the same way.
+"""Import published tables and tidy files. Store them beside the campaigns, for the same comparisons.
 
 imports/ID/import.json           source of the rows, what was left out and why, machines and their labels
 imports/ID/measurements.parquet  as a campaign's
@@ -34,12 +34,12 @@ from fleetmark.record.select import Machine
 
 SCHEMA = 1
 FOLDER = "imports"
-MOST_MEMORY = 512 << 20  # memory limit of a reader; the limits of each format keep it far below
+MOST_MEMORY = 512 << 20  # memory limit of a reader, far above the needs of any valid file
 _LONGEST = 120  # maximum length of a name or label in characters
 
 
 class _Credit(Protocol):
-    """A function that returns a publisher's required notices for machine labels, compared metrics and a date."""
+    """Type of functions that return a publisher's required notices for machine labels, compared metrics and a date."""
 
     def __call__(
         self, machines: Sequence[Mapping[str, str]], figures: Sequence[tuple[str, str]], retrieved: str, /
@@ -47,7 +47,7 @@ class _Credit(Protocol):
 
 
 class _Importer(Protocol):
-    """A kind of table: its reader, and the roles of its machine labels."""
+    """Describe a kind of table: its reader, and the roles of its machine labels."""
 
     @property
     def TRAITS(self) -> tuple[str, ...]: ...
@@ -85,15 +85,15 @@ MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.
 KIND: tuple[str, ...] = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
 COUNTS: dict[str, str] = {label: amount for kind in _KINDS.values() for label, amount in kind.COUNTS.items()}
 UNIFORM = {label: trait for kind in _KINDS.values() for label, trait in kind.UNIFORM.items()}
-SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # machine label -> what it counts
+SIZES = {**spec.SIZES, **mlperf.SIZES, **sparecores.SIZES}  # machine label -> the counted part
 _CREDITS: Mapping[str, _Credit] = {"mlperf": mlperf.credit, "spec": spec.credit}
-BY_TABLE = "publisher"  # counts as one host if tables define publishers differently
+BY_TABLE = "publisher"  # each table is one host if tables define publishers differently
 PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One file that was imported, now (``new``) or before; ``metadata`` is its import.json."""
+    """Describe an imported file. ``new``: whether this call imported it; ``metadata``: its import.json."""
 
     path: Path
     metadata: Mapping[str, Any]
@@ -101,7 +101,7 @@ class Import:
 
     @property
     def campaign(self) -> str:
-        """Return the import's name as a campaign in selectors."""
+        """Return the name by which selectors refer to the import as a campaign."""
         return f"{FOLDER}/{self.path.name}"
 
     def labels(self) -> dict[str, int]:
@@ -113,7 +113,7 @@ class Import:
         return {name: len(different) for name, different in values.items()}
 
     def as_json(self) -> dict[str, Any]:
-        """import.json with a count of machines instead of the machines."""
+        """Return import.json with the number of machines instead of the machines."""
         fields = {"campaign": self.campaign, "path": str(self.path), "new": self.new, **self.metadata}
         return fields | {"machines": len(self.metadata["machines"]), "labels": self.labels()}
 
@@ -121,19 +121,21 @@ class Import:
 def files(
     root: Path, kind: str, paths: Sequence[Path], machine: str = "", labels: Sequence[str] = ()
 ) -> tuple[list[Import], list[str]]:
-    """Import every file; those imported, and a sentence for each that failed. ``machine``: what the machine of each
-    file is called; ``labels`` (``NAME=VALUE``) are given to all machines.
+    """Import every file.
 
-    Raise FleetmarkError for an unknown kind, what is no label, and where a single file is given and fails.
+    Return the imported files, and a sentence for each failed one. ``machine``: the name for the only machine of each
+    file; ``labels``: labels for all machines (``NAME=VALUE``).
+
+    Raise FleetmarkError for an unknown kind or an invalid label, or if only one file is given and its import fails.
     """
     if kind not in _KINDS:
         raise FleetmarkError(f"import {kind}{suggest(kind, list(_KINDS))}: there are {', '.join(_KINDS)}")
-    more = dict(map(_label, labels))
+    extra_labels = dict(map(_label, labels))
     imported: list[Import] = []
     failed: list[str] = []
     for path in paths:
         try:
-            imported.append(_one(root, kind, path, " ".join(printable(machine).split())[:_LONGEST], more))
+            imported.append(_one(root, kind, path, " ".join(printable(machine).split())[:_LONGEST], extra_labels))
         except FleetmarkError as error:
             if len(paths) == 1:
                 raise
@@ -193,7 +195,7 @@ def _one(root: Path, kind: str, path: Path, machine: str = "", labels: Mapping[s
 
 
 def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Table:
-    """``published`` with its only machine called ``machine``, and ``labels`` for all."""
+    """Return ``published`` with its only machine renamed to ``machine``, and with ``labels`` added to all machines."""
     if machine and len(published.machines) > 1:
         raise FleetmarkError(
             f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --name out"
@@ -216,7 +218,7 @@ def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[s
             "host": row.machine,
             "repeat": row.repeat,
             "class": row.class_,
-            "kind": row.kind.value if row.kind else "",  # left open: inferred by who reads it, who says so
+            "kind": row.kind.value if row.kind else "",  # not declared; readers infer the kind and add a note
             "headline": row.headline,
             "centre": Centre.GEOMEAN.value,
             "bits": False,
@@ -260,7 +262,9 @@ def publisher(chosen: Sequence[Machine]) -> str | None:
 
 
 def published_by(machine: Machine) -> str | None:
-    """Return the label that names the publisher of one machine; None for a host, and if its table names none."""
+    """Return the label that names the publisher of a machine; None for a campaign's host, or if the table names no
+    publisher.
+    """
     if not is_imported(machine):
         return None
     kind = machine.campaign.removeprefix(f"{FOLDER}/").partition("-")[0]
@@ -269,7 +273,7 @@ def published_by(machine: Machine) -> str | None:
 
 
 def micro(class_cases: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the names of classes that contain one micro-benchmark only. ``class_cases``: the cases by class."""
+    """Return the names of classes that contain only one micro-benchmark. ``class_cases``: the cases by class."""
     names = {class_: {sparecores.MICRO.get(case, "") for case in cases} for class_, cases in class_cases.items()}
     return {class_: labels.pop() for class_, labels in names.items() if len(labels) == 1 and "" not in labels}
 

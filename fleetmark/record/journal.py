@@ -1,4 +1,4 @@
-"""Read a campaign's journal as tables: how every run ended, and the other events. Arrow reads large ones."""
+"""Read a campaign's journal as tables: the outcome of every run, and the other events. Use Arrow for speed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY, OF_FILES, event_of
 from fleetmark.record.results import OUTCOME_COLUMNS
 
-_CODED = ("host", "workload", "case", "subject", "status", "reason")  # what is the same in many outcomes
+_CODED = ("host", "workload", "case", "subject", "status", "reason")  # columns with few distinct values
 _SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("e", *_CODED, "started")]
     + [
@@ -39,14 +39,17 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """Return the last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events but those of files,
-    oldest first, and the time at which the campaign ended, or that of the last event if it has not (ISO 8601; empty if
-    there is none). Names, status and reason are categories.
+    """Return the outcomes, the other events, and the end time of a campaign.
 
-    Raise FleetmarkError if the journal is damaged.
+    The outcomes have the last outcome of every run, with OUTCOME_COLUMNS, subject and notes; names, status and reason
+    are categories. The events exclude those about files and are sorted by time. The end time is ISO 8601: the time of
+    the last event if the campaign is still running, and empty if there are no events. Raise FleetmarkError if the
+    journal is damaged.
     """
     frame, others, moment = _at_once(archive) or _one_by_one(archive)
-    if (turn := _last_turn(others)).get("e") == "ended":  # a later rebuild or signature does not make the run longer
+    if (turn := _last_turn(others)).get(
+        "e"
+    ) == "ended":  # a later rebuild or signature does not change the end of the run
         moment = turn.get("t", "")
     file = archive.path / "journal.jsonl"
     try:
@@ -62,14 +65,14 @@ def read(archive: Archive) -> _Read:
             f"{file}: status {min(map(str, unknown))[:80]!r} is not valid; the file was edited or damaged"
         )
     joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
-    if joined:  # hosts that were lost entirely are back
+    if joined:  # lost hosts participate again
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
     return last.astype({"repeat": "int64"}).fillna({"started": ""}), others, moment
 
 
 def has_ended(archive: Archive, events: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a campaign with these ``events`` has ended, and so has all its measurements in their file.
+    """Return whether a campaign with these ``events`` has ended, so that its measurements file is complete.
 
     The controller writes that file only at the end of a run. Early versions did not journal the end.
     """
@@ -83,7 +86,7 @@ def _last_turn(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _at_once(archive: Archive) -> _Read | None:
-    """Read with Arrow; None where anything is unexpected, which the slow reader then judges."""
+    """Read with Arrow. Return None for unexpected content, which the slow reader then checks."""
     parts: list[pa.Table] = []
     notes: list[npt.NDArray[np.object_]] = []
     others: list[dict[str, Any]] = []
@@ -139,7 +142,10 @@ def _frame(parts: list[pa.Table], notes: list[npt.NDArray[np.object_]]) -> pd.Da
 
 
 def _coded(frame: pd.DataFrame) -> pd.DataFrame:
-    """``frame`` with the columns of _CODED as categories in the order of the alphabet; no reason is an empty one."""
+    """Return ``frame`` with the columns of _CODED as categories in alphabetical order.
+
+    A missing reason becomes empty.
+    """
     for name in _CODED:
         known = frame[name].astype("category").cat
         texts = sorted({*known.categories, *([""] if name == "reason" else ())})

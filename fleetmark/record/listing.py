@@ -1,7 +1,8 @@
-"""List the campaigns of a results root from an index of earlier reads: ten thousand in a second or two.
+"""List the campaigns of a results root with an index. Listing ten thousand campaigns takes a second or two.
 
-``.campaigns.jsonl`` under the root has a line per campaign and state of its files (sizes, times); the last line of a
-campaign counts. Anyone may remove it. A campaign whose files differ is read again, and so is a damaged one, always.
+``.campaigns.jsonl`` under the root has a line with each summary of a campaign and the sizes and times of its files; the
+last line of a campaign counts. The index can be deleted at any time. A campaign is read again if its files changed or
+are damaged.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _STALE = 2  # lines per campaign above which the index is rewritten
 
 
 def summaries(root: Path, *, stores_index: bool = True) -> list[Summary]:
-    """Return a summary of each campaign under ``root``, oldest first. ``stores_index``: write what was read anew."""
+    """Return a summary of each campaign under ``root``, oldest first.
+
+    ``stores_index``: add new summaries to the index.
+    """
     lines, known = _read(root)
     listed, fresh = [], []
     for name in _names(root):
@@ -46,7 +50,7 @@ def summaries(root: Path, *, stores_index: bool = True) -> list[Summary]:
 
 
 def note(archive: Archive) -> None:
-    """Put a campaign that has just ended on the index."""
+    """Add a campaign that has just ended to the index."""
     _append(archive.path.parent, _lines(summarise(archive)), archive.root)
 
 
@@ -69,7 +73,7 @@ def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
 
 
 def _lines(summary: Summary) -> list[str]:
-    """Return the index line of a campaign; none if it is damaged."""
+    """Return the index line of a campaign, or no line if the campaign is damaged."""
     if summary.damaged:
         return []
     hosts = Archive(summary.path).campaign().get("jobs", {})
@@ -106,7 +110,7 @@ def _read(root: Path) -> tuple[int, dict[str, dict[str, Any]]]:
 
 
 def _append(folder: Path, lines: Sequence[str], root: Path) -> None:
-    """Add lines together: other controllers do so at the same time. A root that cannot be written stays as it is."""
+    """Append lines in one write, because other controllers may append at the same time. Ignore a read-only root."""
     if not lines:
         return
     data = "".join(f"{line}\n" for line in lines).encode()

@@ -1,4 +1,4 @@
-"""List the machines on record: hosts of campaigns and machines of imported tables."""
+"""List the recorded machines: hosts of campaigns and machines of imported tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fleetmark.record.select import Machine
 def machines(root: Path) -> list[Machine]:
     """Return every host of every campaign under ``root``, and every machine of the tables imported there.
 
-    Skip damaged files with a LeftOut warning. Raise FleetmarkError if the folder does not exist, or if nothing on
-    record can be read.
+    Skip damaged files with a LeftOut warning. Raise FleetmarkError if the folder does not exist, or if no file in it
+    can be read.
     """
     if not root.is_dir():
-        raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")
+        raise FleetmarkError(f"{root}: no such folder; name the results folder with --results")
     on_record: list[Machine] = []
     damaged: list[tuple[str, FleetmarkError]] = []
     for archive in campaigns(root):
@@ -53,5 +53,5 @@ def _facts(archive: Archive, host: str) -> Facts | None:
     try:
         return archive.facts_of(host)
     except FleetmarkError as error:
-        leave_out(f"what {host} is, of {archive.id},", error)
+        leave_out(f"the identity of {host} in {archive.id}", error)
         return None

@@ -1,7 +1,7 @@
 """Name the sides of a comparison by the values that distinguish them, instead of by their selectors.
 
-``accelerator=NVIDIA H200-SXM-141GB,gpus=8`` is ``H200-SXM-141GB x8``, and ``gen=genoa`` is ``genoa``. Names that two
-sides would share become longer, up to the selector itself.
+``accelerator=NVIDIA H200-SXM-141GB,gpus=8`` becomes ``H200-SXM-141GB x8``, and ``gen=genoa`` becomes ``genoa``. If two
+sides would get the same name, longer names are used, up to the full selector.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from fleetmark.base.text import Message, message
 from fleetmark.record import imports
 from fleetmark.record.select import Machine, Term, parse
 
-# What says of which kind a machine is, in inventories, facts and imported tables; and how many it has of it.
+# Keys in inventories, facts and imported tables that name the kind of a machine, and keys that count its parts.
 _KIND = ("gen", "generation", "host", "product", "cpu.model", "gpus.name", *imports.KIND)
 _COUNTS = {"cpu.sockets": "cpu.model", **imports.COUNTS}
 _MAKER = re.compile(r"(?:NVIDIA|AMD|Intel(?: Corporation)?)(?:\((?:R|TM)\))?\s+(?=\S)", re.IGNORECASE)
 _TRADEMARK = re.compile(r"\((?:R|TM|C)\)", re.IGNORECASE)
 _CLOCK = re.compile(r"\s*(?:CPU\s*)?@\s*[0-9.]+\s*[GM]Hz|\s+[0-9]+-Core Processor|\s+(?:CPU|Processor)$", re.IGNORECASE)
-_CAMPAIGN = re.compile(r"([0-9]{8})T([0-9]{6})-(.+)-[0-9a-f]{4}", re.ASCII)  # an id: its date, time and suite
-_PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that says nothing without its key
+_CAMPAIGN = re.compile(r"([0-9]{8})T([0-9]{6})-(.+)-[0-9a-f]{4}", re.ASCII)  # date, time and suite of a campaign id
+_PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that is meaningless without its key
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Hold the names of sides. ``short``: selector to name. ``selectors``: name to selector. ``notes``:
-    sentences on what names leave out.
+    """Hold the names of sides.
+
+    ``short``: selector to name. ``selectors``: name to selector. ``notes``: sentences that list the conditions missing
+    from the names.
     """
 
     short: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A selector: its conditions, those that not all sides have, and its machines."""
+    """Hold a selector, all its conditions, the conditions that not all sides share, and its machines."""
 
     selector: str
     terms: tuple[Term, ...]
@@ -50,8 +52,8 @@ class _Side:
 def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), taken: Sequence[str] = ()) -> Names:
     """Return a name for each selector in ``chosen``, which maps selectors to machines.
 
-    ``wished``: the user's names, in the order of ``chosen``; an empty one is for Fleetmark to choose. ``taken``: names
-    that stand already (a pinned reference's). Raise FleetmarkError for too many names, and for one that stands twice.
+    ``wished``: the user's names, in the order of ``chosen``; Fleetmark chooses a name for an empty one. ``taken``:
+    names already in use, such as a pinned reference's. Raise FleetmarkError for too many names or a repeated name.
     """
     _check(wished, len(chosen), taken)
     terms = {selector: parse(selector) for selector in chosen}
@@ -79,14 +81,14 @@ def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), t
 def _check(wished: Sequence[str], sides: int, taken: Sequence[str]) -> None:
     if len(wished) > sides:
         raise FleetmarkError(
-            f"--name stands {len(wished)} times, and there are {sides} sides to name: "
-            "give one for the baseline and one for each candidate, in their order"
+            f"--name: {len(wished)} names for {sides} sides; "
+            "give one for the baseline, then one for each candidate in order"
         )
     named = [name for name in (*taken, *wished) if name]
     if twice := [name for n, name in enumerate(named) if name in named[:n]]:
-        raise FleetmarkError(f"--name {twice[0]}: two sides cannot have one name; give each its own")
+        raise FleetmarkError(f"--name {twice[0]}: two sides have this name; give each side its own name")
     if odd := [name for name in wished if not name.isprintable()]:
-        raise FleetmarkError(f"--name {odd[0]!r}: a name is one line of text")
+        raise FleetmarkError(f"--name {odd[0]!r}: not a name; use one line of text")
 
 
 def _kind(side: _Side) -> str:
@@ -140,7 +142,7 @@ def _value(side: _Side, term: Term) -> str:
 
 
 def tidy(value: str) -> str:
-    """Without maker, trademarks and clock: ``AMD EPYC 9654 96-Core Processor`` is ``EPYC 9654``."""
+    """Remove the vendor, trademarks and clock rate: ``AMD EPYC 9654 96-Core Processor`` becomes ``EPYC 9654``."""
     text = " ".join(_CLOCK.sub("", _TRADEMARK.sub("", value)).split())
     return _MAKER.sub("", text, count=1) if _MAKER.match(text) else text or value
 
@@ -150,7 +152,7 @@ def _written(terms: Sequence[Term]) -> str:
 
 
 def _notes(sides: Sequence[_Side], short: Mapping[str, str], shared: Sequence[Term]) -> list[Message]:
-    """Return the conditions that names do not show: shared ones once, then those of each side."""
+    """Return the conditions that are missing from names: first the shared ones, then those of each side."""
     notes = [message("all sides: {terms}", terms=_written(shared))] if shared else []
     for side in sides:
         if short[side.selector] != side.selector and len(side.distinguishing) > 1:

@@ -1,4 +1,4 @@
-"""Read the hosts, repeats, raw files and commands that are behind the benchmarks of a comparison."""
+"""Read the hosts, repeats, raw files and commands that the figures of a comparison come from."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from fleetmark.record.sides.titles import title_of
 from fleetmark.record.values import PASSED, Values
 from fleetmark.record.values.engine import one_of, quoted
 
-MOST_RUNS = 20_000  # values that are listed
+MOST_RUNS = 20_000  # maximum number of listed values
 _KEY = [*schema.KEY]
 _TOLD = ["workload", "case", "metric"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRuns:
-    """The runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
+    """Hold the runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
 
-    ``value``: the host's figure. ``repeats``: the values behind it. ``files``: where each was read from: the path of a
-    raw file below the results folder, or a place in an imported table. Values are in base units.
+    ``value``: the host's figure. ``repeats``: the single values. ``files``: the source of each value, which is a raw
+    file below the results folder or a position in an imported table. Values are in base units.
     """
 
     host: str
@@ -42,10 +42,10 @@ class HostRuns:
 
 
 def chosen(figures: HostFigures, benchmarks: pd.DataFrame, limit: int = MOST_RUNS) -> tuple[pd.DataFrame, list[str]]:
-    """Return the rows of ``figures`` behind the titles of ``benchmarks``, and the titles that have no room.
+    """Return the rows of ``figures`` for the titles of ``benchmarks``, and the titles that exceed ``limit``.
 
     ``benchmarks``: as in ``planner.comparison.Comparison``. The rows have ``metric``, ``host``, ``value``, ``n`` and
-    ``title``. Titles are included in their order until the values of their metrics are more than ``limit``.
+    ``title``. Titles are included in order until their metrics have more than ``limit`` values.
     """
     metrics = figures.metrics[_KEY].reset_index(drop=True)
     metrics = metrics[metrics.set_index(_TOLD).index.isin(benchmarks.set_index(_TOLD).index)]
@@ -82,7 +82,7 @@ def _size(labels: str) -> str:
 
 
 def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -> Iterator[tuple[str, list[HostRuns]]]:
-    """Yield each title of ``rows`` (from ``chosen``) with the runs of its hosts. ``root``: the results folder."""
+    """Yield each title of ``rows`` (from ``chosen``) with the runs of its hosts. ``root``: the results root."""
     wanted = figures.metrics[_KEY].iloc[sorted(set(rows["metric"]))].reset_index(names="metric_id")
     names = (one_of(name, sorted(set(wanted[name]))) for name in ("workload", "metric"))
     among = " and ".join([f"({PASSED})", *names])
@@ -102,14 +102,14 @@ def runs(root: Path, values: Values, figures: HostFigures, rows: pd.DataFrame) -
         listed = []
         for metric, place, value in of_title[["metric", "host", "value"]].itertuples(index=False, name=None):
             host, subject = str(figures.hosts[place]), str(subjects[metric])
-            behind = repeats.get((metric, host), [])
+            repeats_of_host = repeats.get((metric, host), [])
             listed.append(
                 HostRuns(
                     host=host,
                     subject="" if subject in ("host", "lo") else subject,
                     value=float(value),
-                    repeats=tuple(v for v, _ in behind),
-                    files=tuple(f for _, f in behind),
+                    repeats=tuple(v for v, _ in repeats_of_host),
+                    files=tuple(f for _, f in repeats_of_host),
                 )
             )
         yield str(title), listed

@@ -26,8 +26,10 @@ _LABELS = ("price", "currency", "price_date", "term")
 def priced(
     chosen: Mapping[str, Sequence[Machine]], prices: Sequence[str], selectors: Mapping[str, str]
 ) -> dict[str, Sequence[Machine]]:
-    """Return each side's machines with the labels that ``prices`` (``NAME=4.20 USD/hour``) give them. NAME is a side's
-    title or its selector (``selectors``: by title). Raise FleetmarkError if a text is not a price or names no side.
+    """Return each side's machines with price labels from ``prices`` (``NAME=4.20 USD/hour``).
+
+    NAME is a side's title or its selector (``selectors``: by title). Raise FleetmarkError for an invalid price or an
+    unknown side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in prices:
@@ -51,9 +53,9 @@ def priced(
 def powered(
     chosen: Mapping[str, Sequence[Machine]], watts: Sequence[str], selectors: Mapping[str, str]
 ) -> dict[str, Sequence[Machine]]:
-    """Return each side's machines with the label ``watts`` that ``watts`` (``NAME=650``) give them.
+    """Return each side's machines with the label ``watts`` from the options ``watts`` (``NAME=650``).
 
-    NAME is as in ``priced``. Raise FleetmarkError for a text that is no power, or for an unknown side.
+    NAME is as in ``priced``. Raise FleetmarkError for an invalid power or an unknown side.
     """
     result: dict[str, Sequence[Machine]] = dict(chosen)
     for text in watts:

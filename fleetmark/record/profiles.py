@@ -1,6 +1,6 @@
-"""Fit what limits a workload from machines on record, and save profiles by name for ``plan``.
+"""Fit which resources limit a workload, from recorded machines, and save profiles by name for ``plan``.
 
-``profiles/NAME.VERSION.json`` under the results root. A new version never touches an old one.
+Profiles are stored in ``profiles/NAME.VERSION.json`` under the results root. A new version never changes an old one.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from fleetmark.record.select import Machine, choose, distinct_names, within
 from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 
-THROTTLE = "throttle"  # the label of a machine slowed down on purpose, which counts as a machine of its own
+THROTTLE = "throttle"  # the label of a deliberately throttled machine, which counts as a separate machine
 SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource: the pattern over workload/case/metric that gives machines' rates, the titles of the benchmarks that
-    match (their geometric mean is the rate), and its unit.
+    """Describe a resource.
+
+    ``pattern`` over workload/case/metric selects ``benchmarks``, whose geometric mean is a machine's rate in ``unit``.
     """
 
     pattern: str
@@ -46,11 +47,12 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """Hold a profile and its inputs. ``unit``: that of the target's throughput, runs per second if the target
-    is a time.
+    """Hold a profile and its inputs.
 
-    ``records``: (campaign, host) of the machines; ``left_out``: machine to why it was not used. ``name`` and
-    ``version`` once it is saved.
+    ``unit``: the unit of the target's throughput, or runs per second if the target is a time.
+
+    ``records``: (campaign, host) of the machines; ``left_out``: the reason why a machine was not used, by machine.
+    ``name`` and ``version`` are set when the profile is saved.
     """
 
     target: str
@@ -66,16 +68,16 @@ class Profiled:
 
 
 def profile(root: Path, target: str, resources: Sequence[str], select: str | None) -> Profiled:
-    """Fit ``target`` (a pattern over workload/case/metric that one benchmark has) to ``resources`` (``name=pattern``)
-    over the machines that ``select`` chooses, all on record where None.
+    """Fit ``target``, a pattern over workload/case/metric that matches one benchmark, to ``resources``
+    (``name=pattern``). Use the machines that ``select`` matches, or all recorded machines if it is None.
 
-    Raise FleetmarkError for a pattern that matches nothing or too much, and where the record is too small for a fit.
+    Raise FleetmarkError if a pattern matches no benchmark or too many, or if there are too few machines for a fit.
     """
     patterns = _patterns(resources)
     every = machines(root)
     chosen = within(every, select) if select else every
     if not chosen:
-        raise FleetmarkError(f"{root}: nothing is on record; `fleetmark run` or `import` first")
+        raise FleetmarkError(f"{root}: no machine is recorded; use `fleetmark run` or `import` first")
     selection = select or message("everything on record")
     names = _names(chosen)
     side = side_of(root, selection, chosen, only=[target, *patterns.values()], names=names)
@@ -88,7 +90,9 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
         raise FleetmarkError(f"--target {target} is in {benchmark['unit']}: one unit is needed")
     fitted_resources = {name: _resource(side, name, pattern) for name, pattern in patterns.items()}
     if overlapping := [n for n, r in fitted_resources.items() if title in r.benchmarks]:
-        raise FleetmarkError(f"--resource {overlapping[0]}: {title} is the target itself; it cannot explain itself")
+        raise FleetmarkError(
+            f"--resource {overlapping[0]}: {title} is the target itself; choose other benchmarks for the resource"
+        )
     rates, left_out = _rates(side, fitted_resources)
     times = np.exp(-side.means[title].dropna())
     left_out |= {str(m): message("has no {benchmark}", benchmark=title) for m in side.means.index if m not in times}
@@ -97,7 +101,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
         reasons = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
         raise FleetmarkError(
             f"{selection}: {count(len(used), 'machine')} with the target and all resources; a profile of "
-            f"{count(len(resources), 'resource')} takes {len(resources) + 1} or more that differ"
+            f"{count(len(resources), 'resource')} needs {len(resources) + 1} or more different ones"
             f"{f' ({reasons})' if reasons else ''}"
         )
     fitted = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
@@ -123,15 +127,17 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
                 f"--resource {text}: write it as name=workload/case/metric, such as mem=stream/*/triad"
             )
         if name.strip() in patterns:
-            raise FleetmarkError(f"--resource {name.strip()} is given twice; one pattern may match several benchmarks")
+            raise FleetmarkError(
+                f"--resource {name.strip()} is repeated; use one pattern that matches several benchmarks"
+            )
         patterns[name.strip()] = pattern.strip()
     if not patterns:
-        raise FleetmarkError("profile needs resources: --resource mem=stream/*/triad, one for each")
+        raise FleetmarkError("profile: no resource; give each resource as --resource mem=stream/*/triad")
     return patterns
 
 
 def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
-    """(campaign, host) to name; a throttled machine has another name than the same machine at full speed."""
+    """Return a name by (campaign, host). A throttled machine gets another name than the same machine at full speed."""
     names = distinct_names(chosen)
     for m in chosen:
         if m.labels.get(THROTTLE):
@@ -160,7 +166,9 @@ def _resource(side: Side, name: str, pattern: str) -> Resource:
 
 
 def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Machine to resource to rate (the geometric mean of its benchmarks), and machines that lack one, with its name."""
+    """Return each machine's rate by resource (the geometric mean of its benchmarks), and the machines that lack rates,
+    with the reason.
+    """
     logs = pd.DataFrame(
         {n: side.means.reindex(columns=list(r.benchmarks)).mean(axis=1, skipna=False) for n, r in resources.items()}
     )
@@ -184,12 +192,12 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
     rates, lacking = _rates(side, resources)
     if not rates:
         some = "; ".join(f"{m} {reason}" for m, reason in list(lacking.items())[:3])
-        raise FleetmarkError(f"{selector}: no machine has all rates that the profile rests on ({some})")
+        raise FleetmarkError(f"{selector}: no machine has all rates that the profile needs ({some})")
     return rates
 
 
 def save(root: Path, name: str, profiled: Profiled) -> Profiled:
-    """Save it under ``name``, as its next version. Raise FleetmarkError for a bad name."""
+    """Save ``profiled`` as the next version of ``name``. Raise FleetmarkError if the name is invalid."""
     p = profiled.profile
     content = {
         "target": profiled.target,
@@ -220,7 +228,7 @@ def save(root: Path, name: str, profiled: Profiled) -> Profiled:
 
 
 def _text(value: float) -> float | str:
-    """JSON has no infinity."""
+    """Return infinity as text, because JSON cannot represent it, and other values unchanged."""
     return float(value) if math.isfinite(value) else "inf"
 
 
@@ -264,7 +272,10 @@ def _profiled(doc: Mapping[str, Any]) -> Profiled:
 
 
 def upgrades(texts: Sequence[str]) -> list[Upgrade]:
-    """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raise FleetmarkError for other text."""
+    """Parse upgrades such as ``mem=1.2@800``: factors of resources, and the price.
+
+    Raise FleetmarkError for invalid text.
+    """
     parsed = []
     for text in texts:
         factors, separator, money = text.partition("@")
@@ -280,7 +291,10 @@ def upgrades(texts: Sequence[str]) -> list[Upgrade]:
 
 
 def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
-    """Return the gains of upgrading the mean machine. Raise FleetmarkError if the profile has no attribution."""
+    """Return the gains of upgrading an average machine.
+
+    Raise FleetmarkError if the profile does not attribute time to resources.
+    """
     if offered and profiled.profile.refused:
         raise FleetmarkError(
             f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
@@ -291,8 +305,10 @@ def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
 
 @dataclass(frozen=True, slots=True)
 class MachinePrediction:
-    """What a profile predicts for machines: ``estimate`` in the profile's unit, or as a multiple of the ``baseline``.
-    Its ``n`` counts the machines whose rates were measured. ``reason`` says why there is no prediction, if any.
+    """Hold a profile's prediction for machines.
+
+    ``estimate`` is in the profile's unit, or a multiple of the ``baseline``; its ``n`` counts the machines with
+    measured rates. ``reason``: why there is no prediction; otherwise empty.
     """
 
     machines: str
@@ -302,11 +318,11 @@ class MachinePrediction:
 
 
 def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None = None) -> MachinePrediction:
-    """Return a prediction for a typical machine that matches ``selector``, from the measured rates; relative to one of
-    ``baseline`` if given.
+    """Predict the throughput of an average machine that matches ``selector`` from measured rates, relative to a machine
+    of ``baseline`` if given.
 
-    Its standard error joins the profile's and that of the machines' means. Raise FleetmarkError if no machine has
-    the rates.
+    The standard error combines the errors of the profile and of the machines' means. Raise FleetmarkError if no machine
+    has the rates.
     """
     p, measured = profiled.profile, rates_of(root, selector, profiled.resources)
     rates, spread = _mean(measured, p)
@@ -318,8 +334,8 @@ def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None 
         return MachinePrediction(selector, None, Estimate.of_error(rate.value, *se, n=(hosts,)), objection)
     against = rates_of(root, baseline, profiled.resources)
     if against.keys() == measured.keys():
-        same = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
-        return MachinePrediction(selector, baseline, same, "")
+        unity = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
+        return MachinePrediction(selector, baseline, unity, "")
     base, base_spread = _mean(against, p)
     ratio = bottleneck.equivalence(p, base, rates)
     se = _joined((ratio.log_error or 0.0, p.df), error, (base_spread.se, base_spread.hosts - 1))
@@ -328,7 +344,7 @@ def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None 
 
 
 def _joined(*errors: tuple[float, int]) -> tuple[float, float]:
-    """Independent standard errors with their degrees of freedom as one (Welch 1947, Satterthwaite 1946)."""
+    """Combine independent standard errors and their degrees of freedom (Welch 1947, Satterthwaite 1946)."""
     terms = [(se**2, df) for se, df in errors if se > 0]
     variance = sum(v for v, _ in terms)
     return math.sqrt(variance), variance**2 / sum(v**2 / df for v, df in terms) if terms else float(errors[0][1])
@@ -351,17 +367,18 @@ def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[st
 
 
 def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> Worth:
-    """Return the worth of a typical machine that matches ``selector``, by the saved profile ``name`` (``name@2``): in
-    the target's unit (``load(root, name).unit``), or in machines of ``baseline`` if given.
+    """Return the throughput that the saved profile ``name`` (or ``name@2``) predicts for an average machine that
+    matches ``selector``. It is in the target's unit (``load(root, name).unit``), or in machines of ``baseline`` if
+    given.
 
-    Raise FleetmarkError if there is no such profile, or it makes no prediction.
+    Raise FleetmarkError if the profile does not exist or makes no prediction.
     """
     profiled = load(root, name)
     prediction = predict(root, profiled, selector, baseline)
     if prediction.reason:
         raise FleetmarkError(
-            f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.reason}; "
-            "measure the workload there, or profile it on machines more like these"
+            f"profile {profiled.name}@{profiled.version} cannot predict {selector}: {prediction.reason}; "
+            "measure the workload there, or profile it on more similar machines"
         )
     source = message(
         "profile {name}: {target} of {machines}, {n} hosts",

@@ -27,7 +27,7 @@ from fleetmark.workloads.declared import declaration
 
 _SIZES = ["smallest", "largest"]  # older files lack these columns, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
-_DECLARED = ["limit", "quantity"]  # declared by manifests, and not saved
+_DECLARED = ["limit", "quantity"]  # declared by manifests, so not saved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +56,15 @@ class Reference:
     def error(self) -> Message:
         """Return a sentence on how the comparison treats the reference's own error."""
         if len(self.side.means) > 1:
-            return message("{reference} counts with the spread of its hosts", reference=self.side.title)
+            return message("intervals include the spread of the hosts of {reference}", reference=self.side.title)
         if self.hosts > 1:
             return message(
-                "{reference} is taken as exact, since it was pinned without the figures of its single hosts: pin it "
-                "again to count their spread",
+                "{reference} is treated as exact, because it was pinned without the figures of single hosts; pin it "
+                "again to include their spread",
                 reference=self.side.title,
             )
         return message(
-            "{reference} is one figure without an error: intervals count the candidate's hosts alone",
+            "{reference} is one figure without an error, so intervals include only the candidate's hosts",
             reference=self.side.title,
         )
 
@@ -150,7 +150,7 @@ def load(root: Path, name: str) -> Reference:
     base = name.partition("@")[0]
     if base in {n for n, _ in BASELINES.versions(root)} - {n for n, _ in REFERENCES.versions(root)}:
         raise FleetmarkError(
-            f"reference {name!r} was saved for `diagnose` alone, by an earlier version; save it again: fleetmark "
+            f"reference {name!r} was saved only for `diagnose`, by an earlier version; save it again: fleetmark "
             f"reference save {base} --from last"
         )
     return REFERENCES.read(REFERENCES.find(root, name), _reference)
@@ -198,6 +198,6 @@ def _logs(title: str, rows: pd.DataFrame, hosts: Sequence[str]) -> pd.DataFrame:
     if not any(columns.values()):
         return pd.DataFrame([rows["mean"].to_dict()], index=[title])
     if {len(column) for column in columns.values()} != {len(hosts)}:
-        raise ValueError("benchmarks have other numbers of hosts than there are")
+        raise ValueError("the number of hosts of a benchmark differs from the number of listed hosts")
     names = [f"{host} of {title}" for host in hosts]  # the candidate may have a host with the same name
     return pd.DataFrame({t: np.array(column, float) for t, column in columns.items()}, index=names)

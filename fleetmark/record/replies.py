@@ -1,7 +1,7 @@
 """Define the agent's replies as typed documents, checked on arrival and again when read from an archive.
 
-Nothing that a host sends is used before it has passed one of these models. ``NoReply`` says what is wrong with a
-reply that does not pass, and quotes at most a few characters of it.
+No data from a host is used before one of these models accepts it. ``NoReply`` describes the error in an invalid reply,
+and quotes at most a few characters.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import MOST_GPUS
 
-MAX_LINE = 1 << 20  # bytes of one line of a host: a part of a file as below is 350 KiB
-MAX_PART = 256 << 10  # bytes of a file that travel in one line, unpacked
-MAX_FILE = 256 << 20  # bytes of one file that a step leaves
-MAX_STEP = 1 << 30  # of all its files
-MAX_RESULT_BYTES = 2 << 20  # of a step's result.json: 600 samples of some 50 sensors are 0.3 MiB
+MAX_LINE = 1 << 20  # maximum bytes per line from a host; an encoded part of a file takes 350 KiB
+MAX_PART = 256 << 10  # maximum uncompressed bytes of a file per line
+MAX_FILE = 256 << 20  # maximum bytes of one output file of a step
+MAX_STEP = 1 << 30  # maximum bytes of all its files
+MAX_RESULT_BYTES = 2 << 20  # maximum bytes of result.json; 600 samples of about 50 sensors take 0.3 MiB
 
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
@@ -30,7 +30,7 @@ StepId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
 class NoReply(FleetmarkError):
-    """A host sent something that is not a reply of Fleetmark's agent."""
+    """Report a host's output that is not a reply of Fleetmark's agent."""
 
 
 class _Reply(BaseModel, defer_build=True):
@@ -38,7 +38,7 @@ class _Reply(BaseModel, defer_build=True):
 
 
 class Extremes(_Reply):
-    """Of one sensor over a step."""
+    """Hold the extremes of one sensor during a step."""
 
     min: Number
     mean: Number
@@ -59,7 +59,10 @@ class Accelerator(_Reply):
 
 
 class Accelerators(_Reply):
-    """The host's accelerators while a step ran. ``samples`` are columns over all of them, with ``t`` of their own."""
+    """Hold telemetry of a host's accelerators during a step.
+
+    ``samples``: columns for all devices, with a separate time column ``t``.
+    """
 
     source: Literal["nvml", "nvidia-smi", "amdgpu", "npu-smi"]
     samples: Annotated[dict[str, list[Number | None]], Field(max_length=20)] = {}
@@ -67,9 +70,10 @@ class Accelerators(_Reply):
 
 
 class StepTelemetry(_Reply):
-    """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds since
-    ``started``, Unix seconds of the host). ``counters``: by how much each counter of a network device grew, by device
-    (``net:eth0``, ``rdma:mlx5_0/1``).
+    """Hold telemetry of a host during a step.
+
+    ``samples``: columns of the same length as ``t``, the seconds since ``started`` (Unix seconds of the host's clock).
+    ``counters``: the increase of each counter by network device (``net:eth0``, ``rdma:mlx5_0/1``).
     """
 
     samples: dict[str, list[Number | None]] = {}
@@ -82,14 +86,17 @@ class StepTelemetry(_Reply):
 
 
 class Tried(_Reply):
-    """The setting that a step of a trial ran with: whether it was the new one, and the values read after the step."""
+    """Report the setting during a step of a trial: whether it was the new one, and the values read after the step."""
 
     is_new: bool = Field(alias="on")
     values: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=100)] = []
 
 
 class Result(_Reply):
-    """Hold ``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
+    """Hold ``result.json``: how a step ended.
+
+    ``reason``: the agent's reason; ``rc``: exit status, negative for a signal.
+    """
 
     ended: Literal["exit", "timeout", "flood", "stopped", "cancelled", "lost", "error", "dropped"]
     started: Moment
@@ -98,17 +105,17 @@ class Result(_Reply):
     reason: Words | None = None
     telemetry: StepTelemetry | None = None
     setting: Tried | None = None
-    left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not hand over, and why
+    left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not send, with reasons
 
 
 class Started(_Reply):
-    """The runner begins with the job."""
+    """Report that the runner has started the job."""
 
     e: Literal["start"]
 
 
 class Waits(_Reply):
-    """The runner waits at the gate of a step."""
+    """Report that the runner waits for permission to start a step."""
 
     e: Literal["wait"]
     step: StepId
@@ -120,14 +127,16 @@ class Begins(_Reply):
 
 
 class Ready(_Reply):
-    """Report that the server of a step listens, or that a host is kept free."""
+    """Report that the server of a step is listening, or that a host is reserved."""
 
     e: Literal["ready"]
     step: StepId
 
 
 class Part(_Reply):
-    """The next bytes of a file that a finished step left: zlib, base64, at most ``MAX_PART`` unpacked."""
+    """Hold the next bytes of an output file of a finished step: compressed with zlib, in base64, at most ``MAX_PART``
+    bytes uncompressed.
+    """
 
     e: Literal["part"]
     step: StepId
@@ -136,7 +145,7 @@ class Part(_Reply):
 
 
 class Ended(_Reply):
-    """A step is finished, and all its files have come: name to size in bytes."""
+    """Report that a step has finished and all its files were sent. ``files``: size in bytes by name."""
 
     e: Literal["end"]
     step: StepId
@@ -144,15 +153,16 @@ class Ended(_Reply):
 
 
 class Finished(_Reply):
-    """The runner ends: ``finished``, ``stopped: ...`` or ``died: ...``."""
+    """Report the end of the runner: ``finished``, ``stopped: ...`` or ``died: ...``."""
 
     e: Literal["finish"]
     state: Words
 
 
 class Over(_Reply):
-    """Report that nothing runs on the host now. ``remaining``: steps without a result; None if the job's folder
-    is gone.
+    """Report that no step is running on the host.
+
+    ``remaining``: steps without a result; None if the job's folder is missing.
     """
 
     e: Literal["over"]
@@ -164,7 +174,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """The owner of the job on a busy host, as reported by that job; ``process`` comes from the kernel."""
+    """Describe the owner of the job on a busy host, as reported by the job. ``process`` comes from the kernel."""
 
     campaign: Words | None = None
     owner: Words | None = None
@@ -173,11 +183,11 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """The result of starting a host's job.
+    """Hold the result of starting a host's job.
 
-    ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: what was restored
-    and what could not be restored after an interrupted trial had left a setting changed; ``warning``: a job of
-    another user may run at the same time, or the end of a session can end the job.
+    ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: values that were
+    restored and values that could not be restored after an interrupted trial; ``warning``: a job of another user may
+    run at the same time, or the end of a session can end the job.
     """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
@@ -193,7 +203,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def read(model: type[_Model], raw: bytes | str) -> _Model:
-    """``raw`` (JSON) as ``model``. Raise NoReply, saying which field is wrong and how."""
+    """Parse ``raw`` (JSON) as ``model``. Raise NoReply with the invalid field and the problem."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
@@ -201,7 +211,7 @@ def read(model: type[_Model], raw: bytes | str) -> _Model:
 
 
 def read_event(line: bytes) -> Event:
-    """Return the event in one line of ``follow.py``. Raise NoReply."""
+    """Return the event in one line of ``follow.py``. Raise NoReply if the line is not an event."""
     try:
         return _EVENT.validate_json(line)
     except ValidationError as error:
@@ -209,7 +219,10 @@ def read_event(line: bytes) -> Event:
 
 
 def read_launch(answer: object) -> Launch:
-    """Return the result of the action plugin ``fleetmark_job``, as Ansible passes it on. Raise NoReply."""
+    """Return the result of the action plugin ``fleetmark_job`` as passed on by Ansible.
+
+    Raise NoReply if it is invalid.
+    """
     try:
         return Launch.model_validate(answer)
     except ValidationError as error:
@@ -219,6 +232,6 @@ def read_launch(answer: object) -> Launch:
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"].startswith("union_tag"):
-        return "an event of no known kind"
+        return "an event of an unknown kind"
     location = ".".join(map(str, first["loc"]))[:80]
     return f"{location}: {first['msg'][:160]}" if location else first["msg"][:160]

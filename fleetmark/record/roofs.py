@@ -15,7 +15,7 @@ RATES = ("B/s", "FLOP/s")
 KINDS = ("compute", "cache", "memory", "link", "device_compute", "device_memory", "pcie", "gpu_link")
 _ON_DEVICES = {"device_memory": "memory", "device_compute": "compute"}  # on hosts without accelerators
 
-Part = tuple[str, str]  # kind, called
+Part = tuple[str, str]  # (kind, called)
 Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # by host and part: best rate, unit and benchmark
 
 

@@ -113,7 +113,7 @@ def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
     """Return the machines that ``text`` selects. If none match, raise FleetmarkError with values that would."""
     terms = parse(text)
     if not machines:
-        raise FleetmarkError(f"selector {text!r}: there is nothing on record; `fleetmark run` or `import` first")
+        raise FleetmarkError(f"selector {text!r}: no machine is recorded; use `fleetmark run` or `import` first")
     left = list(machines)
     for term in terms:
         if term.operator == "!=" and not _is_path(Facts, term.key.split(".")) and not _any_has(term.key, machines):
@@ -160,23 +160,26 @@ def distinct_names(machines: Sequence[Machine], *, by_id: bool = False) -> dict[
     for machine in {(m.campaign, m.host): m for m in machines}.values():
         of_name.setdefault(machine.host, []).append(machine)
     names = {}
-    for name, same in of_name.items():
-        doubtful = len({m.address for m in same if m.address}) > 1 or (by_id and len(same) > 1)
-        marks = _marks(same) if doubtful else {}
-        shown = {mark: m.address for m in same if (mark := marks.get(m.campaign))}
+    for name, namesakes in of_name.items():
+        doubtful = len({m.address for m in namesakes if m.address}) > 1 or (by_id and len(namesakes) > 1)
+        marks = _marks(namesakes) if doubtful else {}
+        shown = {mark: m.address for m in namesakes if (mark := marks.get(m.campaign))}
         if len(set(shown.values())) < len(shown):
             shown = {mark: mark[:12] for mark in shown}
-        for m in same:
+        for m in namesakes:
             mark = marks.get(m.campaign)
             names[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
     return names
 
 
-def _marks(same: Sequence[Machine]) -> dict[str, str]:
-    """Return the machine ID, or else the address, of the machine in each campaign."""
-    ids = {m.campaign: f.machine_id for m in same if (f := m.facts()) and f.machine_id}
-    ids_by_address = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
-    return {m.campaign: ids.get(m.campaign) or ids_by_address.get(m.address) or m.address for m in same}
+def _marks(namesakes: Sequence[Machine]) -> dict[str, str]:
+    """Return the machine ID, or else the address, of the machine by campaign.
+
+    ``namesakes``: machines of the same name.
+    """
+    ids = {m.campaign: f.machine_id for m in namesakes if (f := m.facts()) and f.machine_id}
+    ids_by_address = {m.address: ids[m.campaign] for m in namesakes if m.campaign in ids}
+    return {m.campaign: ids.get(m.campaign) or ids_by_address.get(m.address) or m.address for m in namesakes}
 
 
 def _what_would(term: Term, machines: Sequence[Machine]) -> str:

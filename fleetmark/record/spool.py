@@ -1,8 +1,8 @@
-"""Cache on disk what was read from a campaign's raw files while the campaign runs.
+"""Cache the documents parsed from a campaign's raw files on disk while the campaign runs.
 
-``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the rest, a key, a document. The key is made of the
-folder, the state of its files and what read them, so that a document is only found again where all of these are the
-same. Nothing depends on this file: what is absent, damaged or out of date is read from raw again.
+``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the line, a key, and a document. The key is a hash of
+the folder's name, the state of its files and the reading code, so a document is reused only if all of them are
+unchanged. The file can be deleted: missing, damaged or outdated documents are parsed from the raw files again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ _HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each followed by a space
 
 
 class Spool:
-    """The documents of one campaign, by key; only their places are in memory. Without room on the disk it is empty."""
+    """Hold the cached documents of a campaign by key.
+
+    Only their file positions are in memory. If the disk is full, the cache stays empty.
+    """
 
     def __init__(self, archive: Archive, reader: str) -> None:
-        """``reader``: the code that makes documents of raw files, with its version."""
+        """Open the cache of ``archive``. ``reader``: identifies the code that parses raw files, with its version."""
         self._archive, self._reader = archive, reader
         self._file: int | None = None
         self._places: dict[bytes, tuple[int, int]] = {}
@@ -91,7 +94,7 @@ class Spool:
                 offset += len(line)
                 last = line
         if offset and not last.endswith(b"\n"):
-            os.write(handle, b"\n")  # a crash left half a line: the next one must not continue it
+            os.write(handle, b"\n")  # a crash left a partial line, which the next line must not continue
 
 
 def _state(s: os.stat_result) -> tuple[int, ...]:

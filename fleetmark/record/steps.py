@@ -1,4 +1,4 @@
-"""Define the parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
+"""Define the types of a schedule: commands on hosts, pairs of commands, and cases that cannot run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic import AfterValidator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One command on one host: a repeat of a case, or (``serves``) the other end of a peer's.
+    """Describe one command on one host: a repeat of a case, or the server side of a peer's step (``serves``).
 
-    A serving step without ``argv`` holds its host free for a case that several hosts run together.
+    A serving step without ``argv`` reserves its host for a case that several hosts run together.
     """
 
     id: str
@@ -25,7 +25,7 @@ class Step:
     expect_s: float
     timeout_s: float
     output: str = "stdout"
-    class_: str = ""  # where it differs from its workload's
+    class_: str = ""  # if it differs from the workload's
     headline: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     subject: str = "host"
@@ -34,14 +34,14 @@ class Step:
     gate: bool = False
     port: int | None = None
     serves: bool = False
-    ends: bool = True  # a serving step: by itself, after one client
-    members: tuple[str, ...] = ()  # the hosts that run it together, in their order, this one first
-    container: str = ""  # the image that its command runs in; empty: none
-    last: bool = False  # of its workload on this host: its scratch files go
+    ends: bool = True  # whether a serving step ends by itself after one client
+    members: tuple[str, ...] = ()  # the hosts that run the step together, in order, this host first
+    container: str = ""  # the container image of the command; empty for none
+    last: bool = False  # the last step of the workload on this host; the workload's scratch files are then removed
 
     @property
     def title(self) -> str:
-        """Return the step's name as people read it."""
+        """Return a readable name of the step."""
         return f"{self.workload} {self.case} repeat {self.repeat}"
 
     def as_json(self) -> dict[str, Any]:
@@ -58,14 +58,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredStep(Step):
-    """A step as ``step.json`` stores it. ``excuse``: why the controller itself skipped, failed or cancelled it."""
+    """Hold the content of ``step.json``.
+
+    ``excuse``: why the controller itself skipped, failed or cancelled the step.
+    """
 
     host: str
     excuse: str = ""
 
 
 def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuses what names nothing to set."""
+    """Raise ValueError if an item names no file or command to set."""
     words = [item.get(name) for name in ("read", "write")]
     command = isinstance(item.get("match"), str) and all(isinstance(w, list | tuple) and w for w in words)
     if command:
@@ -77,8 +80,10 @@ def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Hold a setting that one host tries while it measures. ``rule``: the rule that suggests it; ``items``:
-    what is set, as in ``Setting.as_json`` of the planner; ``sides``: by repeat, whether it is set.
+    """Hold a setting that a trial applies on one host.
+
+    ``rule``: the rule that suggests the setting; ``items``: the values to set, in the form of the planner's
+    ``Setting.as_json``; ``sides``: for each repeat, whether the setting is applied.
     """
 
     host: str
@@ -93,7 +98,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A step that serves and the step on another host that measures against it, or with it."""
+    """Pair a serving step with the step on another host that measures against it or together with it."""
 
     server: str
     server_step: str
@@ -103,7 +108,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Hold how a workload's tool gets to a host, as the playbook expects it; skipped if ``provides`` is absent."""
+    """Hold the playbook's input to deploy a workload's tool on a host; skipped if ``provides`` is absent."""
 
     workload: str
     provides: str
@@ -114,7 +119,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A case that cannot run on the requested group of hosts, and why."""
+    """Hold a case that cannot run on the requested group of hosts, and the reason."""
 
     workload: str
     case: str
@@ -123,7 +128,7 @@ class Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class HostSchedule:
-    """The steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
+    """Hold the steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
 
     ``unmet``: entries whose condition the host does not meet; ``disk``: the maximum size of an entry's files in bytes.
     """

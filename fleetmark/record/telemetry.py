@@ -57,8 +57,8 @@ def read(archive: Archive, outcomes: pd.DataFrame, values: Values, limit: int = 
             rows, ends = _rows(run, _seconds(telemetry.samples), _columns(telemetry.samples), telemetry.summary)
             if devices := telemetry.gpus:
                 of_devices = {name: devices.samples[name] for name in _DEVICES if name in devices.samples}
-                more, further = _rows(run, _seconds(devices.samples), of_devices, {})
-                rows, ends = rows + more, ends + further
+                device_rows, device_ends = _rows(run, _seconds(devices.samples), of_devices, {})
+                rows, ends = rows + device_rows, ends + device_ends
         except (FleetmarkError, OSError, ValueError):
             damaged.append(str(file))
             continue

@@ -56,9 +56,11 @@ def load_results(
     ]
     meanwhile = telemetry.read(archive, outcomes, values, telemetry_runs)
     if meanwhile.damaged:
-        first, more = meanwhile.damaged[0], len(meanwhile.damaged)
+        first, damaged_number = meanwhile.damaged[0], len(meanwhile.damaged)
         notes.append(
-            message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
+            message(
+                "The telemetry of {runs} cannot be read, first {file}.", runs=count(damaged_number, "run"), file=first
+            )
         )
     info = _info(archive, document, events, last or document["created"], values, notes)
     return Results(info, _hosts(archive, document, events, facts), outcomes, values, meanwhile)
@@ -182,8 +184,8 @@ def _lacking(archive: Archive, sources: Sequence[Source]) -> list[str]:
         return []
     return [
         message(
-            "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark rebuild` makes "
-            "them anew.",
+            "An earlier version saved the figures of {campaign} without {columns}; regenerate them with "
+            "`fleetmark rebuild`.",
             campaign=archive.id,
             columns=", ".join(missing),
         )
@@ -208,8 +210,8 @@ def _rejected(values: Values) -> list[str]:
         for workload, case, metric, number in rows[:SHOWN]
     ]
     if len(rows) > SHOWN:
-        more = count(len(rows) - SHOWN, "more metric")
-        notes.append(message("Values of {metrics} left out: {why}.", metrics=more, why=reason))
+        metrics_left_out = count(len(rows) - SHOWN, "more metric")
+        notes.append(message("Values of {metrics} left out: {why}.", metrics=metrics_left_out, why=reason))
     return notes
 
 

@@ -1,4 +1,4 @@
-"""What a watch remembers between its rounds: hosts, counters and open findings, in ``watch/`` below the results."""
+"""Store the state of a watch between its rounds in ``watch/`` below the results: hosts, counters and open findings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ MOST_METRICS = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFinding:
-    """A finding that holds until its ``hosts`` are measured again without it.
+    """Hold a finding that stays open until its ``hosts`` are measured again and the finding does not recur.
 
-    ``source``: diagnose, history or gate. ``labels``: what identifies it. ``deficit``: the missing share; 0 for a gate.
-    ``needs_all``: it ends only when all of its hosts were measured, not one of them.
+    ``source``: diagnose, history or gate. ``labels``: the values that identify the finding. ``deficit``: the share by
+    which it is slower; 0 for a gate. ``needs_all``: whether all hosts must be measured again to close it, instead of
+    any one.
     """
 
     source: str
@@ -32,17 +33,20 @@ class OpenFinding:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return what is the same for the finding in the next round."""
+        """Return a key that identifies the finding across rounds."""
         return (self.source, *(f"{name}={value}" for name, value in sorted(self.labels.items())))
 
     def ends_with(self, measured: set[str]) -> bool:
-        """Return whether a round over these hosts decides about the finding."""
+        """Return whether a round that measured these hosts can close the finding."""
         return set(self.hosts) <= measured if self.needs_all else bool(measured.intersection(self.hosts))
 
 
 @dataclass(slots=True, kw_only=True)
 class HostState:
-    """``measured``: the last campaign's time, ISO 8601, or empty. Counters and ``events`` are totals by device."""
+    """Hold the state of a host.
+
+    ``measured``: time of its last campaign, ISO 8601, or empty. Counters and ``events`` are totals by device.
+    """
 
     measured: str = ""
     status: str = ""
@@ -55,7 +59,9 @@ class HostState:
 
 @dataclass(slots=True, kw_only=True)
 class WatchState:
-    """``rounds``, ``campaigns`` and ``failures`` are totals. ``unsent``: lines that the webhook did not take.
+    """Hold the state of a watch.
+
+    ``rounds``, ``campaigns`` and ``failures`` are totals. ``unsent``: lines that could not be posted to the webhook.
 
     ``last``: the id of the last campaign, or empty.
     """
@@ -82,11 +88,11 @@ def load(root: Path) -> WatchState:
         findings = [OpenFinding(**(f | {"hosts": tuple(f["hosts"])})) for f in document.pop("findings")]
         return WatchState(**document, hosts=hosts, findings=findings)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FleetmarkError(f"{file}: damaged or of another version; delete it to start the watch anew") from error
+        raise FleetmarkError(f"{file}: damaged or of another version; delete it to restart the watch") from error
 
 
 def save(root: Path, state: WatchState, metrics: str) -> None:
-    """Store the state and the metrics that ``/metrics`` shows."""
+    """Save the state, and the metrics to serve at ``/metrics``."""
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / METRICS, metrics)

@@ -1,1 +1,1 @@
-"""The verbs of the command line: each brings the others together, and shows or writes what comes of it."""
+"""Implement the verbs of the command line. Each verb combines the other packages, and prints or writes the result."""

@@ -1,4 +1,4 @@
-"""``fleetmark bundle``: collect everything that a run without a network fetches, in one file."""
+"""Implement ``fleetmark bundle``: collect all downloads of a run in one file, for hosts without a network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fleetmark.workloads import load_suite
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A bundle that was written: its path, its size in bytes, its SHA-256 and what it has."""
+    """Describe a written bundle: its path, size in bytes, SHA-256 and contents."""
 
     path: Path
     size: int
@@ -38,20 +38,19 @@ class Collected:
 def collect(
     targets: str, suite_name: str, settings: Settings, output: Path, has_wheels: bool, console: Console
 ) -> Collected:
-    """Write a bundle for ``targets``: distributions separated by commas, or an inventory whose hosts are asked.
+    """Write a bundle for ``targets``: comma-separated distributions, or an inventory whose hosts are queried.
 
-    Sources are the same for all targets. Packages are collected for the distribution of this machine only. Raise
-    FleetmarkError if a URL cannot be fetched or has another SHA-256; what else cannot be collected here is listed in
-    the bundle.
+    Sources are the same for all targets. Packages are collected only for the distribution of this machine. Other
+    missing items are listed in the bundle. Raise FleetmarkError if a URL cannot be fetched or has another SHA-256.
     """
     suite = load_suite(suite_name)
     needs = wanted(suite, settings)
     credentials = secrets_of(suite, settings)
     names = _targets(targets)
-    missing = [f"{key} is a file on this machine: bring it to the machine that runs fleetmark" for key in needs.local]
+    missing = [f"{key} is a file on this machine: copy it to the machine that runs fleetmark" for key in needs.local]
     with tempfile.TemporaryDirectory(prefix="fleetmark-bundle-") as scratch:
         folder = Path(scratch)
-        folder.chmod(0o755)  # apt drops its rights while it downloads
+        folder.chmod(0o755)  # apt downloads as an unprivileged user
         for name in ("sources", "packages", "wheels"):
             (folder / name).mkdir()
         origins: dict[str, str] = {}
@@ -87,7 +86,7 @@ def collect(
 
 
 def show(collected: Collected, console: Console) -> None:
-    """Print what the bundle has, what it lacks, and how to use it."""
+    """Print the bundle's contents, the missing items, and how to use it."""
     counts = {
         kind: sum(e.path.startswith(f"{kind}/") for e in collected.contents.entries)
         for kind in ("sources", "packages", "wheels")
@@ -105,7 +104,7 @@ def show(collected: Collected, console: Console) -> None:
 
 
 def _targets(text: str) -> list[str]:
-    """Return the distributions that ``text`` names, or those of the hosts of the inventory that it names."""
+    """Return the distributions in ``text``, or the distributions of the hosts if ``text`` is an inventory."""
     if Path(text).exists():
         checked = check_hosts(load_inventory([text], None), ())
         for c in checked:
@@ -121,7 +120,7 @@ def _targets(text: str) -> list[str]:
         if name not in fetch.TARGETS:
             hint = suggest(name, list(fetch.TARGETS))
             raise FleetmarkError(
-                f"--for {name}: no inventory, and no distribution that bundles know{hint}: {', '.join(fetch.TARGETS)}"
+                f"--for {name}: neither an inventory nor a supported distribution{hint}: {', '.join(fetch.TARGETS)}"
             )
     if not names:
         raise FleetmarkError("--for: name an inventory or distributions, such as --for debian12,rocky9")
@@ -129,15 +128,20 @@ def _targets(text: str) -> list[str]:
 
 
 def _packages(target: str, needs: Wanted, folder: Path, console: Console) -> list[str]:
-    """Collect the packages of a distribution if it is that of this machine. Return sentences about the others."""
+    """Collect the packages of a distribution if it is that of this machine.
+
+    Return sentences about the packages that were not collected.
+    """
     names = needs.packages.get(fetch.TARGETS[target].family, ())
     if not names:
         return []
     if fetch.TARGETS[target].family != "debian":
-        return [f"packages for {target}: install {', '.join(names)} on the hosts, for example from its medium"]
+        return [
+            f"packages for {target}: install {', '.join(names)} on the hosts, for example from the installation medium"
+        ]
     if target != fetch.here():
         return [f"packages for {target} ({', '.join(names)}): run fleetmark bundle on a machine with {target}"]
-    with console.status(f"fetching {count(len(names), 'package')} for {target} and what they depend on"):
+    with console.status(f"fetching {count(len(names), 'package')} for {target} and their dependencies"):
         return fetch.packages(names, folder / f"{target}-{platform.machine()}.tar")
 
 

@@ -1,4 +1,4 @@
-"""``fleetmark workloads`` and ``fleetmark campaigns``: list workloads, suites and campaigns."""
+"""Implement ``fleetmark workloads`` and ``fleetmark campaigns``: list workloads, suites and campaigns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark workloads check``: report every error of the workloads in a folder, with file and line."""
+"""Implement ``fleetmark workloads check``: report all errors of the workloads in a folder, with file and line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OUTPUTS = (b"", b"\xff\xfe garbage: \x00 1e999\n" * 3)  # tool outputs without 
 
 
 def check(folder: Path) -> tuple[list[str], str]:
-    """Return the errors as ``FILE:LINE: problem; what to do``, and a summary.
+    """Return the errors as ``FILE:LINE: problem; advice``, and a summary.
 
     Raise FleetmarkError if ``folder`` is not a folder.
     """
@@ -110,7 +110,7 @@ def _of_parser(path: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def _of_code(parser: Foreign, sentence: str, content: str) -> str:
-    """Return ``FILE:LINE: raised ValueError for empty output: words`` from the error message of a failed parser."""
+    """Return the error of a failed parser as ``FILE:LINE: raised ValueError for empty output: message``."""
     problem = sentence.partition(f"{parser.shown} ")[2].partition("; correct it")[0] or sentence
     line = re.search(r" on line (\d+)", problem)
     problem = problem.replace(line[0], "", 1) if line else problem

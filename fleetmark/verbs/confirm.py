@@ -1,4 +1,6 @@
-"""``fleetmark diagnose --confirm``: the suspects' failing cases run again, beside sound hosts, and each is settled."""
+"""Implement ``fleetmark diagnose --confirm``: repeat the slow cases of suspects next to healthy hosts, and settle each
+finding.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,20 @@ from fleetmark.workloads.suite import suite_from
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """How to reach the hosts again, where it differs from the campaign: ``inventory``, and root by ``become``."""
+    """Hold connection options that replace those of the campaign: ``inventory``, and root by ``become``."""
 
     inventory: tuple[str, ...] = ()
     become: bool = False
 
 
 def confirm(archive: Archive, diagnosis: Diagnosis, connection: Where, console: Console) -> bool:
-    """Measure again what suspects are slow in; the campaign lies inside the one that it confirms. One that was
-    interrupted goes on. Returns whether the user interrupted it.
+    """Repeat the cases in which suspects are slow, in a campaign inside the one that it confirms.
 
-    Raises FleetmarkError if no sound host is left to be measured beside suspects.
+    Resume an interrupted confirmation. Return whether the user interrupted this one.
+
+    Raise FleetmarkError if no healthy host is left to measure next to the suspects.
     """
-    archive.pin()  # the settings that are run are those of the campaign.json that is checked here
+    archive.pin()  # so that the checked campaign.json is also the one whose settings run
     before = unfinished(archive)
     if before is None and not any(map(can_be_settled, diagnosis.findings)):
         console.print("no host or link is suspect, so there is nothing to confirm", soft_wrap=True)
@@ -48,17 +51,19 @@ def confirm(archive: Archive, diagnosis: Diagnosis, connection: Where, console: 
     for note in again.notes:
         console.print(note, soft_wrap=True)
     if not again.suite["workloads"]:
-        raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
+        raise FleetmarkError(
+            f"{archive.id}: no healthy host is left to compare the suspects with, so no finding can be confirmed"
+        )
     options = with_suite(options_of(archive, FOLDER, request, connection, again.hosts), archive, "confirm", again.suite)
-    console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
+    console.print(f"repeating the slow cases of suspects on {count(len(again.hosts), 'host')}", soft_wrap=True)
     return campaign.run(options, console)[1]
 
 
 def options_of(archive: Archive, folder: str, request: Request, connection: Where, hosts: tuple[str, ...]) -> Options:
     """Return the options of a campaign in ``folder`` of ``archive``, on some of its ``hosts``.
 
-    The connections are those of ``archive`` unless ``where`` differs. A user who did not start it has named an
-    inventory, or it had none (``request_to_run``).
+    Connections are those of ``archive`` unless ``connection`` replaces them. If another user started the campaign, an
+    inventory was given, or the campaign had none (``request_to_run``).
     """
     slurm = request.slurm
     if slurm is not None and hosts:

@@ -1,4 +1,6 @@
-"""``fleetmark design``: the fewest runs that decide between machines, and after each run whether to stop."""
+"""Implement ``fleetmark design``: plan the fewest runs that decide between machines, and say after each run whether to
+stop.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import sides as sides_of
 from fleetmark.reports.lists.decision import Contender, Decision
 
-OTHERS = "all others on record"
-CLOSEST = 0.005  # smallest distance from the threshold that a plan tells apart, in logarithms
+OTHERS = "all other recorded machines"
+CLOSEST = 0.005  # smallest distance from the threshold that a plan can detect, as a logarithm
 
 
 def decide(
@@ -42,14 +44,14 @@ def decide(
     only: Sequence[str],
     family: str,
 ) -> Decision:
-    """Return whether the record decides, and if not, what to run next.
+    """Return whether the recorded results are sufficient for a decision, and the next runs if not.
 
-    ``at_least``: the question is whether the candidate is worth so many of the baseline; None: which candidate is
-    best. ``error``: the allowed probability of a wrong decision. ``only``: patterns of the benchmarks; headlines
-    without. ``family``: the label that tells families of machines apart.
+    ``at_least``: decide whether one candidate replaces at least this many baseline machines; None: find the best
+    candidate. ``error``: the allowed probability of a wrong decision. ``only``: patterns for benchmarks; default: the
+    headlines. ``family``: the label that identifies a machine family.
 
-    Raise FleetmarkError if the question is incomplete, or if too few machines are on record to know how benchmarks go
-    together.
+    Raise FleetmarkError if options are missing, or if too few machines are recorded to estimate the correlation of
+    benchmarks.
     """
     _refuse(baseline, candidates, at_least)
     every = machines(root)
@@ -104,29 +106,34 @@ def decide(
 def _refuse(baseline: str | None, candidates: Sequence[str], at_least: float | None) -> None:
     if (baseline is None) != (at_least is None):
         raise FleetmarkError(
-            "--baseline and --at-least go together: how many of the baseline a candidate must be worth"
+            "--baseline and --at-least: give both; a candidate must replace at least that many baseline machines"
         )
     if at_least is not None and not (math.isfinite(at_least) and at_least > 0):
         raise FleetmarkError(f"--at-least {at_least:g}: give a number above 0, such as 1.3")
     if at_least is not None and len(candidates) != 1:
-        raise FleetmarkError("--at-least is a question about one candidate: give one --candidate")
+        raise FleetmarkError("--at-least: needs exactly one candidate; give one --candidate")
     if at_least is None and len({*candidates}) < 2:
-        raise FleetmarkError("give --baseline and --at-least, or two candidates or more to find the best of them")
+        raise FleetmarkError(
+            "design: too few options; give --baseline and --at-least, or two or more candidates to find the best"
+        )
 
 
 def _others(every: Sequence[Machine], taken: set[int], family: str) -> list[Machine]:
-    """Return the other machines on record that have a family. Raise FleetmarkError if there are none."""
+    """Return the other recorded machines that have a family. Raise FleetmarkError if there are none."""
     others = [m for m in every if id(m) not in taken and family in m.labels]
     if not others:
         raise FleetmarkError(
-            f"no other machine on record has the label {family!r}, which tells families apart: --family, or "
-            "`fleetmark import` published results"
+            f"no other recorded machine has the label {family!r}, which identifies families; choose a label with "
+            "--family, or import published results: fleetmark import"
         )
     return others
 
 
 def _kind(machine: Machine, family: str) -> str:
-    """Return what a machine is one of: hosts of one family and processor are alike, machines of a table are not."""
+    """Return a machine's kind.
+
+    Hosts with the same family and processor are one kind; each machine of a table is its own kind.
+    """
     if _is_imported(machine):
         return f"{machine.labels[family]}, {machine.campaign} {machine.host}"
     facts = machine.facts()
@@ -138,13 +145,15 @@ def _is_imported(machine: Machine) -> bool:
 
 
 def _capacity(side: Side) -> list[str]:
-    """Return the benchmarks of capacity of a side."""
+    """Return the capacity benchmarks of a side."""
     rows = side.benchmarks
     return [str(title) for title in rows.index[rows["kind"] == Kind.CAPACITY]]
 
 
 def _complete(history: pd.DataFrame, families: Mapping[str, str], titles: Sequence[str]) -> pd.DataFrame:
-    """Return the machines and benchmarks without gaps: benchmarks that few families have are left out, one by one."""
+    """Return a set of machines and benchmarks without missing values, by dropping benchmarks of few families one by
+    one.
+    """
     left = history.reindex(columns=[title for title in titles if title in history.columns])
     while left.shape[1] > LEAST_BENCHMARKS:
         if len({families[str(m)] for m in left.dropna().index}) >= LEAST_FAMILIES:
@@ -154,10 +163,10 @@ def _complete(history: pd.DataFrame, families: Mapping[str, str], titles: Sequen
 
 
 def _variances(groups: Sequence[pd.DataFrame], titles: Sequence[str]) -> tuple[dict[str, float], float]:
-    """Return the variance of a benchmark on one host, by title, and that which all benchmarks of a host share.
+    """Return the variance of a benchmark on one host, by title, and the variance that all benchmarks of a host share.
 
-    ``groups``: oriented logarithms of hosts that are alike, a row each. Both variances are pooled over the groups with
-    two hosts or more; 0 where there are none.
+    ``groups``: oriented logarithms of similar hosts, with a row per host. Both variances are pooled over the groups of
+    at least two hosts, and are 0 without such groups.
     """
     residuals, shared, degrees = [], 0.0, 0
     for group in groups:

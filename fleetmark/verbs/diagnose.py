@@ -1,4 +1,4 @@
-"""``fleetmark diagnose``: find hosts and links that are slower than their peers, and report them."""
+"""Implement ``fleetmark diagnose``: find hosts and links that are slower than their peers, and report them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class DiagnosisQuestion:
-    """A diagnosis that the user requested.
+    """Hold the options of a diagnosis.
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
-    how to reach the hosts on which suspect cases run again, or None to run nothing. ``least``: the smallest loss that
-    matters, by class of metrics ("": every class). ``rules``: acceptance rules that hosts are checked against, from
-    ``file``.
+    how to reach the hosts that repeat suspect cases, or None for no repeats. ``least``: the smallest relevant loss by
+    class of metrics ("": every class). ``rules``: acceptance rules for the hosts, from ``file``.
     """
 
     archive: Archive
@@ -59,7 +58,7 @@ class DiagnosisQuestion:
         return f"{self.against.name}@{self.against.version}" if self.against else None
 
     def command(self) -> str:
-        """Return the command line that makes the diagnosis again."""
+        """Return the command line that repeats the diagnosis."""
         words = [
             *(("--everything",) if self.everything else ()),
             *(("--reference", self.reference) if self.reference else ()),
@@ -70,7 +69,7 @@ class DiagnosisQuestion:
 
 
 def least_losses(texts: Sequence[str]) -> dict[str, float]:
-    """Return the smallest losses that matter by class of metrics, from ``3%`` (every class) or ``mem-bw=2%``.
+    """Parse the smallest relevant losses by class of metrics, from ``3%`` (every class) or ``mem-bw=2%``.
 
     Raise FleetmarkError for an unknown class, and for a share that is not between 0.5% and 90%.
     """
@@ -89,8 +88,8 @@ def least_losses(texts: Sequence[str]) -> dict[str, float]:
 def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Documents) -> bool:
     """Diagnose a campaign, print the result as ``form``, and write the requested ``files``.
 
-    With ``confirm``, suspect cases run again first; earlier confirmations count too. Return whether hosts were judged,
-    by peers or by rules, and nothing is wrong.
+    With ``confirm``, repeat suspect cases first. Earlier confirmations also count. Return whether hosts were judged, by
+    peers or by rules, without findings.
     """
     diagnosis = _diagnosed(question)
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
@@ -115,14 +114,14 @@ def acceptance(question: DiagnosisQuestion) -> Acceptance | None:
 
 
 def diagnosed(question: DiagnosisQuestion) -> Diagnosis:
-    """Return the diagnosis with the verdicts of earlier confirmations. Nothing runs."""
+    """Return the diagnosis with the verdicts of earlier confirmations. Start no runs."""
     return settled(question.archive, _diagnosed(question))
 
 
 def diagnosis_document(
     question: DiagnosisQuestion, diagnosis: Diagnosis, files: Documents, accepted: Acceptance | None, *, has_roofs: bool
 ) -> Document:
-    """Return the diagnosis as a document; with ``has_roofs``, also the bandwidths against hardware peaks."""
+    """Return the diagnosis as a document. With ``has_roofs``, add measured bandwidths against hardware peaks."""
     roofs = roofs_of(question.archive) if has_roofs else None
     facts = question.archive.facts() if diagnosis.findings else {}
     created = files.date or utc()
@@ -159,7 +158,7 @@ def brief(archive: Archive, console: Console) -> None:
     """Print the suspects of a campaign that just ended in a few lines, or nothing if no host could be judged."""
     try:
         diagnosis = diagnose(archive)
-    except FleetmarkError:  # the campaign's own summary says what is missing
+    except FleetmarkError:  # the campaign's own summary reports missing results
         return
     if not diagnosis.judged and not diagnosis.findings:
         return

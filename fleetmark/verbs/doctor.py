@@ -1,4 +1,6 @@
-"""``fleetmark doctor``: what this machine lacks to control a fleet, each with the command that mends it."""
+"""Implement ``fleetmark doctor``: check this machine's requirements for controlling a fleet, with a command to fix each
+problem.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from fleetmark.verbs import documents
 from fleetmark.verbs.documents import Documents
 
 LEAST_FREE_BYTES = 1 << 30
-_COMMAND_S = 20.0  # for each program that is asked for its version
+_COMMAND_S = 20.0  # timeout for each program's version query
 _INSTALLERS = {
     "apt-get": "apt-get install -y",
     "dnf": "dnf install -y",
@@ -34,19 +36,19 @@ _INSTALLERS = {
     "apk": "apk add",
 }
 _FONTS = (("fonts", ":", "fonts-dejavu-core"), ("Chinese fonts", ":lang=zh", "fonts-noto-cjk"))
-# Extras that need no check of their own: tools of developers.
+# Developer tools, which need no check.
 _DEVELOPERS = frozenset({"dev", "all"})
 
 
 def show(root: str, form: str, console: Console, files: Documents) -> bool:
-    """Print the checks, and write the requested ``files``. Return whether nothing is missing that ``run`` needs."""
+    """Print the checks, and write the requested ``files``. Return whether all requirements of ``run`` are met."""
     checks = [*_needed(root), *_useful()]
     documents.show(report.document(checks), form, console, files)
     return all(check.is_good for check in checks if check.is_needed)
 
 
 def _needed(root: str) -> Iterator[Check]:
-    """Yield the checks of what every run needs."""
+    """Yield the checks of requirements that every run has."""
     yield Check("Python", True, True, platform.python_version(), "")
     yield _packages("packages", "", is_needed=True)
     yield _ansible()
@@ -57,7 +59,7 @@ def _needed(root: str) -> Iterator[Check]:
 
 
 def _useful() -> Iterator[Check]:
-    """Yield the checks of what some verbs or workloads need."""
+    """Yield the checks of requirements that some verbs or workloads have."""
     yield _keys()
     yield _program("git", "git", "fetches sources that a workload names by a repository")
     yield _program("make", "make", "runs the targets of a checkout")
@@ -73,14 +75,14 @@ def _program(name: str, package: str, purpose: str, *, is_needed: bool = False) 
 
 
 def _install(package: str) -> str:
-    """Return the command that installs a package of the distribution here; empty if its package manager is unknown."""
+    """Return the command that installs a package of this machine's distribution; empty if no manager is known."""
     words = next((words for name, words in _INSTALLERS.items() if shutil.which(name)), "")
     sudo = "" if os.geteuid() == 0 else "sudo "
     return f"{sudo}{words} {package}" if words else ""
 
 
 def _requirements(extra: str) -> list[Requirement]:
-    """Return what the package requires, or what its ``extra`` adds."""
+    """Return the package's requirements, or those that its ``extra`` adds."""
     try:
         listed = [Requirement(text) for text in importlib.metadata.requires("fleetmark") or ()]
     except (importlib.metadata.PackageNotFoundError, InvalidRequirement):
@@ -100,7 +102,7 @@ def _extras() -> list[str]:
 
 
 def _packages(name: str, extra: str, *, is_needed: bool = False) -> Check:
-    """Check the Python packages that Fleetmark, or an extra of it, requires."""
+    """Check the Python packages that Fleetmark or one of its extras requires."""
     required = [r for r in _requirements(extra) if r.name != "fleetmark"]
     lacking = [problem for requirement in required if (problem := _lack(requirement))]
     wanted = f"fleetmark[{extra}]" if extra else "fleetmark"
@@ -110,7 +112,7 @@ def _packages(name: str, extra: str, *, is_needed: bool = False) -> Check:
 
 
 def _lack(requirement: Requirement) -> str:
-    """Return what is wrong with an installed package; empty if nothing is."""
+    """Return the problem with an installed package; empty if there is none."""
     try:
         version = importlib.metadata.version(requirement.name)
     except importlib.metadata.PackageNotFoundError:
@@ -128,7 +130,7 @@ def _ansible() -> Check:
 
 
 def _output(argv: Sequence[str]) -> str:
-    """Return what a program prints, or nothing if it fails or takes too long."""
+    """Return a program's output; empty if it fails or takes too long."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=_COMMAND_S, stdin=subprocess.DEVNULL, check=False
@@ -139,7 +141,7 @@ def _output(argv: Sequence[str]) -> str:
 
 
 def _results(root: str) -> Iterator[Check]:
-    """Check that campaigns can be kept: the folder can be written, and has room."""
+    """Check that campaigns can be saved: the results folder is writable and has free space."""
     if ":/" in root:
         yield Check("results", True, True, f"{root} is an object store, which is not checked", "")
         return
@@ -159,12 +161,12 @@ def _results(root: str) -> Iterator[Check]:
 
 
 def _clock() -> Check:
-    """Check the clock: campaigns are named by time, and certificates and stores refuse a wrong one."""
+    """Check the clock, because campaigns are named by time, and certificates and stores reject a wrong time."""
     newest = Path(__file__).stat().st_mtime
     if time.time() < newest - 86400:
         return Check("clock", True, False, f"it is {time.strftime('%Y-%m-%d %H:%M')}, before this program", _SYNC)
     state = _output(["timedatectl", "show", "--property", "NTPSynchronized", "--value"])
-    text = {"yes": "synchronised", "no": "not synchronised"}.get(state, "not known to be synchronised")
+    text = {"yes": "synchronised", "no": "not synchronised"}.get(state, "the synchronisation is unknown")
     return Check("clock", False, state != "no", text, _SYNC)
 
 
@@ -193,11 +195,11 @@ def _tried(name: str, check: Callable[[], None], good: str, command: str) -> Che
 
 
 def _fonts() -> Iterator[Check]:
-    """Check the fonts of PDF files. Chinese needs a font of its own."""
+    """Check the fonts for PDF files. Chinese needs an additional font."""
     if shutil.which("fc-list") is None:
-        yield Check("fonts", False, False, "fc-list is not found, so fonts are not known", _install("fontconfig"))
+        yield Check("fonts", False, False, "fc-list is not installed, so the fonts are unknown", _install("fontconfig"))
         return
     for name, pattern, package in _FONTS:
         number = len(_output(["fc-list", pattern]).splitlines())
-        finding = f"{number} for PDF files" if number else "none for PDF files"
+        finding = f"{number} for PDF files" if number else "no fonts for PDF files"
         yield Check(name, False, number > 0, finding, _install(package))

@@ -1,4 +1,7 @@
-"""Write and print the documents that a command's options request. All are made in memory before one is written."""
+"""Write and print the documents that a command's options request.
+
+Render all in memory before writing the first file.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".js
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Documents:
-    """The documents to write.
+    """Hold the documents to write.
 
     ``paths``: kind of document (html, pdf, xlsx, ...) to file. ``templates``: the user's template folder. ``date``: the
-    fixed date to print, ISO 8601, or None. ``appendix``: include all metrics in a PDF. ``raw``: include every value in
-    a workbook, whatever their number. ``brief``: the folder for a page, a slide and drawings of the document in brief.
+    fixed date to print, ISO 8601, or None. ``appendix``: include all metrics in a PDF. ``raw``: include all values in a
+    workbook, without a limit. ``brief``: the folder for a summary of the document as a page, a slide and drawings.
     """
 
     paths: Mapping[str, Path] = field(default_factory=dict)
@@ -60,7 +63,7 @@ def documents_of(
     option: str = "--output",
     brief: Path | None = None,
 ) -> Documents:
-    """Return the documents that the options request.
+    """Return the documents requested by the options.
 
     ``output``: files given with ``option``, whose extensions determine their kinds. Raise FleetmarkError before any
     work if a kind is unknown or a file could not be written.
@@ -231,7 +234,7 @@ def write(
 
 
 def _brief(document: Document, documents: Documents) -> dict[str, bytes]:
-    """Return the files of the document in brief by name."""
+    """Return the files of the document's summary by name."""
     from fleetmark.reports.formats import brief
 
     spoken, templates = documents.language, documents.templates

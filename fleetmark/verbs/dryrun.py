@@ -1,4 +1,4 @@
-"""``fleetmark run --dry-run``: show the plan of a run on the terminal, or write it as a test plan."""
+"""Implement ``fleetmark run --dry-run``: print the plan of a run, or write it as a test plan."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ from fleetmark.verbs.documents import Documents
 def show(archive: Archive, form: str, console: Console, strict: bool, documents: Documents) -> bool:
     """Show the campaign as ``form`` (table or json), and write its page and the requested ``documents``.
 
-    Return whether it finished and passed.
+    Return whether the campaign finished and passed.
     """
     results = report.campaign(archive, form, console, documents, has_page=True)
     directions = set(results.values.distinct("better")["better"])
     if form == "table" and len(results.hosts) > 1 and directions - {Better.NONE.value}:
-        from fleetmark.verbs import diagnose  # imports scipy, which a single host does not need
+        from fleetmark.verbs import diagnose  # imports scipy, which campaigns of a single host do not need
 
         diagnose.brief(archive, console)
     return results.campaign.finished and is_passed(list(results.outcomes["status"]), strict)

@@ -1,4 +1,4 @@
-"""``fleetmark gate``: check a campaign against acceptance rules."""
+"""Implement ``fleetmark gate``: check a campaign against acceptance rules."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def check(
 
 
 def again(archive: Archive, options: Gating) -> Document:
-    """Return the document of a gate whose rules are in a manifest. Raise FleetmarkError if a rule is invalid."""
+    """Regenerate the document of a gate from the rules in its manifest. Raise FleetmarkError if a rule is invalid."""
     return gate.document(hold(archive, rules_in(options.rules, options.file), options.file, options.only))
 
 
 def rules_in(text: str, file: str) -> Rules:
-    """Return the rules of ``file`` that a manifest contains. Raise FleetmarkError if one is invalid."""
+    """Parse the rules of ``file`` from a manifest's ``text``. Raise FleetmarkError if a rule is invalid."""
     try:
         rules = Rules.model_validate_json(text)
     except ValidationError as error:
@@ -68,7 +68,7 @@ def rules_in(text: str, file: str) -> Rules:
 
 
 def text_of(rules: Rules) -> str | None:
-    """Return rules as a manifest contains them, or None if they are too long for one."""
+    """Return rules as text for a manifest, or None if they are too long."""
     text = rules.model_dump_json(exclude_defaults=True)
     return text if len(text) <= MAX_RULES else None
 
@@ -76,9 +76,10 @@ def text_of(rules: Rules) -> str | None:
 def _stamped(
     document: Document, archive: Archive, rules: Rules, file: str, only: str | None, files: Documents
 ) -> Document:
-    """Return a gate's document with its manifest, which contains the rules.
+    """Return a gate's document with a manifest that contains the rules.
 
-    There is none if they are very long, or if a file or a regular expression chooses the hosts: neither is read again.
+    There is no manifest if the rules are very long, or if a file or regular expression selects the hosts, because
+    ``verify`` reads neither.
     """
     text = text_of(rules)
     if text is None or (only is not None and ("@" in only or "~" in only)):

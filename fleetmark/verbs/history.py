@@ -1,4 +1,4 @@
-"""``fleetmark history``: show metrics of hosts over their campaigns, and lasting changes."""
+"""Implement ``fleetmark history``: show metrics of hosts over their campaigns, and lasting changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def show(
     console: Console,
     files: Documents,
 ) -> bool:
-    """Print the series that match, and write the requested ``files``. Return whether no host became worse for good."""
+    """Print the matching series, and write the requested ``files``.
+
+    Return whether no host has a lasting deterioration.
+    """
     result = history(root, metrics, limit, everything=everything)
     if form == "openmetrics":
         typer.echo(render(openmetrics.history(result)), nl=False)

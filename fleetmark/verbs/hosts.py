@@ -1,4 +1,6 @@
-"""``fleetmark hosts``: show which hosts answer, their hardware, and what a suite would skip on each."""
+"""Implement ``fleetmark hosts``: show which hosts answer, their hardware, and the cases of a suite that each would
+skip.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def survey(
     timeout_s: float | None,
     console: Console,
 ) -> tuple[list[Entry], dict[str, str]]:
-    """Collect facts from every host, and schedule the suite on the hosts that answer. Nothing runs.
+    """Collect facts from every host, and schedule the suite on the hosts that answer, without running it.
 
-    Return the hosts, and the sources that cannot be fetched here, each with the reason.
+    Return the hosts, and the sources that this machine cannot fetch, each with the reason.
     """
     suite = load_suite(suite_name)
-    merged = settings_of(suite, settings)  # bad settings are refused before any host is contacted
+    merged = settings_of(suite, settings)  # report invalid settings before contacting any host
     hosts = load_inventory(list(inventory), limit)
     hosts = [replace(h, become=True) for h in hosts] if become else hosts
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
@@ -68,12 +70,12 @@ def survey(
         for value in values.values()
         if isinstance(value, str) and value.startswith(("http://", "https://"))
     ]
-    with console.status(f"asking for {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
+    with console.status(f"checking {count(len(urls), 'source')}") if urls else contextlib.nullcontext():
         return entries, unfetchable(urls, secrets_of(suite, settings))
 
 
 def _with_mirrors(entries: Sequence[Entry], checked: Sequence[Checked], schedule: Schedule) -> list[Entry]:
-    """Return the entries, with the reason where a host would install packages and reaches no mirror of them."""
+    """Return the entries. Add a reason if a host would install packages but cannot reach a mirror."""
     installing = {}
     for entry, c in zip(entries, checked, strict=True):
         family = (c.facts.os_family if c.facts else None) or ""
@@ -106,7 +108,7 @@ def show(entries: Sequence[Entry], lacking: Mapping[str, str], form: str, consol
 
 
 def nodes(partition: str | None) -> list[Node]:
-    """Return the nodes of a Slurm partition, by default of the default partition. Nothing runs on them."""
+    """Return the nodes of a Slurm partition (default: Slurm's default partition), without running anything."""
     return cluster.nodes(partition)
 
 

@@ -1,4 +1,6 @@
-"""``fleetmark diagnose --isolate``: find the host, link or border that slows a multi-host case, with few runs."""
+"""Implement ``fleetmark diagnose --isolate``: find the host, link or border that slows a multi-host case, with few
+runs.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,8 @@ def show(
 ) -> bool:
     """Find the hosts or links that slow a case, print them as ``form``, and write the documents.
 
-    Runs of earlier calls are used again, and an unfinished campaign is resumed. ``least``: the smallest
-    share of loss that counts. Return whether nothing is at fault.
-    Raise KeyboardInterrupt if the user interrupts a campaign.
+    Runs of earlier calls are used again, and an unfinished campaign is resumed. ``least``: the smallest share of loss
+    that counts. Return whether no fault was found. Raise KeyboardInterrupt if the user interrupts a campaign.
     """
     archive.pin()  # so that the checked campaign.json is also the one whose settings run
     together = gangs.groups(archive).get((question.workload, question.case))
@@ -113,7 +114,7 @@ class _Runs:
 
 
 class _PairRuns(_Runs):
-    """The runs that isolate a fault in a case between two hosts."""
+    """Run the measurements that isolate a fault in a case between two hosts."""
 
     def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
         """Return the rate of each host over its own loopback."""
@@ -127,7 +128,7 @@ class _PairRuns(_Runs):
 
 
 class _GroupRuns(_Runs):
-    """The runs that isolate a fault in a case that a group of hosts runs together."""
+    """Run the measurements that isolate a fault in a case that a group of hosts runs together."""
 
     def __init__(self, archive: Archive, question: Question, connection: Where, console: Console, size: int) -> None:
         super().__init__(archive, question, connection, console)
@@ -163,7 +164,7 @@ class _GroupRuns(_Runs):
         sized = self.family.among(len(group))
         if sized is None:
             raise FleetmarkError(
-                f"{self.question.workload} {self.question.case}: it has no case among {count(len(group), 'host')}"
+                f"{self.question.workload} {self.question.case}: there is no case for {count(len(group), 'host')}"
             )
         suite = isolations.suite(self.archive, self.question, [group], sized.case, sized.settings, self.repeats)
         archive = self._measured(suite, "group", "together", self.times[group])

@@ -1,4 +1,4 @@
-"""Make and read the manifest of a document: the record, the question and the code behind its figures."""
+"""Create and read the manifest of a document: the record, the options and the code that its figures come from."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ LEAST_LOSS, MOST_LOSS = 0.005, 0.9  # limits of diagnose --least
 MAX_RULES = 200_000  # characters
 MAX_INPUT = 400_000  # characters of all files of a plan's question
 MAX_LINE = 500  # characters
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")  # of a file: no path
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")  # a file name without a path
 _GIT_S = 5.0
 _MANY = 2000
 
 Line = Annotated[str, Field(max_length=MAX_LINE)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Campaign = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]
-Source = Annotated[str, Field(pattern=r"^(imports/)?[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]  # no path leads out of a root
+Source = Annotated[str, Field(pattern=r"^(imports/)?[A-Za-z0-9][A-Za-z0-9_.+-]{0,199}$")]  # no path outside the root
 Pinned = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(@[0-9]{1,6})?$")]
 Share = Annotated[float, Field(ge=LEAST_LOSS, le=MOST_LOSS)]
 Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
@@ -48,14 +48,14 @@ Kind = Literal["html", "pdf", "xlsx", "md", "json", "csv"]
 
 def _is_inline(mix: str) -> str:
     if names_yaml(mix) or "=" not in mix:
-        raise ValueError("a mix is not a file here")
+        raise ValueError("a manifest must not name a mix file")
     return mix
 
 
 def _names_hosts(limit: str) -> str:
-    """Refuse a pattern that reads a file or is a regular expression: it would come from whoever wrote the document."""
+    """Refuse patterns that read a file or are a regular expression, because a document's author is not trusted."""
     if "@" in limit or "~" in limit:
-        raise ValueError("hosts are chosen by names and labels here")
+        raise ValueError("a manifest must choose hosts by names or labels")
     return limit
 
 
@@ -64,7 +64,7 @@ class _Strict(BaseModel):
 
 
 class Comparing(_Strict):
-    """The options of ``compare`` that decide its figures, as the fields of ``record.compare.Question``."""
+    """Hold the options of ``compare`` that determine its figures, named as in ``record.compare.Question``."""
 
     verb: Literal["compare"]
     baseline: Line | None = None
@@ -87,16 +87,17 @@ class Comparing(_Strict):
 
 
 class Reporting(_Strict):
-    """The options of ``report`` that decide its figures."""
+    """Hold the options of ``report`` that determine its figures."""
 
     verb: Literal["report"]
     campaign: Campaign
 
 
 class Diagnosing(_Strict):
-    """The options of ``diagnose`` that decide its findings.
+    """Hold the options of ``diagnose`` that determine its findings.
 
-    ``reference``: pinned. ``least``: by class of metrics. ``rules``: as JSON. ``file``: what they are called.
+    ``reference``: a pinned reference. ``least``: the smallest relevant loss by class of metrics. ``rules``: the rules
+    as JSON. ``file``: their file name.
     """
 
     verb: Literal["diagnose"]
@@ -109,7 +110,10 @@ class Diagnosing(_Strict):
 
 
 class Gating(_Strict):
-    """The options of ``gate`` that decide its verdicts. ``rules``: as JSON. ``file``: what they are called."""
+    """Hold the options of ``gate`` that determine its verdicts.
+
+    ``rules``: the rules as JSON. ``file``: their file name.
+    """
 
     verb: Literal["gate"]
     campaign: Campaign
@@ -119,10 +123,10 @@ class Gating(_Strict):
 
 
 class Planning(_Strict):
-    """The question of a plan and the options that decide its answer.
+    """Hold the input of a plan and the options that determine its result.
 
-    ``files``: the text of each file of the question by name. ``file``: the YAML file; empty for a folder of sheets.
-    ``solved_s``, ``took_s``: how long the solver and the whole analysis took, which the document says.
+    ``files``: the text of each input file by name. ``file``: the YAML file; empty for a folder of sheets. ``solved_s``,
+    ``took_s``: the times of the solver and the whole analysis, which the document contains.
     """
 
     verb: Literal["plan"]
@@ -145,14 +149,14 @@ AnyQuestion = Comparing | Reporting | Diagnosing | Gating | Planning
 
 
 class Origin(_Strict):
-    """What a document was made from: the digest of a campaign's chain, or of the files without one."""
+    """Identify a source of a document: the digest of a campaign's hash chain, or of its files if it has no chain."""
 
     chain: Digest | None = None
     sha256: Digest | None = None
 
 
 class Manifest(_Strict):
-    """The manifest of a document. ``exhibits``: a digest of the figures of each exhibit, by its name."""
+    """Hold the manifest of a document. ``exhibits``: a digest of each exhibit's figures by name."""
 
     fleetmark_manifest: Literal[1]
     fleetmark: Annotated[str, Field(max_length=100)]
@@ -171,7 +175,7 @@ class Manifest(_Strict):
 
 
 def manifest_of(raw: bytes, kind: str) -> Manifest:
-    """Return the manifest in a document, which anyone may have written. Raise FleetmarkError if it is not valid."""
+    """Return the manifest in an untrusted document. Raise FleetmarkError if it is not valid."""
     try:
         return Manifest.model_validate(text_of.read(raw, kind))
     except ValidationError as error:
@@ -188,8 +192,8 @@ def stamped(
 ) -> Document:
     """Return the document with a manifest.
 
-    ``sources``: the campaigns and ``imports/ID`` under ``root`` that its figures come from. ``kinds``: the formats of
-    the files that it is written to.
+    ``sources``: the campaigns and ``imports/ID`` under ``root`` that the figures come from. ``kinds``: the formats of
+    the document's files.
     """
     manifest = {
         "fleetmark": fleetmark.__version__,
@@ -208,7 +212,7 @@ def stamped(
 
 
 def origin(root: Path, name: str) -> dict[str, str]:
-    """Return the digest of what a campaign or an imported table contributes; nothing if it cannot be read."""
+    """Return the digest of the data that a campaign or imported table contributes; empty if it cannot be read."""
     archive = Archive(root / name)
     try:
         if not name.startswith(f"{imports.FOLDER}/") and archive.is_chained():
@@ -226,7 +230,7 @@ def origin(root: Path, name: str) -> dict[str, str]:
 def digests(document: Document, root: Path, kinds: Collection[str]) -> dict[str, str]:
     """Return a digest of the figures of each exhibit in ``kinds`` of files.
 
-    Exhibits that name the results root differ elsewhere: left out.
+    Exhibits that name the results root are left out, because they differ on other machines.
     """
     from fleetmark.reports.formats.json import exhibits
 
@@ -238,19 +242,21 @@ def digests(document: Document, root: Path, kinds: Collection[str]) -> dict[str,
 
 
 def names_root(text: str, root: Path) -> bool:
-    """Return whether a text contains the path of the results root, which may be another one elsewhere."""
+    """Return whether a text contains the path of the results root, which may differ on other machines."""
     return any(word in text for word in root_words(root))
 
 
 def root_words(root: Path) -> Collection[str]:
-    """Return the ways in which documents write the results root."""
+    """Return the spellings of the results root in documents."""
     resolved = root.resolve()
     return {str(resolved), resolved.as_uri(), f"--results {root}"}
 
 
 @cache
 def commit() -> str:
-    """Return the commit of the source tree that this code runs from, with -dirty for changes; empty if installed."""
+    """Return the commit of the source tree that contains this code, with -dirty for changes; empty for an installed
+    package.
+    """
     house = Path(str(fleetmark.__file__)).resolve().parents[1]
     if not (house / ".git").exists():
         return ""

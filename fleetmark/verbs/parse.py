@@ -1,4 +1,4 @@
-"""``fleetmark parse``: parse the output of a tool."""
+"""Implement ``fleetmark parse``: parse the output of a tool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def files(tool: str, paths: Sequence[Path], command: str, form: str, console: Co
         if documents.paths or form not in ("table", "json"):
             raise FleetmarkError(f"{tool}: facts have no document; write them as JSON without --output and --format")
         return _facts(tool, paths)
-    parsers.find(tool)  # a wrong name is refused before any file is opened
+    parsers.find(tool)  # report an invalid name before opening any file
     outputs: list[tuple[Path, Parsed]] = []
     failed = 0
     for path in paths:

@@ -1,4 +1,6 @@
-"""``fleetmark predict``: predict a machine's results on benchmarks that it has not run, from recorded machines."""
+"""Implement ``fleetmark predict``: predict a machine's results on benchmarks that it has not run, from recorded
+machines.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def predict(
             kinds.setdefault((m.labels[family], _kind(m)), []).append(m)
     if not kinds:
         raise FleetmarkError(
-            f"no other machine on record has the label {family!r}, which tells families apart: --family"
+            f"no other recorded machine has the label {family!r}, which identifies families; use --family"
         )
     family_of = {f"{f}, {kind}": f for f, kind in kinds}
     chosen = dict(zip(family_of, kinds.values(), strict=True))
@@ -56,7 +58,7 @@ def predict(
     titles = [str(t) for t in history.columns if t not in logs.index and is_chosen(str(t), targets)]
     if not titles:
         raise FleetmarkError(
-            f"{machine} already has every figure on record{' of ' + ', '.join(targets) if targets else ''}"
+            f"{machine} has already run every recorded benchmark{' of ' + ', '.join(targets) if targets else ''}"
         )
     predictions = transfer(
         history.drop(columns=list(clashes), errors="ignore"),

@@ -1,4 +1,4 @@
-"""``fleetmark predict serve``: predict the serving of a language model by chips, before there is a server."""
+"""Implement ``fleetmark predict serve``: predict how fast chips serve a language model, without running a server."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from fleetmark.record.sides import side
 from fleetmark.reports.frontier.predicted import Predicted, document
 from fleetmark.reports.kit.document import Document
 
-_LARGEST = 4 << 20  # bytes of a config.json
+_LARGEST = 4 << 20  # maximum bytes of a config.json
 _MOST_GPUS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asks: names as typed, lengths in tokens, and ``speed`` in tokens a second of one user."""
+    """Hold the user's options: names as typed, lengths in tokens, and ``speed`` in tokens per second for one user."""
 
     model: str
     chips: Sequence[str]
@@ -49,8 +49,8 @@ class Options:
 def serve(options: Options, root: Path | None, machine: str | None) -> Document:
     """Return the prediction as a document.
 
-    ``machine``: a selector of recorded machines, whose measured rates replace those of their accelerator's sheet;
-    ``root`` is its record. Raise FleetmarkError if a name is unknown, or the model fits on no chip.
+    ``machine``: a selector of recorded machines in ``root``. Their measured rates replace those of the accelerator's
+    data sheet. Raise FleetmarkError if a name is unknown, or if the model fits on no chip.
     """
     calibration = shipped()
     question = Question(
@@ -80,12 +80,12 @@ def serve(options: Options, root: Path | None, machine: str | None) -> Document:
 
 
 def _linked(chip: Chip, layouts: Sequence[Layout]) -> list[Layout]:
-    """Return the layouts that are possible with what is known of a chip's link."""
+    """Return the layouts that can be predicted with the known data of a chip's link."""
     return [layout for layout in layouts if layout.gpus == 1 or chip.link]
 
 
 def _why_none(question: Question, chip: Chip, layouts: Sequence[Layout]) -> str:
-    """Return why no load of a chip can be predicted, and what to do."""
+    """Return why no load of a chip can be predicted, with advice."""
     if not chip.link and min(layout.gpus for layout in layouts) > 1:
         return (
             f"{chip.name}: the link between its GPUs is not known; give --tp 1 --dp 1, or --machine with a measured "
@@ -101,7 +101,7 @@ def _why_none(question: Question, chip: Chip, layouts: Sequence[Layout]) -> str:
 
 
 def _layouts(options: Options, model: Architecture) -> list[Layout]:
-    """Return all combinations that the model's heads and experts allow."""
+    """Return all parallel layouts that the model's numbers of heads and experts allow."""
     every = [Layout(t, d, e) for t in options.tensor for d in options.replicas for e in options.experts]
     fitting = [
         layout
@@ -120,7 +120,7 @@ def _layouts(options: Options, model: Architecture) -> list[Layout]:
 
 
 def _model(name: str) -> Architecture:
-    """Return a known architecture, or the one in a file."""
+    """Return a known model architecture, or the architecture in a config file."""
     path = Path(name)
     if name in known():
         return known()[name]
@@ -133,7 +133,9 @@ def _model(name: str) -> Architecture:
         content = read_yaml(path)
     else:
         hint = suggest(name, known())
-        raise FleetmarkError(f"--model {name!r}: no such file or model{hint}; known are {', '.join(known())}")
+        raise FleetmarkError(
+            f"--model {name!r}: no such file or model{hint}; use a file or one of {', '.join(known())}"
+        )
     if not isinstance(content, Mapping):
         raise FleetmarkError(f"{path}: not a mapping of dimensions; see docs/how-to/predict-serving.md")
     return read(content, str(path))
@@ -147,14 +149,14 @@ def _precision(name: str) -> str:
 
 def _engine(name: str, calibration: Calibration) -> str:
     if name and name not in calibration.engines():
-        raise FleetmarkError(f"--engine {name!r}: no points of it; known are {', '.join(calibration.engines())}")
+        raise FleetmarkError(f"--engine {name!r}: no calibration points; use one of {', '.join(calibration.engines())}")
     return name
 
 
 def recorded(root: Path, selector: str) -> Chip:
-    """Return the accelerator of recorded machines, with their measured rates where there are any.
+    """Return the accelerator of recorded machines, with their measured rates if available.
 
-    Raise FleetmarkError if the machines do not have one kind of accelerator, or its sheet is unknown.
+    Raise FleetmarkError if the machines do not share one kind of accelerator, or if its data sheet is unknown.
     """
     chosen = choose(machines(root), selector)
     names = {gpu.name for m in chosen if (facts := m.facts()) for gpu in facts.gpus}
@@ -167,7 +169,7 @@ def recorded(root: Path, selector: str) -> Chip:
 
 
 def _rates(measured_side: Any) -> dict[str, float]:
-    """Return the best rate of each part, by the names that ``chips.measured`` takes."""
+    """Return the best measured rate of each part, by the parameter names of ``chips.measured``."""
     means = measured_side.means.mean().dropna()
     rates: dict[str, float] = {}
     for title, row in measured_side.benchmarks.iterrows():
@@ -181,7 +183,7 @@ def _rates(measured_side: Any) -> dict[str, float]:
 
 
 def _part(workload: str, case: str, metric: str, unit: str) -> str:
-    """Return what of a chip a benchmark measured; empty if nothing that serving depends on."""
+    """Return the part of a chip that a benchmark measured; empty if serving does not depend on the part."""
     held = part_of(workload, case, metric, unit)
     if held is None:
         return ""

@@ -1,4 +1,4 @@
-"""``fleetmark rebuild``: parse the raw files of a campaign again."""
+"""Implement ``fleetmark rebuild``: parse the raw files of a campaign again."""
 
 from __future__ import annotations
 

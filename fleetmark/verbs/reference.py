@@ -1,4 +1,4 @@
-"""``fleetmark reference``: save machines as a named reference, and list the references."""
+"""Implement ``fleetmark reference``: save machines as a named reference, and list the references."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def pin(
     """
     selector = source if "=" in source else f"campaign={find(root, source).id}"
     chosen = choose(machines(root), selector)
-    publisher = imports.publisher(chosen)  # as in a comparison with the same machines
+    publisher = imports.publisher(chosen)  # as in a comparison of these machines
     pinned = side(root, selector, chosen, only=only, host_label=publisher or "host")
     measured = _measured(root, chosen, everything)
     kinds = kinds_of(chosen, root)
     reference = references.save(root, name, pinned, chosen, kinds, publisher or "host", measured)
     counted = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {counted} ({selector})"
-    alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
-    lines = [f"saved {reference.name}@{reference.version}: {holds}{alone}"]
+    caveat = "" if reference.hosts > 1 else "; one figure without an error, because the spread of its kind is unknown"
+    lines = [f"saved {reference.name}@{reference.version}: {holds}{caveat}"]
     if reference.is_measured:
         lines.append(f"compare a campaign with it: {fmt.typed(command(root, 'diagnose', '--reference', name))}")
     mixed = mixtures(selector, chosen, pinned, distinct_names(chosen))
@@ -70,9 +70,9 @@ def _measured(root: Path, chosen: Sequence[Machine], everything: bool) -> dict[s
 
 
 def save_specification(root: Path, campaign: str, file: Path) -> str:
-    """Write what the best hosts of a campaign have as a rule file, and return a line to print.
+    """Write the facts of a campaign's best hosts as a rule file, and return a line to print.
 
-    Raise FleetmarkError if its hosts are of several kinds or report nothing, or if the file exists.
+    Raise FleetmarkError if the hosts are of several kinds or have no usable facts, or if the file exists.
     """
     archive = find(root, campaign)
     facts = archive.facts()
@@ -81,7 +81,7 @@ def save_specification(root: Path, campaign: str, file: Path) -> str:
         raise FleetmarkError(f"{archive.id}: its hosts are of {len(kinds)} kinds ({'; '.join(kinds)}); use one of each")
     machine = learned(list(facts.values()))
     if not machine:
-        raise FleetmarkError(f"{archive.id}: its hosts report nothing that a specification could be learned from")
+        raise FleetmarkError(f"{archive.id}: its hosts report no facts for a specification")
     text = yaml.safe_dump(
         {
             "description": f"What the best of {len(facts)} hosts of {archive.id} have ({kinds[0]}). Check it by hand.",
@@ -99,7 +99,7 @@ def save_specification(root: Path, campaign: str, file: Path) -> str:
 
 
 def _amount(name: str, value: Scalar) -> str | int | float:
-    """Return a fact's value as a rule file writes it."""
+    """Return a fact's value in the notation of rule files."""
     if isinstance(value, str):
         return value
     if FACTS[name][0] == RATE:

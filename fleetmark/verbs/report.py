@@ -1,4 +1,7 @@
-"""``fleetmark report`` and the documents of ``fleetmark compare``: made in memory, all of them, then written whole."""
+"""Implement ``fleetmark report`` and the documents of ``fleetmark compare``.
+
+Render all documents before writing any.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _ahead(documents: Documents) -> None:
-    """Start the chart engine in parallel, because it takes half a second."""
+    """Start the chart engine in parallel, because its start takes half a second."""
     if documents.paths.keys() & {"html", "pdf"}:
         from fleetmark.reports.kit import charts
 
@@ -50,7 +53,7 @@ def campaign(
 ) -> Results:
     """Show a campaign as ``form`` (table, json, csv or md), and write its documents.
 
-    Without documents, or with ``has_page``, write its page, which lies beside the campaign's files.
+    Without documents, or with ``has_page``, write the campaign's page into its folder.
     """
     documents = documents or Documents()
     has_page = has_page or documents.is_empty
@@ -72,9 +75,9 @@ def campaign(
 
 
 def campaign_document(archive: Archive, documents: Documents, page: Path | None = None) -> tuple[Results, Document]:
-    """Return a campaign's results and its document, which has a manifest if it is written to a file.
+    """Return a campaign's results and its document. Documents for files have a manifest.
 
-    ``page``: the file that holds the document's page.
+    ``page``: the file of the document's page.
     """
     results = load_results(archive, running=lambda: _so_far(archive))
     document = campaign_report.document(
@@ -96,25 +99,25 @@ def campaign_document(archive: Archive, documents: Documents, page: Path | None 
 
 
 def _so_far(archive: Archive) -> list[Mapping[str, Any]] | None:
-    """Return the rows that a running campaign has so far, from its raw files; None if they cannot be parsed here."""
+    """Return the rows of a running campaign so far, from its raw files; None if this machine cannot parse them."""
     from fleetmark.campaign.rebuild import rebuild
 
     try:
         return list(rebuild(archive))
-    except FleetmarkError:  # a workload of it is not known here
+    except FleetmarkError:  # this machine lacks one of the workloads
         return None
 
 
 def _graded(results: Results) -> list[str]:
-    """Return patterns of all metrics of the workloads that hold operators against roofs."""
+    """Return patterns for all metrics of the workloads that compare operators with roofs."""
     measured = map(str, results.values.distinct("workload")["workload"])
     return sorted({f"{workload}/*" for workload, _ in declared.roofs(measured)})
 
 
 def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:
-    """Return a campaign compared with the latest reference that has benchmarks in common with it.
+    """Compare a campaign with the latest reference that shares benchmarks with it.
 
-    Compare the headlines of its only host, or what the patterns ``only`` match of hosts of one generation.
+    Compare the headlines of a single host, or the metrics that match ``only`` of hosts of one generation.
     """
     alike = len({h.generation for h in results.hosts}) if only else len(results.hosts)
     if alike != 1 or not len(results.values) or only == []:
@@ -123,18 +126,18 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
     if not REFERENCES.versions(root):
         return None
     from fleetmark.record import references
-    from fleetmark.record.compare import Question, compare  # with scipy, which a report has no use for otherwise
+    from fleetmark.record.compare import Question, compare  # imports scipy, which other reports do not need
 
     try:
         others = [r for r in references.references(root) if archive.id not in r.campaigns]
-    except FleetmarkError:  # a damaged one: `fleetmark reference` names it
+    except FleetmarkError:  # a damaged reference, which `fleetmark reference` reports
         return None
     for reference in sorted(others, key=lambda r: (r.created, r.name, r.version), reverse=True):
         pinned = f"{reference.name}@{reference.version}"
         question = Question(
             root=root, baseline=None, candidates=[f"campaign={archive.id}"], reference=pinned, only=tuple(only or ())
         )
-        with contextlib.suppress(FleetmarkError):  # nothing in common: another may have
+        with contextlib.suppress(FleetmarkError):  # no common benchmark; try the next reference
             return compare(question).comparison
     return None
 
@@ -153,7 +156,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     if documents.paths:
         shown = _stamped(shown, question, answer, documents)
     show(shown, form, console, documents)
-    if form == "csv":  # which has no place for them
+    if form == "csv":  # CSV has no place for warnings and notes
         seen = answer.comparison
         for sentence in [*(f"warning: {w}" for w in seen.warnings), *seen.notes, *model.footnotes(seen)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
@@ -173,14 +176,16 @@ def _stamped(document: Document, question: Question, answer: Answer, documents: 
 
 
 def answer_for(question: Question, documents: Documents) -> Answer:
-    """Return the answer with what the documents show: a page other baselines, a workbook single values."""
-    from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
+    """Return the answer with the parts that the documents need: other baselines for a page, single values for a
+    workbook.
+    """
+    from fleetmark.record.compare import compare  # imports scipy, which a campaign's report does not need
 
     return compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
 
 
 def comparison_document(question: Question, answer: Answer, documents: Documents, *, has_evidence: bool) -> Document:
-    """Return the comparison as a document. Without evidence, only the loads of its frontiers are read."""
+    """Return the comparison as a document. Without evidence, read only the loads for its frontiers."""
     from fleetmark.reports.comparison.document import document
 
     compared = _compared(question, answer, documents, has_evidence=has_evidence)

@@ -1,4 +1,4 @@
-"""``fleetmark workloads new``: write a working example as a manifest, a parser and a test."""
+"""Implement ``fleetmark workloads new``: write a working example as a manifest, a parser and a test."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def write(name: str, folder: Path) -> list[str]:
 
 
 def name_problem(name: str) -> str:
-    """Return why ``name`` cannot be the name of a workload, and what to do; empty if it can."""
+    """Return why ``name`` is not a valid workload name, with advice; empty if it is valid."""
     if not NAME.fullmatch(name):
         return "the name must be lower-case letters, digits and _, and begin with a letter; rename it"
     if name in _VERBS:

@@ -1,4 +1,6 @@
-"""``fleetmark tune``: suggest settings, and try one on a host in a campaign within the one that measured it."""
+"""Implement ``fleetmark tune``: suggest settings, and try one on a host in a campaign inside the one that measured the
+host.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ from fleetmark.verbs.documents import Documents
 class TrialQuestion:
     """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
 
-    ``value``: a value other than the rule's. ``device``: only this device. ``cases``: the cases to measure.
-    ``blocks``: how often they are measured without and with the setting.
+    ``value``: a value to use instead of the rule's. ``device``: only this device. ``cases``: the cases to measure.
+    ``blocks``: the number of pairs of runs, without and with the setting.
     """
 
     host: str
@@ -50,12 +52,12 @@ def rules(form: str, console: Console, files: Documents) -> None:
 
 
 def advice(archive: Archive, form: str, console: Console, files: Documents) -> None:
-    """Print what the rules suggest for all hosts of a campaign."""
+    """Print the rules' suggestions for all hosts of a campaign."""
     documents.show(document(tune(archive)), form, console, files)
 
 
 def of_host(archive: Archive, host: str, form: str, console: Console, files: Documents) -> None:
-    """Print what the rules suggest for one host, and which of them can be tried there."""
+    """Print the rules' suggestions for one host, and which of them can be tried there."""
     subject = _subject(archive, host)
     tried = trials.tried(archive).get(host, {})
     rows = [
@@ -65,37 +67,37 @@ def of_host(archive: Archive, host: str, form: str, console: Console, files: Doc
     documents.show(trial.possible(host, rows), form, console, files)
 
 
-def preview(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> None:
-    """Print what a trial would set and measure. Nothing is changed, and no host is contacted."""
-    rule = rule_named(asked.rule)
-    subject = _subject(archive, asked.host)
-    setting = _setting(rule, subject, asked)
-    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+def preview(archive: Archive, question: TrialQuestion, form: str, console: Console, files: Documents) -> None:
+    """Print the settings and measurements of a trial, without changing settings or contacting hosts."""
+    rule = rule_named(question.rule)
+    subject = _subject(archive, question.host)
+    setting = _setting(rule, subject, question)
+    suite = trials.suite(archive, question.host, rule, question.cases, 2 * question.blocks)
     setup = trial.Preview(
-        host=asked.host,
+        host=question.host,
         rule=rule,
         evidence=rule.evidence(subject),
         setting=setting,
         workloads=suite["workloads"],
-        blocks=asked.blocks,
+        blocks=question.blocks,
     )
     documents.show(trial.preview(setup), form, console, files)
 
 
-def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
+def attempt(archive: Archive, question: TrialQuestion, form: str, console: Console, files: Documents) -> bool:
     """Run the trial, or resume an interrupted one, and print the effect of the setting.
 
     Return whether the trial measured something and restored all settings. Raise KeyboardInterrupt if the user
     interrupts the trial.
     """
     archive.pin()  # so that the checked campaign.json is also the one whose settings run
-    rule = rule_named(asked.rule)
-    setting = _setting(rule, _subject(archive, asked.host), asked)
-    begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
+    rule = rule_named(question.rule)
+    setting = _setting(rule, _subject(archive, question.host), question)
+    begun = trials.unfinished(archive, question.host, rule.name, setting.as_json())
     if begun is not None:
-        interrupted = campaign.resume(begun, _options(archive, asked, (), console), console)
+        interrupted = campaign.resume(begun, _options(archive, question, (), console), console)
     else:
-        begun, interrupted = campaign.run(_new(archive, asked, rule, setting, console), console)
+        begun, interrupted = campaign.run(_new(archive, question, rule, setting, console), console)
     if interrupted:
         raise KeyboardInterrupt
     outcome = trials.of_trial(begun)
@@ -103,25 +105,25 @@ def attempt(archive: Archive, asked: TrialQuestion, form: str, console: Console,
     return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
+def _new(archive: Archive, question: TrialQuestion, rule: Rule, setting: Setting, console: Console) -> Options:
     """Return the options of the campaign for a new trial."""
-    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+    suite = trials.suite(archive, question.host, rule, question.cases, 2 * question.blocks)
     seed = secrets.randbelow(2**31)
     hosts = trials.hosts_of(suite, archive.host_names())
-    options = _options(archive, asked, hosts, console)
+    options = _options(archive, question, hosts, console)
     if options.slurm is not None:
         raise FleetmarkError(
-            f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
-            f"-i {asked.host},"
+            f"{archive.id}: its hosts belong to Slurm and lack root; give an inventory with {question.host}: "
+            f"-i {question.host},"
         )
-    trial_setting = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
+    trial_setting = Trial(question.host, rule.name, setting.as_json(), sides(question.blocks, seed))
     return replace(with_suite(options, archive, "trial", suite), seed=seed, trial=trial_setting)
 
 
-def _options(archive: Archive, asked: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
-    request, _ = request_to_run(archive, asked.connection.inventory, console)
-    options = options_of(archive, trials.FOLDER, request, asked.connection, hosts)
-    return replace(options, slurm=None) if asked.connection.inventory else options
+def _options(archive: Archive, question: TrialQuestion, hosts: tuple[str, ...], console: Console) -> Options:
+    request, _ = request_to_run(archive, question.connection.inventory, console)
+    options = options_of(archive, trials.FOLDER, request, question.connection, hosts)
+    return replace(options, slurm=None) if question.connection.inventory else options
 
 
 def _subject(archive: Archive, host: str) -> Subject:
@@ -137,18 +139,23 @@ def _subject(archive: Archive, host: str) -> Subject:
     return subjects(archive, facts, {host: changes})[host]
 
 
-def _setting(rule: Rule, subject: Subject, asked: TrialQuestion) -> Setting:
-    """Return the setting of a rule. Raise FleetmarkError if it cannot be set and restored at run time."""
+def _setting(rule: Rule, subject: Subject, question: TrialQuestion) -> Setting:
+    """Return the setting that ``rule`` suggests for ``subject``, with the user's value and device.
+
+    Raise FleetmarkError if it cannot be set and restored at run time.
+    """
     if rule.setting is None:
         possible = ", ".join(r.name for r in RULES if r.setting)
-        raise FleetmarkError(f"{rule.name} cannot be tried: it sets nothing at run time; use one of {possible}")
+        raise FleetmarkError(f"{rule.name} cannot be tried: it changes no setting at run time; use one of {possible}")
     setting = rule.setting(subject)
     if setting is None:
-        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: the facts of this host show nothing to set")
-    if asked.value is not None:
-        setting = setting.with_value(asked.value)
-    if asked.device is not None:
-        setting = setting.for_device(asked.device)
+        raise FleetmarkError(
+            f"{rule.name} cannot be tried on {question.host}: the facts of this host show no setting to change"
+        )
+    if question.value is not None:
+        setting = setting.with_value(question.value)
+    if question.device is not None:
+        setting = setting.for_device(question.device)
     if any(not item.value for item in setting.items):
-        raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
+        raise FleetmarkError(f"{rule.name}: the right value for {question.host} is unknown; give it with --to")
     return setting

@@ -1,8 +1,9 @@
 """Parse aiperf's ``profile_export_aiperf.json``, and that of its predecessor genai-perf.
 
-Case: ``c8``, ``r2`` or ``all``, by its settings (of the measured phase, from schema 1.1 on). Its
-``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, our ``tpot``; ``inter_chunk_latency`` is
-between pieces, our ``itl``. Every figure carries its unit. A run that was cancelled or degraded is ``invalid``.
+Case: ``c8``, ``r2`` or ``all``, from the settings (of the measured phase, from schema 1.1 on). aiperf's
+``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, which is ``tpot``. Its
+``inter_chunk_latency`` is the time between pieces, which is ``itl``. Every figure has its own unit. A run that was
+cancelled or degraded is ``invalid``.
 """
 
 from __future__ import annotations
@@ -87,11 +88,11 @@ def _model(doc: Mapping[str, Any]) -> object:
 
 
 def _incomplete(doc: Mapping[str, Any]) -> str | None:
-    """Return why the run did not come to its end; None if it did."""
+    """Return why the run is incomplete; None if it is complete."""
     if doc.get("was_cancelled") is True:
         return "the run was cancelled"
     if doc.get("is_complete") is not False:
         return None
     reason = doc.get("incomplete_reason")
-    more = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) and reason.strip() else ""
-    return f"the run degraded before its end{more}"
+    detail = f": {' '.join(reason.split())[:200]}" if isinstance(reason, str) and reason.strip() else ""
+    return f"the run degraded before its end{detail}"

@@ -1,8 +1,8 @@
 """Parse the log of a DeepSpeed engine: its throughput timer, its configuration and its launcher.
 
-Metrics as in ``parsers/training``. ``samples_per_second`` is of all devices (``CurrSamplesPerSec``), and ``step_time``
-the printed ``train_batch_size`` over it. A checkpoint's time is that between the two lines that begin and end it. Where
-DeepSpeed's own launcher ran, the log is ``invalid`` without its ``exits successfully``.
+Metrics as in ``parsers/training``. ``samples_per_second`` covers all devices (``CurrSamplesPerSec``). ``step_time`` is
+the printed ``train_batch_size`` over this rate. A checkpoint's time is the time between the two lines that begin and
+end it. If DeepSpeed's own launcher ran, the log is ``invalid`` without the line ``exits successfully``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
             log.devices = log.devices or positive(match[1])
     log.steps = [replace(s, seconds=divided(log.batch, s.samples)) for s in log.steps]
     if began:
-        log.incomplete = cut("a checkpoint is being saved, and nothing says that it is ready")
+        log.incomplete = cut("a checkpoint save begins but does not end")
     elif is_launched and not has_ended:
         log.incomplete = cut('no process "exits successfully"')
     elif not is_launched and log.steps:

@@ -2,7 +2,8 @@
 
 A command's module offers ``parse(raw) -> dict`` with plain values in base units (bytes, Hz, W). Values that the command
 does not give are absent or None. ``load`` reads the document that ``playbooks/agent/facts/facts.py`` prints, and
-``normalise`` makes the typed ``Facts`` of a host from it. Both refuse any other document, with a one-sentence error.
+``normalise`` makes the typed ``Facts`` of a host from it. Both functions refuse any other document with a one-sentence
+error.
 """
 
 from __future__ import annotations
@@ -32,6 +33,6 @@ def parse(tool: str, raw: bytes) -> dict[str, Any]:
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
-        raise FleetmarkError(f"no reader of facts for {tool!r}:{hint} there are {', '.join(tools())}")
+        raise FleetmarkError(f"no parser of facts for {tool!r}:{hint} there are {', '.join(tools())}")
     parsed: dict[str, Any] = importlib.import_module(f"fleetmark.parsers.facts.{tool}").parse(raw)
     return parsed

@@ -9,8 +9,8 @@ from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.units import parse_bytes
 from fleetmark.parsers.kit.text import find_json
 
-MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
-# No host has a longer number, and truncating the number would change it.
+MAX_ID = 1 << 16  # maximum CPU or node number; a larger one is damaged text
+# Longer numbers are invalid. They are not truncated, because that would change the value.
 _LEADING = re.compile(r"\s*([-+]?[0-9]{1,18}(?![0-9])(?:\.[0-9]+)?)")
 _NOTHING = frozenset(
     {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
@@ -21,7 +21,7 @@ _NOTHING = frozenset(
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return the text of a field, or None if the tool says in words that the value is unknown."""
+    """Return the text of a field, or None if the tool prints that the value is unknown."""
     if not isinstance(value, str) or value.strip().lower() in _NOTHING:
         return None
     return value.strip()
@@ -40,8 +40,9 @@ def integer(value: Any) -> int | None:
 
 
 def size(value: Any) -> int | None:
-    """Return ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096`` in bytes; firmware and util-linux use powers of 1024 for
-    all.
+    """Return ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096`` in bytes.
+
+    Firmware and util-linux always use powers of 1024.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 1 << 63 else None

@@ -33,7 +33,7 @@ def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
         "vendor": lscpu_facts.get("vendor") or text_or_none(stanza.get("vendor_id")),
         "arch": lscpu_facts.get("arch") or text_or_none(raw.table("uname").get("machine")),
         "sockets": lscpu_facts.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
-        # sysfs lists each core's threads: exact for mixed cores, where lscpu multiplies averages
+        # sysfs lists each core's threads, which is exact for mixed cores; lscpu multiplies averages
         "cores": len(cores) or lscpu_facts.get("cores"),
         "threads": len(online) if online else lscpu_facts.get("cpus"),
         "max_hz": lscpu_facts.get("max_hz") or max(clocks, default=None),
@@ -58,17 +58,17 @@ def _note_limits(raw: Raw, online: int, offline: int) -> None:
     allowed = integer(raw.doc.get("affinity"))
     if allowed is not None and 0 < allowed < online:
         raw.notes.append(
-            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to measure it all."
+            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); run outside it to use all CPUs."
         )
     quota, period = _quota(raw)
     if quota and period and quota < period * (online or 1):
         raw.notes.append(
-            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside it to measure it all."
+            f"A cgroup limits this host to {quota / period:g} CPUs of time; run outside the cgroup to use all CPUs."
         )
 
 
 def _quota(raw: Raw) -> tuple[int | None, int | None]:
-    """(µs of CPU time, per period of µs) from cgroup v2 or v1; None where unlimited."""
+    """Return the CPU quota and its period in µs from cgroup v2 or v1; None if unlimited."""
     fields = (raw.file("/sys/fs/cgroup/cpu.max") or "").split()
     if len(fields) == 2:
         return integer(fields[0]), integer(fields[1])
@@ -89,7 +89,7 @@ def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
 
 
 def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
-    """Caches from [level, type, size, CPUs that share it], one row per cache."""
+    """Return the caches from rows of [level, type, size, CPUs that share it], one row per cache."""
     kinds: Counter[tuple[int, str, int]] = Counter()
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 4:
@@ -106,7 +106,7 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
     """Return the NUMA nodes by number; empty if the host reports none."""
     try:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
-    except ParseError:  # absent, or built without NUMA: sysfs says the same
+    except ParseError:  # numactl is absent or built without NUMA; use sysfs
         nodes = _nodes_from_sysfs(raw)
     fields = ("id", "cpus", "memory", "distances", "local_pages", "remote_pages")
     nodes = [{**n, **_pages(raw, n["id"])} for n in nodes]

@@ -12,7 +12,7 @@ from fleetmark.parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
 from fleetmark.parsers.facts._common import leading
 from fleetmark.parsers.facts._raw import Raw
 
-_UNNEEDED = "not needed"  # what facts.py says of lspci if no function has a link or accelerates
+_UNNEEDED = "not needed"  # facts.py's message about lspci if no function has a link or is an accelerator
 CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
@@ -32,11 +32,11 @@ def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
 
 
 def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
-    """Whole disks, and everything that any source knows to use them; a disk of unknown state counts as in use."""
+    """Return whole disks with all uses reported by any source. A disk of unknown state counts as in use."""
     parsed = raw.parsed("lsblk", lsblk.parse)
     if parsed is None:
         return ()
-    # Without udev lsblk cannot see file systems; in a container it sees the host's disks, and not their mounts.
+    # Without udev, lsblk cannot see file systems. In a container, it sees the host's disks but not their mounts.
     blind = ""
     if virtualisation in CONTAINERS:
         blind = "contents unknown: seen from a container"
@@ -54,7 +54,9 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
-    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` if neither was tried."""
+    """Return signs of use found by opening the disk: the kernel's claim and blkid's answer; ``blind`` if neither was
+    tried.
+    """
     claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
     if claim == "EBUSY":
         return [f"claimed ({name}): the kernel refuses an exclusive open"]
@@ -68,7 +70,7 @@ def _probe(raw: Raw, name: str, blind: str) -> list[str]:
 
 
 def _mounts(raw: Raw) -> dict[str, list[str]]:
-    """Device number to where it is mounted."""
+    """Return the mount point of each device number."""
     mounted: dict[str, list[str]] = {}
     for line in (raw.file("/proc/self/mountinfo") or "").splitlines():
         fields = line.split()
@@ -84,7 +86,7 @@ def _swaps(raw: Raw) -> set[str]:
 def _other_uses(
     raw: Raw, devices: tuple[tuple[str, str], ...], mounted: dict[str, list[str]], swaps: set[str]
 ) -> list[str]:
-    """Uses that lsblk may have missed: mounts by device number, swap, sysfs holders."""
+    """Return uses that lsblk may have missed: mounts by device number, swap, and holders in sysfs."""
     numbers = {number: name for name, number in devices if number}
     uses = [f"mounted at {point} ({name})" for number, name in numbers.items() for point in mounted.get(number, ())]
     for name, _ in devices:
@@ -100,11 +102,12 @@ def _unescaped(point: str) -> str:
 
 
 def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str, Any]]]:
-    """(links that are up, bridges whose access control redirects peer-to-peer traffic, every function lspci lists)."""
+    """Return the links that are up, the bridges whose access control redirects peer-to-peer traffic, and functions."""
     functions: list[dict[str, Any]] = []
     denied = False
-    asked = raw.error("lspci") != _UNNEEDED
-    if asked and (raw.out("lspci") or raw.error("lspci") is not None):  # an empty list is an answer: it has no PCI
+    is_queried = raw.error("lspci") != _UNNEEDED
+    # an empty list means that the host has no PCI
+    if is_queried and (raw.out("lspci") or raw.error("lspci") is not None):
         parsed = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
         functions, denied = parsed["functions"], parsed["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}
@@ -134,7 +137,7 @@ def _ids(values: dict[str, Any]) -> str:
 
 
 def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
-    """GPUs that a driver reports; a note where the bus shows one (``functions``) without a driver."""
+    """Return the GPUs that a driver reports. Add a note if the bus (``functions``) has a GPU without a driver."""
     result: list[Gpu] = []
     fields = {*Gpu.model_fields} - {"index", "name", "vendor", "driver"}
     for vendor, maker, command, parse in (
@@ -144,7 +147,7 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
     ):
         tool = command.replace("_", "-")
         onboard = [f for f in functions if maker in f["name"] and _accelerates(f, vendor)]
-        if raw.error(command) == "not found":  # as in documents of an earlier version, which did not ask for it
+        if raw.error(command) == "not found":  # documents of earlier versions lack this value
             if onboard:
                 raw.notes.append(
                     f"{onboard[0]['name']} is on the bus, but {tool} is not installed; install the vendor's driver."

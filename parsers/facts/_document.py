@@ -32,7 +32,7 @@ class _Part(BaseModel, defer_build=True):
 
 
 class Answer(_Part):
-    """Hold the answer of one command; ``rc`` is None if there was none, and ``err`` then says why."""
+    """Hold the answer of one command. If there was no answer, ``rc`` is None and ``err`` is the reason."""
 
     rc: int | None
     out: str
@@ -107,7 +107,7 @@ class Document(_Part):
 def load(raw: bytes) -> dict[str, Any]:
     """Return the document in ``raw``, a line of JSON. Raise FleetmarkError, in one sentence, for anything else."""
     if len(raw) > 8 * MOST_TEXT:
-        raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which no host needs: {_AGAIN}")
+        raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which is too large: {_AGAIN}")
     try:
         doc = json.loads(raw)
     except (ValueError, RecursionError):  # not UTF-8, not JSON, a number with thousands of digits, endless brackets

@@ -86,7 +86,7 @@ def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> dict[str, Any]:
-    """Return an interface's interrupts, and how many go to CPUs outside ``numbers``, those of its node."""
+    """Return the number of an interface's interrupts, and of those outside ``numbers``, the CPUs of its node."""
     keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
     if not keys:
         return {}

@@ -40,11 +40,11 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
     - ``doc``: the document that facts.py printed
     - ``skew``: the host's clock minus the controller's, in seconds
     - ``root``: whether jobs run as root there
-    - ``work_dir``: the folder that they work in
+    - ``work_dir``: the working directory of jobs
 
     Values of unreadable sources are None, with a sentence in ``notes``. Impossible figures are treated alike, unless
-    they decide what runs (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for such a figure, and for a document
-    that facts.py did not print.
+    they decide which cases run (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for such a figure, and for a
+    document that facts.py did not print.
     """
     check(doc)
     raw = Raw(doc)
@@ -158,7 +158,7 @@ def _meminfo(raw: Raw) -> dict[str, int]:
 def _virtualisation(raw: Raw) -> str | None:
     """Return the virtualisation as systemd names it (none, kvm, docker, …), or else as files and lscpu show it.
 
-    Return None if nothing decides it.
+    Return None if it is unknown.
     """
     answer = (raw.out("systemd_detect_virt") or "").strip()
     if re.fullmatch(r"[a-z][a-z0-9-]*", answer):
@@ -175,7 +175,7 @@ def _virtualisation(raw: Raw) -> str | None:
         if shown:
             return container
     flags = re.search(r"(?m)^flags\s*:(.*)$", files.get("/proc/cpuinfo", ""))
-    if flags is None:  # not an x86 processor: its CPU flags do not show it
+    if flags is None:  # not an x86 processor, so its CPU flags do not show virtualisation
         return text_or_none(files.get("/sys/hypervisor/type"))
     if "hypervisor" not in flags[1].split():
         return text_or_none(files.get("/sys/hypervisor/type")) or "none"
@@ -188,7 +188,7 @@ def _dmi(raw: Raw, name: str) -> str | None:
 
 
 def _bios(raw: Raw, firmware: Mapping[str, Any]) -> str | None:
-    """Return ``vendor version (date)`` of the firmware, as far as known."""
+    """Return the known parts of the firmware's ``vendor version (date)``."""
     parts = [_dmi(raw, f"bios_{key}") or dig(dict(firmware), "bios", key) for key in ("vendor", "version", "date")]
     text = " ".join(part for part in parts[:2] if part)
     return (f"{text} ({parts[2]})" if parts[2] else text).strip() or None

@@ -1,4 +1,4 @@
-"""Access a document of facts; each missing source becomes a note that says what to do."""
+"""Access a document of facts. Each missing source adds a note with advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.parsers.kit.text import dig
 
 _Fact = TypeVar("_Fact", bound=BaseModel)
 
-# For each command, what is unknown without it, and the package that contains it.
+# For each command, the facts that are unknown without it, and the package that contains it.
 _SOURCES = {
     "lscpu": ("Some CPU details are", "util-linux"),
     "dmidecode": ("DIMMs are", "dmidecode"),
@@ -34,10 +34,11 @@ class Raw:
     def fact(
         self, model: type[_Fact], subject: str, values: Mapping[str, Any], must: Sequence[str] = ()
     ) -> _Fact | None:
-        """Return ``model`` of ``values`` without impossible values, which a note names; None if a required one is
-        impossible.
+        """Return ``model`` of ``values``.
 
-        ``must`` lists fields that decide what runs. Raise FleetmarkError if one of them is impossible.
+        Impossible values are removed with a note. Return None if a required one is impossible.
+
+        ``must``: fields that decide which cases run. Raise FleetmarkError if one of them is impossible.
         """
         try:
             return model(**values)
@@ -45,7 +46,7 @@ class Raw:
             wrong = dict.fromkeys(str(e["loc"][0]) for e in error.errors(include_url=False))
             if wrong.keys() & {*must}:
                 raise damaged(error, subject) from None
-        self.notes.append(f"{subject[:80]}: what the host says of {', '.join(wrong)} cannot be, and is left out.")
+        self.notes.append(f"{subject[:80]}: the host's values of {', '.join(wrong)} are impossible and left out.")
         if any(model.model_fields[name].is_required() for name in wrong):
             return None
         return model(**{name: value for name, value in values.items() if name not in wrong})
@@ -65,7 +66,7 @@ class Raw:
         return value if isinstance(value, dict) else {}
 
     def shares(self, name: str) -> dict[str, int]:
-        """Return, for a value that each CPU or device has, how many have each value."""
+        """Return the number of CPUs or devices by their value."""
         return {k: v for k, v in self.table("counted", name).items() if isinstance(v, int)}
 
     def out(self, command: str) -> str | None:
@@ -73,7 +74,7 @@ class Raw:
         return dig(self.doc, "commands", command, "out") if self.error(command) is None else None
 
     def error(self, command: str) -> str | None:
-        """Return why a command gave no answer: ``not found``, ``needs root``, or the error; None if it gave one."""
+        """Return why a command gave no answer: ``not found``, ``needs root``, or the error; None if it succeeded."""
         answer = self.table("commands", command)
         if isinstance(answer.get("rc"), int) and isinstance(answer.get("out"), str):
             return None
@@ -81,7 +82,7 @@ class Raw:
 
     def parsed(self, command: str, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
         """Return the command's parsed answer, or None and add a note if it cannot be read."""
-        subject, package = _SOURCES.get(command, (f"What {command} tells is", command))
+        subject, package = _SOURCES.get(command, (f"The output of {command} is", command))
         error = self.error(command)
         if error == "not found":
             self.notes.append(f"{subject} unknown: {command} is not installed; install the package {package}.")

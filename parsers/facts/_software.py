@@ -7,7 +7,7 @@ import re
 from fleetmark.parsers.facts._common import text_or_none
 from fleetmark.parsers.facts._raw import Raw
 
-_LONGEST = 10_000  # characters: a version stands on the first lines
+_LONGEST = 10_000  # characters to read; versions are on the first lines
 _CANN = "/ascend_toolkit_install.info"
 _OF_CANN = r"^version=([A-Za-z0-9.]{1,40})\s*$"
 _MPI = (
@@ -18,8 +18,8 @@ _MPI = (
 
 
 def software(raw: Raw) -> dict[str, str]:
-    """Name to version of the installed software: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``cann``, ``mpi`` (its kind
-    too)."""
+    """Return the versions of installed software by name: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``cann``, ``mpi``
+    (with its kind)."""
     versions_by_name = {
         "cuda": _match(r"\brelease ([\d.]+)", raw.out("nvcc")),
         "rocm": _match(r"^([\d.]+)", text_or_none(raw.file("/opt/rocm/.info/version"))),

@@ -1,7 +1,7 @@
 """Parse dmidecode's text: BIOS, system, CPUs and memory slots.
 
-Read against dmidecode 2.12 to 3.6. Sizes are powers of 1024 whatever the unit's spelling (SMBIOS 3, 7.18.5). Speeds
-up to 3.1 say MHz and mean MT/s. Serial numbers, UUIDs and asset tags are never returned.
+Tested with dmidecode 2.12 to 3.6. Size units are powers of 1024, regardless of their spelling (SMBIOS 3, 7.18.5). Up to
+3.1, speeds are in MT/s but labelled MHz. Serial numbers, UUIDs and asset tags are never returned.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ _EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB"
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``version``, ``bios``, ``system``, ``processors`` and ``memory`` (a dict per slot, empty ones with size 0).
+    """Return ``version``, ``bios``, ``system``, ``processors`` and ``memory`` (a dict per slot; empty slots have size
+    0).
 
     A slot is ``{"slot", "bank", "size", "type", "form", "rated_mts", "configured_mts", "manufacturer", "part", …}``.
-    Raise ParseError if the text holds no structure, as it does without root.
+    Raise ParseError if the text has no structure, which is the case without root.
     """
     text = decode(raw)
     structures = list(_structures(text))
     if not structures:
         raise ParseError(
-            "dmidecode", "the SMBIOS tables, which root may read where the firmware has them", got=_last(text)
+            "dmidecode", "the SMBIOS tables, which need root and may be missing from the firmware", got=_last(text)
         )
     bios = next((s for title, s in structures if title == "BIOS Information"), {})
     system = next((s for title, s in structures if title == "System Information"), {})
@@ -44,7 +45,10 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _structures(text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """(title, fields) per structure. A title stands unindented, its fields indented once, lists twice (left out)."""
+    """Yield (title, fields) of each structure.
+
+    Titles are not indented, fields are indented once, and lists (left out) twice.
+    """
     title, handle, margin = "", "", 0
     fields: dict[str, str] = {}
     for line in text.splitlines():

@@ -1,7 +1,7 @@
-"""Parse lsblk: the disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
+"""Parse lsblk: the disks of a host and their uses, from ``-J`` (2.27 and later), ``-P`` or both, with any columns.
 
-What counts as use guards data against benchmarks that write to raw disks, so it errs on the safe side: a file system or
-partition table that is not mounted counts as much as one that is.
+The detection of uses protects data from benchmarks that write to raw disks. To be safe, unmounted file systems and
+partition tables also count as uses.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from fleetmark.base.errors import ParseError
 from fleetmark.parsers.facts._common import document, integer, text_or_none
 from fleetmark.parsers.kit.text import decode, objects
 
-_MEMORY = re.compile(r"(zram|ram|nbd|fd)\d+$")  # not storage a benchmark asks about
+_MEMORY = re.compile(r"(zram|ram|nbd|fd)\d+$")  # device types that are not storage for benchmarks
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``disks``, the whole ones: name, model, size, rotational, transport, scheduler, in_use and devices.
+    """Return ``disks``, without partitions: name, model, size, rotational, transport, scheduler, in_use and devices.
 
-    ``in_use`` is a tuple of phrases such as ``mounted at /srv (sda1)``, ``swap (sda2)``, ``holds ext4 (sdb)``; empty
-    when lsblk saw nothing. ``devices`` are the (name, major:minor) of the disk and all that lies on it. ``signatures``
-    says whether lsblk could see any file system at all (without udev it cannot). Raise ParseError.
+    ``in_use`` is a tuple of phrases such as ``mounted at /srv (sda1)``, ``swap (sda2)``, ``holds ext4 (sdb)``; empty if
+    lsblk found no use. ``devices``: the (name, major:minor) of the disk and all devices on it. ``signatures``: whether
+    lsblk could see file systems at all, which needs udev. Raise ParseError on failure.
     """
     text = decode(raw)
     if re.search(r'(?m)^[ \t]*(?:K?NAME|MAJ[:_]MIN)="', text):
@@ -69,7 +69,7 @@ def _pairs(text: str) -> list[dict[str, Any]]:
 
 
 def _walk(top: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """``top`` and what lies on it, each once."""
+    """Return ``top`` and all devices on it, each once."""
     waiting, seen = [top], set()
     while waiting:
         node = waiting.pop()
@@ -105,7 +105,7 @@ def _uses(node: dict[str, Any], top: dict[str, Any]) -> Iterator[str]:
             if one.strip():
                 yield f"swap ({name})" if one == "[SWAP]" else f"mounted at {one} ({name})"
     if node is not top:
-        # Everything built on a disk (lvm, crypt, raid1, mpath, dm, …) is a use of it, a partition too.
+        # Every device built on a disk is a use of it: lvm, crypt, raid1, mpath, dm, and also a partition.
         yield f"has partition {name}" if kind == "part" else f"part of {kind} {name}"
     if signature := text_or_none(node.get("fstype")):
         yield f"holds {signature} ({name})"

@@ -1,8 +1,8 @@
 """Parse lscpu: CPUs, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
 
-Read against util-linux 2.23 to 2.41. Up to 2.33 a cache line gives the size of one cache and not how many there are;
-from 2.34 the sum, from 2.37 with ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at
-``Model name``.
+Tested with util-linux 2.23 to 2.41. Up to 2.33, a cache line has the size of one cache without the number of caches.
+From 2.34, it has the sum, and from 2.37 also ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that
+starts at ``Model name``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fleetmark.base.errors import ParseError
 from fleetmark.parsers.facts._common import document, id_list, integer, leading, size, text_or_none
 from fleetmark.parsers.kit.text import decode, objects
 
-# Sections of the nested forms whose lines the flat forms name in full: section -> what surrounds the short name.
+# Sections of nested output: section -> the text around the short name in flat output.
 _SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}
-_LONGEST_CACHE = 60  # characters of "24 MiB (112 instances)", which take 22
+_LONGEST_CACHE = 60  # maximum characters of text such as "24 MiB (112 instances)"
 _TYPES = {"d": "data", "i": "instruction", "": "unified"}
-# Per block: our name and lscpu's. "-" means absent.
+# For each block, the fact's name and lscpu's name. "-" means absent.
 _BLOCK = {
     "threads_per_core": "Thread(s) per core",
     "cores_per_socket": "Core(s) per socket",
@@ -34,10 +34,11 @@ _BLOCK = {
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``cpus`` (known), ``online`` (their numbers), ``model``, ``cores`` (whole host), ``sockets``, ``caches``, ….
+    """Return ``cpus`` (known), ``online`` (their numbers), ``model``, ``cores`` (whole host), ``sockets``, ``caches``,
+    ….
 
-    A cache is ``{"name", "level", "type", "size" (bytes of one), "instances", "total"}``, the last two None where lscpu
-    does not count. Output of ``lscpu -C`` gives ``caches`` alone. Raise ParseError.
+    A cache is ``{"name", "level", "type", "size" (bytes of one), "instances", "total"}``, the last two None if lscpu
+    does not count caches. Output of ``lscpu -C`` gives only ``caches``. Raise ParseError on failure.
     """
     text = decode(raw)
     if "{" in text and ('"lscpu"' in text or '"caches"' in text):
@@ -62,7 +63,7 @@ def _json_fields(output: dict[str, Any]) -> Iterator[tuple[str, str]]:
             continue
         key = row["field"].strip().removesuffix(":")
         children = objects(row.get("children"))
-        if isinstance(row.get("data"), str) or not children:  # null is an empty list of CPUs, say
+        if isinstance(row.get("data"), str) or not children:  # null is, for example, an empty list of CPUs
             yield _full(section, key), str(row.get("data") or "").strip()
         waiting += [(key, child) for child in reversed(children)]
 
@@ -89,7 +90,7 @@ def _full(section: str, key: str) -> str:
 
 
 def _facts(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    first: dict[str, str] = {}  # of repeated fields the first counts, except in the blocks
+    first: dict[str, str] = {}  # the first of repeated fields counts, except in the blocks
     for key, value in fields:
         first.setdefault(key, value)
     blocks = _blocks(fields)
@@ -156,7 +157,7 @@ def _cores(block: dict[str, Any]) -> int | None:
 
 
 def _sockets(block: dict[str, Any]) -> int | None:
-    if "sockets_per_book" in block:  # IBM Z counts books and drawers above sockets
+    if "sockets_per_book" in block:  # IBM Z groups sockets into books and drawers
         return int(prod(block.get(key, 1) for key in ("sockets_per_book", "books_per_drawer", "drawers")))
     sockets: int | None = block.get("sockets")
     return sockets

@@ -1,7 +1,7 @@
 """Parse ``lspci -vvv``, complete or truncated: PCIe functions, their link speeds, and the access control of bridges.
 
-Read against pciutils 3.2 to 3.10: the remark after a speed or width ((ok), (downgraded), (strange)) came with 3.6. A
-link that saves power while idle, as GPUs do, shows less than it does at work.
+Tested with pciutils 3.2 to 3.10. From 3.6, speeds and widths have a remark: (ok), (downgraded), (strange). An idle link
+that saves power, such as a GPU's, shows a lower speed than under load.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _LINK = re.compile(r"Speed (?:(\d{1,4}(?:\.\d)?)\s?GT/s|unknown)(?: \(\w+\))?, W
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``functions``: ``{"address", "class", "name", "driver", "numa_node"}`` each.
+    """Return ``functions``: ``{"address", "class", "name", "driver", "numa_node"}`` each.
 
-    Those with a link also have ``speed``, ``max_speed`` (GT/s), ``width`` and ``max_width`` (lanes; width 0 is a link
-    that is down); bridges with access control ``acs``, its enabled bits. ``denied``: capabilities were hidden, as they
-    are without root. Raise ParseError.
+    Functions with a link also have ``speed``, ``max_speed`` (GT/s), ``width`` and ``max_width`` (lanes; the width of a
+    link that is down is 0). Bridges with access control have ``acs``, its enabled bits. ``denied``: whether
+    capabilities were hidden, which is the case without root. Raise ParseError on failure.
     """
     text = decode(raw)
     functions: list[dict[str, Any]] = []

@@ -1,8 +1,9 @@
 """Parse ``npu-smi info``: Ascend NPUs by chip, from its table with two rows per chip. Tested with versions 23.0 to
 25.5.
 
-The first row of a chip has device, name, health, power and temperature; the second bus address, load and memory. HBM is
-the last pair of used and total there; cards without it (310) have only the memory before.
+The first row of a chip has device, name, health, power and temperature. The second row has bus address, load and
+memory. HBM is the last pair of used and total memory in the second row; cards without HBM (310) have only the pair
+before it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.parsers.kit.text import decode
 
-_LONGEST = 400  # characters of a row; some 110 are usual
+_LONGEST = 400  # maximum characters of a row; about 110 are usual
 _MIB = 1 << 20
 _VERSION = re.compile(r"\|\s*npu-smi\s+\S+\s+Version:\s*([A-Za-z0-9.]{1,40})")
 _DEVICE = re.compile(
@@ -26,7 +27,9 @@ _PAIR = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})")
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``. Raise ParseError.
+    """Return ``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "bus", "slowdown"}``.
+
+    Raise ParseError on failure.
 
     ``slowdown`` has the health of a chip that is not OK (``health_warning``, ``health_alarm``).
     """

@@ -1,6 +1,6 @@
 """Parse ``numactl -H``: NUMA nodes, their CPUs, memory and distances.
 
-numactl prints mebibytes and calls them MB (numactl 2.0.x, ``size >> 20``).
+numactl prints mebibytes but labels them MB (numactl 2.0.x, ``size >> 20``).
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``nodes`` (how many) and ``numa``: ``{"id", "cpus", "memory", "free", "distances"}`` per node, bytes.
+    """Return ``nodes`` (their number) and ``numa``: ``{"id", "cpus", "memory", "free", "distances"}`` per node, sizes
+    in bytes.
 
-    A node without CPUs (CXL memory, HBM) has an empty ``cpus``; what numactl could not read is absent. Raises
-    ParseError.
+    A node without CPUs (CXL memory, HBM) has an empty ``cpus``. Values that numactl could not read are absent. Raise
+    ParseError on failure.
     """
     text = decode(raw)
     nodes: dict[int, dict[str, Any]] = {}

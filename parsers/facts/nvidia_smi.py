@@ -1,6 +1,6 @@
 """Parse nvidia-smi: driver and GPUs from -q -x (XML), --query-gpu (CSV) and the plain table; GPU links from topo.
 
-Read against drivers 375 to 595. The XML's names move with its DTD: power limits lay in ``power_readings`` before v12.
+Tested with drivers 375 to 595. The XML's names depend on its DTD: before v12, power limits were in ``power_readings``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from fleetmark.parsers.kit.text import decode
 _MIB = 1 << 20
 _TABLE_GPU = re.compile(r"\|\s+(\d{1,5})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")
 _TABLE_LOAD = re.compile(r"(?:/\s*(\d+)W\s*)?\|\s*\d+MiB\s*/\s*(\d+)MiB")
-_LONGEST_ROW = 2000  # characters; topo -m of 16 GPUs and 32 NICs has some 400
+_LONGEST_ROW = 2000  # maximum characters of a line; topo -m of 16 GPUs and 32 NICs has about 400
 _LONGEST_HEADING = 20_000
 _COLUMN = re.compile(r"[a-z][a-z0-9_]{0,40}(?:\.[a-z0-9_]{1,40}){0,6}")
 _UNIT = re.compile(r"\s*\[[^\]]{0,20}\]$")
 _TELLING = frozenset({"index", "name", "uuid", "pci.bus_id", "memory.total", "driver_version"})
 _SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-# Names that came and went, as nvidia-smi prints them in headings.
+# Column names of different versions, as nvidia-smi prints them in headings.
 _ALIASES = {
     "gpu_name": "name",
     "gpu_bus_id": "pci.bus_id",
@@ -35,10 +35,11 @@ _ALIASES = {
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver``, ``cuda`` and ``gpus``, or for ``topo`` ``links`` ({"GPU0-GPU1": "NV18"}) and ``numa`` ({gpu: node}).
+    """Return ``driver``, ``cuda`` and ``gpus``, or for ``topo`` ``links`` ({"GPU0-GPU1": "NV18"}) and ``numa`` ({gpu:
+    node}).
 
-    A GPU is ``{"index", "name", "bus", "memory" (bytes), "power_limit" (W), "pcie_gen", "pcie_width", …}``. Raises
-    ParseError, also where nvidia-smi says in words why it has nothing to show.
+    A GPU is ``{"index", "name", "bus", "memory" (bytes), "power_limit" (W), "pcie_gen", "pcie_width", …}``. Raise
+    ParseError on failure, also if nvidia-smi prints an error message instead of GPUs.
     """
     text = decode(raw)
     if "<nvidia_smi_log" in text:
@@ -57,7 +58,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
 
 def _xml(text: str) -> dict[str, Any]:
-    text = text[text.index("<nvidia_smi_log") :]  # without the DOCTYPE: no entity is ever expanded
+    text = text[text.index("<nvidia_smi_log") :]  # remove the DOCTYPE, so that no entity is expanded
     text = text.partition("</nvidia_smi_log>")[0] + "</nvidia_smi_log>"
     try:
         root = ET.fromstring(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text))
@@ -140,7 +141,7 @@ def _columns(line: str) -> list[str]:
 
 
 def _query(lines: list[str]) -> dict[str, Any]:
-    """--query-gpu=… --format=csv, with or without units: a row per GPU, perhaps per GPU and moment.
+    """Parse --query-gpu=… --format=csv, with or without units: a row per GPU, or per GPU and time.
 
     The heading names the columns. Values that a card lacks and unknown columns are left out.
     """
@@ -218,7 +219,7 @@ def _table(text: str, lines: list[str]) -> dict[str, Any]:
 
 
 def _topology(lines: list[str]) -> dict[str, Any]:
-    """``topo -m`` and ``topo -p2p``: a matrix, then on the right CPU and NUMA affinity where they are printed."""
+    """Parse ``topo -m`` and ``topo -p2p``: a matrix, followed on the right by CPU and NUMA affinity if printed."""
     columns = re.findall(r"(?:GPU|NIC)\d+|mlx\d_\d+|CPU Affinity|NUMA Affinity|GPU NUMA ID", lines[0])
     links: dict[str, str] = {}
     numa: dict[int, int] = {}
@@ -242,7 +243,7 @@ _LINK_ERRORS = re.compile(r"\s+Link \d{1,2}: (?:Replay|Recovery|CRC) Errors: (\d
 
 
 def active_links(text: str) -> dict[int, int]:
-    """``nvlink -s``: by the index of a GPU, how many of its NVLinks are active; without those that have none."""
+    """Parse ``nvlink -s``: return the number of active NVLinks by GPU index. GPUs without active links are absent."""
     links: dict[int, int] = {}
     for index, line in _by_gpu(text):
         if match := _LINK.match(line):
@@ -251,7 +252,7 @@ def active_links(text: str) -> dict[int, int]:
 
 
 def link_errors(text: str) -> dict[int, int]:
-    """``nvlink -e``: by the index of a GPU, the errors of all its NVLinks since the driver was loaded."""
+    """Parse ``nvlink -e``: return the errors of all NVLinks since the driver was loaded, by GPU index."""
     errors: dict[int, int] = {}
     for index, line in _by_gpu(text):
         if match := _LINK_ERRORS.match(line):

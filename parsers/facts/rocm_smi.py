@@ -1,5 +1,6 @@
-"""Parse ``rocm-smi --json``: AMD GPUs by card. The spelling of its keys varies by version (Card series, Card
-Series).
+"""Parse ``rocm-smi --json``: AMD GPUs by card.
+
+The spelling of keys differs between versions (Card series, Card Series).
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``. Raise ParseError."""
+    """Return ``driver`` and ``gpus``: ``{"index", "name", "memory" (bytes), "power_limit" (W)}``.
+
+    Raise ParseError on failure.
+    """
     text = decode(raw)
     output = document("rocm_smi", text)
     cards = {

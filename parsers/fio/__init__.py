@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for jobs in batches:
         measurements += _measure(jobs, notes)
     if len(batches) > 1:
-        notes.append(f"{len(batches)} runs: repeats of a job have the same names")
+        notes.append(f"{len(batches)} runs in one file, which count as repeats")
     return Parsed(
         tool="fio",
         measurements=tuple(measurements),
@@ -128,7 +128,7 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
     if depth <= 1:
         job.error = f"latency target not met even at a queue depth of 1: {above}"
     else:
-        notes.append(f"job {job.name}: with the search for the queue depth {above}")
+        notes.append(f"job {job.name}: during the search for the queue depth, {above}")
 
 
 def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> dict[str, float]:
@@ -142,7 +142,7 @@ def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> 
         # bw_bytes is the same figure before rounding down. If they differ, bw is used, since every version prints it.
         rate = kib * 1024
         if exact is not None:
-            notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
+            notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; used bw")
     put(values, f"{direction}_bw", rate)
     put(values, f"{direction}_iops", iops)
     if not values:
@@ -231,8 +231,8 @@ def _within(total: Job, job: Job) -> bool:
 
 def _listed(reasons: list[str], limit: int = 3) -> str | None:
     """Return the first few reasons in one sentence, since a failing disk causes thousands."""
-    more = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
-    return "; ".join(reasons[:limit]) + more or None
+    further = f"; and {len(reasons) - limit} more" if len(reasons) > limit else ""
+    return "; ".join(reasons[:limit]) + further or None
 
 
 def _kind(metric: str) -> tuple[str, Better]:

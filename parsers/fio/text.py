@@ -46,7 +46,7 @@ _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):"
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
 _ISSUED = re.compile(r"^\s+issued(?: rwts)?\s*: total=")
-_HEAD = "heading"  # the heading that a group still lacks, besides the sums of its directions
+_HEAD = "heading"  # the missing part of a group that has no status heading yet
 _GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
@@ -229,8 +229,8 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
     """Return fio's sum over each group of several jobs; none with clients, whose groups share their numbers."""
     totals: dict[int, Job] = {}
     for (group, metric), rate in sums.items():
-        alone = sum(j.group == group and bool(j.values) for j in jobs) < 2
-        if rate and not alone and not any(j.name == ALL_CLIENTS for j in jobs):
+        is_single = sum(j.group == group and bool(j.values) for j in jobs) < 2
+        if rate and not is_single and not any(j.name == ALL_CLIENTS for j in jobs):
             totals.setdefault(group, Job(name=f"group {group}", subject="all", group=group)).values[metric] = rate
     return list(totals.values())
 
@@ -275,8 +275,8 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
 def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
     """Return the figures of one direction; all versions of fio use KiB/s and microseconds.
 
-    The percentiles are named after clat. With ``lat_percentiles=1`` they are those of lat, but the line does not say
-    so.
+    The percentiles are named after clat. With ``lat_percentiles=1``, they are percentiles of lat, but the line does not
+    show that.
     """
     figures = [number(f) for f in fields]
     values: dict[str, float] = {}

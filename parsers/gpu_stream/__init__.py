@@ -1,8 +1,8 @@
 """Parse SuperBench's ``gpu_stream``.
 
-Case: the operation with its type (``triad_double``). Labels: ``gpu``, ``block`` (threads), ``buffer`` (bytes).
-Metrics: ``bandwidth`` in B/s (higher; GB/s are 1e9) and ``peak_share``, the share of the memory's theoretical peak
-(higher), where it is printed.
+Case: the operation with its type (``triad_double``). Labels: ``gpu``, ``block`` (threads), ``buffer`` (bytes). Metrics:
+``bandwidth`` in B/s (higher; GB/s are 1e9) and ``peak_share``, the share of the memory's theoretical peak (higher is
+better), if printed.
 """
 
 from __future__ import annotations

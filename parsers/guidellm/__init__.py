@@ -1,9 +1,9 @@
 """Parse guidellm's JSON; each of its benchmarks is a case.
 
-Case: ``concurrent c4``, ``constant r2``, ``synchronous``. Its names differ from vLLM's. ``inter_token_latency_ms`` is
-(last - first token) / (tokens - 1) of a request, our ``tpot``. ``time_per_output_token_ms`` is a request's time per
-token, including the wait for the first one, our ``token_mean``. Its rates are means over time of answered requests
-only.
+Case: ``concurrent c4``, ``constant r2``, ``synchronous``. guidellm's names differ from vLLM's.
+``inter_token_latency_ms`` is (last - first token) / (tokens - 1) of a request, which is ``tpot``.
+``time_per_output_token_ms`` is a request's time per token, including the wait for the first token, which is
+``token_mean``. Rates are means over time of answered requests only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RATES = {
 }
 _COUNTS = {"prompt_token_count": "prompt_tokens", "output_token_count": "output_tokens"}
 _MOST = 1_000
-_KEPT = 0.95  # share of the asked rate below which a run did not keep it
+_KEPT = 0.95  # a run below this share of the requested rate did not keep up
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -58,14 +58,14 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _behind(benchmark: Mapping[str, Any]) -> str:
-    """Return a note if fewer requests were answered per second than asked for; empty if enough were."""
+    """Return a note if the rate of answered requests is below the requested rate; otherwise an empty text."""
     rate = number(dig(benchmark, "config", "strategy", "rate"))
     achieved = number(dig(benchmark, "metrics", "requests_per_second", "successful", "mean"))
     if not rate or achieved is None or achieved >= _KEPT * rate:
         return ""
     return (
-        f"{_case(benchmark)}: {achieved:.3g} requests/s were answered of {rate:.3g} asked for: the server or the "
-        f"client did not keep up, and the case is named after the rate asked for"
+        f"{_case(benchmark)}: {achieved:.3g} requests/s were answered of {rate:.3g} requested: the server or the "
+        f"client did not keep up, and the case has the requested rate in its name"
     )
 
 

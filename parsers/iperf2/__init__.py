@@ -1,15 +1,15 @@
 """Parse iperf 2: throughput, loss and jitter of a test, from the text or comma-separated output of a client or server.
 
-Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the side that printed it did),
-``sent_bitrate`` (UDP: what left the sender; it describes and never judges), ``retransmits`` (with ``-e``), ``loss``
-(fraction), ``jitter`` (s), ``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of
-``--bounceback``. Where both directions ran, the way back has the same names after ``reverse_``. The subject is ``host``
-for the whole test, besides ``stream-3`` for one of several. The case is protocol, streams (where more than one) and
-kind: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
+Metrics: ``bitrate`` (B/s; counted by the receiver for UDP, and by the printing side for TCP), ``sent_bitrate`` (B/s
+that a UDP sender sent; only descriptive), ``retransmits`` (with ``-e``), ``loss`` (fraction), ``jitter`` (s),
+``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of ``--bounceback``. If both directions
+ran, the reverse direction has the same names with the prefix ``reverse_``. The subject is ``host`` for the whole test,
+and ``stream-3`` for one of several streams. The case is the protocol, the number of streams (if more than one) and the
+kind of test: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
 ``tcp-bounceback``. Several tests in one file are repeats.
 
-The sum over several streams is iperf's own, or derived: only from streams that are known to have run side by side over
-the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
+The sum over several streams is iperf's own. Otherwise it is derived, but only from streams that are known to have run
+at the same time. Source: iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Return every test in ``raw``. If ``command`` is known, ``-P`` and ``-t`` give the number of streams and the
     duration.
 
-    ``invalid`` is set where the only test failed in part, or where the text ends before the last test does. Raises
-    ParseError, with iperf's own sentence if there is one, when no test moved any data.
+    ``invalid`` is set if the only test failed partly, or if the text ends before the last test does. Raise ParseError,
+    with iperf's own message if there is one, if no test moved data.
     """
     text = decode(raw)
     options = options_of(command)
@@ -67,7 +67,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not last.failure:
         last.cut = last.cut or end_missing(tests[-1], text, options)
     used = [r for r in some if not r.error] or some
-    notes = [f"{len(used)} tests: repeats of a case have the same names"] if len(used) > 1 else []
+    notes = [f"{len(used)} tests in one file, which count as repeats"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
         prefix = f"test {n}: " if len(results) > 1 else ""
@@ -82,7 +82,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(slots=True)
 class _Result:
-    """One test's figures: (subject, metric) to value, in base units."""
+    """Hold the figures of one test in base units by (subject, metric)."""
 
     case: str = ""
     values: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -150,7 +150,7 @@ def _direction(
         result.notes.append(f"no sum by iperf of {', '.join(missing)}: derived from {len(streams)} streams")
         totals |= {metric: derived[metric] for metric in missing}
     if not totals and each:
-        result.notes.append("no sum over the streams: they are not known to have run side by side")
+        result.notes.append("no sum over the streams: it is unknown whether they ran in parallel")
     figures = {("host", metric): value for metric, value in totals.items()}
     return figures | {(subject, metric): v for subject, values in each.items() for metric, v in values.items()}
 
@@ -158,7 +158,10 @@ def _direction(
 def _summed(
     test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result, protocol: str
 ) -> dict[str, float]:
-    """iperf's own sums. A UDP client sums what it sent; the loss it prints, if any, is 0 and not counted."""
+    """Return iperf's own sums.
+
+    A UDP client prints the sum of sent data; its printed loss, if any, is always 0 and ignored.
+    """
     row = final(test.sums)
     if row is None:
         result.cut = _CUT
@@ -166,7 +169,7 @@ def _summed(
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
         return {"bitrate": mean} if mean else {}
     if (times := _times(streams)) and row.seconds > _SAME_TIME * max(times):
-        result.notes.append("iperf's sum left out: it goes on from an earlier test")  # as a 2.2 server's does
+        result.notes.append("iperf's sum left out: it includes an earlier test")  # as in the output of a 2.2 server
         return {}
     counted = bool(row.udp) and all("loss" in values for values in each.values())
     figures = dict(row.udp) if counted else {}
@@ -203,7 +206,7 @@ def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
                 f" {sent.seconds:g} s: bitrate is derived, the sent rate less the loss"
             )
     elif protocol == "udp":
-        result.notes.append(f"stream {stream.name}: no server report: what arrived is not known")
+        result.notes.append(f"stream {stream.name}: no server report, so the received data is unknown")
     return values
 
 
@@ -212,7 +215,7 @@ def _times(streams: list[Stream]) -> list[float]:
 
 
 def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Sums over streams that ran in parallel; empty if that is not known, or a stream is missing."""
+    """Return sums over streams that ran in parallel; empty if that is unknown or a stream is missing."""
     times = _times(streams)
     announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
     if not test.parallel or not times or len(times) < max(announced, test.summed):

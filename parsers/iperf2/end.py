@@ -11,8 +11,8 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 
 _PROGRAM = re.compile(r"(?:^|/)iperf2?(?:\.exe)?$")
 _USUAL_TIME = 10.0  # s, of a client without -t
-_SLACK = 0.15  # s: ends are printed rounded
-_SHORTER_SUM = 0.9  # a sum ends with its streams, or a little before
+_SLACK = 0.15  # s, tolerance for rounded end times
+_SHORTER_SUM = 0.9  # s, tolerance because a sum may end shortly before its streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def end_missing(test: Test, text: str, options: Options) -> str | None:
 
 
 def _row_missing(test: Test, options: Options) -> str | None:
-    """Names the row that the connections or the options imply and that is missing."""
+    """Return the first row that the connections or options imply but that is missing."""
     forward, back = _directions(test)
     many = max(len(forward), len(back), test.summed)
     if empty := [s.name for s in test.streams.values() if not s.rows and not s.duplex]:
@@ -56,13 +56,13 @@ def _row_missing(test: Test, options: Options) -> str | None:
     if test.text and not test.totals and max(len(forward), len(back)) > 1:
         return "the row that sums the streams is missing"
     if options.streams and many < options.streams:
-        return f"{options.streams} streams were asked for, {many} have rows"
+        return f"{options.streams} streams were requested, {many} have rows"
     return None
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """Return the same for rows that only clients print: the server's report of datagrams, and the sum over the whole
-    time.
+    """Return the first missing row among those that only clients print: the server's report of datagrams, and the sum
+    over the whole time.
     """
     if not test.client:
         return None
@@ -84,14 +84,14 @@ def _directions(test: Test) -> tuple[list[Stream], list[Stream]]:
 
 
 def _too_short(test: Test, options: Options) -> str | None:
-    """Return a sentence if the rows end before the requested time, or on a whole second as only interval rows do."""
+    """Return a sentence if the rows end before the requested time, or on a whole second like interval rows."""
     ends = [r for s in test.streams.values() for r in s.rows] + test.sums
     last = max(ends, key=lambda r: r.end, default=None)
     if last is None:
         return None
     if options.seconds is not None:
         if last.end < options.seconds - _SLACK:
-            return f"its rows end at {last.end:g} s of {options.seconds:g} s asked for"
+            return f"its rows end at {last.end:g} s of {options.seconds:g} s requested"
     elif last.on_the_second and len(ends) == len(test.streams) and test.protocol != "udp":
-        return f"its only row ends at {last.end:.4f} s, as the first of several does"
+        return f"its only row ends at {last.end:.4f} s, as the first of several rows would"
     return None

@@ -38,7 +38,7 @@ _REPORT = re.compile(r"\[\s*(\d{1,6})\] Server Report:")
 
 _BASIC = ("time", "src", "srcport", "dst", "dstport", "transferid", "interval", "bytes", "speed")
 _BASIC_UDP = (*_BASIC, "jitter", "errors", "datagrams", "errpercent", "outoforder")
-_TELLING = 3.0  # s: below, a stamp of whole seconds does not tell one after another from side by side
+_TELLING = 3.0  # s; for shorter tests, whole-second timestamps do not distinguish consecutive from parallel streams
 _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 
@@ -49,12 +49,12 @@ class Row:
     start: float
     end: float
     rate: float | None
-    received: bool = False  # counted by the receiver of datagrams
+    received: bool = False  # whether the receiver of datagrams counted it
     udp: dict[str, float] = field(default_factory=dict)
     retransmits: float | None = None
     bounces: dict[str, float] = field(default_factory=dict)
     finish: float | None = None  # seconds on a clock
-    on_the_second: bool = False  # its end has four decimals, all 0
+    on_the_second: bool = False  # whether its end has four decimals, all 0
 
     @property
     def seconds(self) -> float:
@@ -65,9 +65,9 @@ class Row:
 class Stream:
     name: str
     reverse: bool = False
-    late: bool = False  # it began when others had ended (--tradeoff)
-    duplex: bool = False  # one connection for both directions (--full-duplex)
-    unconfirmed: bool = False  # its server sends no report: multicast, --no-udp-fin
+    late: bool = False  # whether it began after other streams had ended (--tradeoff)
+    duplex: bool = False  # whether one connection carries both directions (--full-duplex)
+    unconfirmed: bool = False  # whether the server sends no report: multicast, --no-udp-fin
     rows: list[Row] = field(default_factory=list)
 
     def final(self, *, received: bool) -> Row | None:
@@ -81,13 +81,13 @@ class Test:
 
     protocol: str | None = None
     server: bool = False
-    headed: bool = False  # "Client connecting to" was there
-    text: bool = False  # rather than comma-separated
-    both: bool = False  # the client listens as well, for a way back over other connections (-d, -r)
+    headed: bool = False  # whether "Client connecting to" was printed
+    text: bool = False  # text output instead of comma-separated
+    both: bool = False  # whether the client also listens, for a reverse direction over other connections (-d, -r)
     streams: dict[tuple[str, ...], Stream] = field(default_factory=dict)
     sums: list[Row] = field(default_factory=list)
-    summed: int = 0  # how many streams a sum says it covers
-    totals: bool = False  # some of the sums are over all streams
+    summed: int = 0  # the number of streams that a sum claims to cover
+    totals: bool = False  # whether some of the sums cover all streams
     duplex_sums: int = 0  # sums over the two directions of a stream
     parallel: bool = True  # whether the streams are known to have run at the same time
     notes: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ def final(rows: Iterable[Row]) -> Row | None:
     if not full:
         return None
     longest = max(r.end for r in full)
-    if longest < max(r.end for r in rows) - 0.15:  # whose ends are rounded
+    if longest < max(r.end for r in rows) - 0.15:  # the ends of rows are rounded
         return None
     return [r for r in full if r.end == longest][-1]
 
@@ -117,7 +117,8 @@ def final(rows: Iterable[Row]) -> Row | None:
 def read_text(text: str) -> list[Test]:
     """Return the tests in iperf's text output.
 
-    A client's test begins with its heading, a server's with the connections that follow the rows of another.
+    A client's test begins with its heading. A server's test begins with the connections that follow the rows of another
+    test.
     """
     reader = _Text()
     for _, line in numbered(text):
@@ -128,9 +129,9 @@ def read_text(text: str) -> list[Test]:
 class _Text:
     def __init__(self) -> None:
         self.tests: list[Test] = []
-        self._open: dict[str, Stream] = {}  # by the number in brackets; a server's outlive the next test's beginning
+        self._open: dict[str, Stream] = {}  # by the number in brackets; may outlive the start of the next test
         self._server: bool | None = None
-        self._listening = ""  # the port at which a server, or a client in wait for the way back, listens
+        self._listening = ""  # the port on which a server listens, or a client that waits for the reverse direction
         self._report = ""
         self._retries = False
 
@@ -166,15 +167,15 @@ class _Text:
         return self.tests[-1]
 
     def _connected(self, match: re.Match[str]) -> None:
-        if match["local"] == "0.0.0.0":  # printed by a refused client too
+        if match["local"] == "0.0.0.0":  # also printed by a client whose connection was refused
             return
         test = self._test()
         if self._server is None:
             self._server = test.server = not test.headed and match["port"] == self._listening
         if self._server and test.moved:
             test = self._begin()
-        here = match["port"] == self._listening  # the other side connected to us
-        back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
+        is_incoming = match["port"] == self._listening  # the other side connected to us
+        back = match["mark"] == "*" or "(reverse)" in match["rest"] or is_incoming != self._server
         stream = Stream(name=match["id"], reverse=back, late=test.moved)
         stream.duplex = "(full-duplex)" in match["rest"]
         stream.unconfirmed = bool(_UNCONFIRMED.search(match["rest"]))
@@ -224,9 +225,9 @@ def _rounding(figure: str) -> float:
 
 
 def _fitting(rate: float, moved: float, seconds: float, step: float, blur: float) -> float | None:
-    """``rate`` where it agrees with bytes moved over time, else that quotient; None if nothing moved.
+    """Return ``rate`` if it agrees with bytes moved over time, else that quotient; None if no data moved.
 
-    iperf 2.0.12 overflows above about 8 Gbit/s and prints negative and far too low rates beside a sound transfer.
+    iperf 2.0.12 overflows above about 8 Gbit/s: it prints negative or far too low rates, but correct transfer sizes.
     """
     if moved <= 0 or seconds < 5 * step or blur > 0.2:
         return rate if rate > 0 else None
@@ -242,9 +243,9 @@ def _counted(lost: str, total: str, jitter: str | None) -> dict[str, float]:
 def read_csv(text: str) -> list[Test]:
     """Return the tests in iperf's comma-separated output (``-y C``), with the columns of version 2.0 or of its header.
 
-    No row names its test. One begins where a stream's number comes back on other ports, after a sum, or where a stream
-    began when the others had ended. ``parallel`` tells whether all streams ended in the same second. It is unknown
-    for iperf 2.1, which stamps every end as 1970.
+    Rows do not name their test. A test begins if a stream's number reappears with other ports, after a sum, or if a
+    stream began after the others had ended. ``parallel``: whether all streams ended in the same second. It is unknown
+    for iperf 2.1, whose end times are all in 1970.
     """
     tests: list[Test] = []
     header: tuple[str, ...] = ()
@@ -308,12 +309,12 @@ def _seconds(stamp: str) -> float | None:
         return None
     try:
         return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
-    except ValueError:  # the 99th of a month
+    except ValueError:  # an invalid date, such as day 99
         return None
 
 
 def _begins(test: Test, key: tuple[str, ...], row: Row) -> bool:
-    """Return whether ``row`` is the first of another test."""
+    """Return whether ``row`` is the first row of another test."""
     if key in test.streams or row.start > 0:
         return False
     if test.sums or any(k[0] == key[0] for k in test.streams):

@@ -68,7 +68,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     ]
     if len(runs) > 1:
         notes += [
-            f"{len(runs)} tests: repeats of a case have the same names",
+            f"{len(runs)} tests in one file, which count as repeats",
             *(f"besides: {error}" for error in errors),
         ]
     measurements: list[Measurement] = []
@@ -160,8 +160,8 @@ def _read_json(test: dict[str, Any], line: int) -> Run:
 
 def _pick(part: Any, key: str, direction: int) -> Any:
     """Return the sum of one direction; the reverse is ``KEY_bidir_reverse``, or in 3.7 to 3.9 the second ``KEY``."""
-    same = every(part, key)
-    return dig([*same[:1], *(every(part, f"{key}_bidir_reverse") or same[1:])], direction) if same else None
+    sums = every(part, key)
+    return dig([*sums[:1], *(every(part, f"{key}_bidir_reverse") or sums[1:])], direction) if sums else None
 
 
 def _direction(end: Any, direction: int, *, receiver_known: bool) -> dict[str, float]:

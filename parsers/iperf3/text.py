@@ -70,7 +70,7 @@ def settle(run: Run, prefix: str) -> None:
         run.notes.append(f"{prefix}bitrate is derived: the sender's rate less the loss")
     else:
         run.values[f"{prefix}bitrate"] = sent
-        run.notes.append(f"{prefix}bitrate is the sender's: the receiver's count is not there")
+        run.notes.append(f"{prefix}bitrate is the sender's: the receiver's count is missing")
 
 
 def datagrams(lost: float | None, total: float | None, jitter: float | None) -> dict[str, float]:
@@ -150,7 +150,8 @@ def read_text(text: str) -> list[Run]:
             continue
         section = sections[-1]
         if row:
-            (section.summary if summary or row.side else section.intervals).append(row)  # intervals name no side
+            # only rows of the summary show the side
+            (section.summary if summary or row.side else section.intervals).append(row)
         elif _HEADER.search(line):
             summary = summary or separated
             section.datagrams_sent |= "  Total Datagrams" in line

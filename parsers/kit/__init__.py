@@ -1,1 +1,1 @@
-"""Functions that parsers share: text and JSON, bounds, truncated output, the marks of clients, and MLPerf logs."""
+"""Provide shared functions for parsers: text and JSON, bounds, truncated output, marks of clients and MLPerf logs."""

@@ -1,6 +1,6 @@
-"""Physically possible values by unit. A figure beyond them comes from damaged output or a faulty tool.
+"""Define physically possible values by unit. A figure outside these bounds comes from damaged output or a faulty tool.
 
-The bounds are wide on purpose: they catch figures that are wrong by powers of ten and do not judge hardware.
+The bounds are deliberately wide: they detect figures that are wrong by powers of ten, and do not judge hardware.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from dataclasses import replace
 from fleetmark.base.measurement import Measurement, Parsed
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
-    "B/s": (0.0, 1e18),  # all memory of the largest machines together moves 1e17; 0 is what arrives when all is lost
+    "B/s": (0.0, 1e18),  # the memory of the largest machines reaches 1e17; 0 means that all data was lost
     "1/s": (0.0, 1e15),  # a hundred thousand hosts with 1e10 operations each
-    "FLOP/s": (0.0, 1e21),  # the fastest machines do 1e19 in their narrowest formats
-    "s": (1e-12, 1e9),  # light goes 0.3 mm in the one, the other is 30 years; no event takes 0 s
+    "FLOP/s": (0.0, 1e21),  # the fastest machines reach 1e19 in their lowest precision
+    "s": (1e-12, 1e9),  # from 1 ps, in which light travels 0.3 mm, to 30 years; no event takes 0 s
     "B": (0.0, 1e18),  # the largest file systems
-    "Hz": (1.0, 1e13),  # beyond the second, circuits are optics
-    "W": (0.0, 1e9),  # a power station
-    "J": (0.0, 1e16),  # that for four months
-    "degC": (-100.0, 300.0),  # silicon works in neither
-    "1": (0.0, 1e20),  # fractions, ratios, scores, counts, and seeds of 64 bits: none goes below 0
+    "Hz": (1.0, 1e13),  # above the maximum, signals are optical
+    "W": (0.0, 1e9),  # the power of a power station
+    "J": (0.0, 1e16),  # a power station's energy in four months
+    "degC": (-100.0, 300.0),  # silicon works at neither limit
+    "1": (0.0, 1e20),  # fractions, ratios, scores, counts and 64-bit seeds, which are never negative
 }
 
 
 def bounded(parsed: Parsed) -> Parsed:
-    """``parsed``, ``invalid`` where a figure is beyond its bounds. Every figure is kept."""
+    """Return ``parsed``, marked ``invalid`` if a figure is outside its bounds. All figures are kept."""
     absurd = [m for m in parsed.measurements if not _possible(m)]
     if not absurd:
         return parsed
-    more = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
-    reason = _why(absurd[0]) + more
+    further = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
+    reason = _why(absurd[0]) + further
     return replace(parsed, invalid=f"{parsed.invalid}; {reason}" if parsed.invalid else reason, invalid_cases=())
 
 

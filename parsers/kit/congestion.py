@@ -1,7 +1,7 @@
 """Map the congestion and loss counters of network drivers to events, by their names.
 
-These rules know the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
-``hw_counters``). What no rule knows is not an event.
+The rules cover the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
+``hw_counters``). Counters without a rule are not events.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ EVENTS: Mapping[str, re.Pattern[str]] = {
     "nic_discards": re.compile(r".*discard.*|.*out_of_buffer|[rt]x_drop(s|ped)"),
     "rdma_retries": re.compile(r"out_of_sequence|packet_seq_err|.*ack_timeout.*|.*retrans.*"),
 }
-_OTHER = re.compile(r"duration|transition|storm|xon|ignored|time_us|_us$")  # times and other events than these
+_OTHER = re.compile(r"duration|transition|storm|xon|ignored|time_us|_us$")  # times and unrelated events
 
 
 def event(counter: str) -> str | None:
-    """Return the event that a counter counts; None if no rule knows it."""
+    """Return the event that a counter counts; None if no rule matches."""
     name = _bare(counter)
     if EVENTS["pause_storms"].fullmatch(name):
         return "pause_storms"
@@ -35,8 +35,8 @@ def totals(devices: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return the number of events by kind, from ``devices`` (``net:eth0``, ``rdma:mlx5_0/1``) and their counters. Omit
     kinds that no device counts.
 
-    Several counters may count the same event (per priority and in all; by the card and by its RDMA device). Those that
-    differ in a digit alone are added up, as are devices; of the sums, the greatest stands.
+    Several counters may count the same event, for example per priority and in total. Counters that differ only in a
+    digit are added up, as are devices. The largest of the resulting sums counts.
     """
     sums: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
     for device, counters in devices.items():

@@ -1,4 +1,4 @@
-"""Detect truncated output, and say so in a sentence."""
+"""Detect truncated output, and describe the truncation in a sentence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _CUT = "the output is cut: "
 
 
 def says_cut(reason: str) -> bool:
-    """Return whether ``reason`` says that output is cut, which adds nothing if the tool ended with an error."""
+    """Return whether ``reason`` reports truncated output, which is redundant if the tool ended with an error."""
     return _CUT in reason
 
 
 def cut(place: str) -> str:
-    """Return why truncated output is ``invalid``; ``where`` says what is missing, and on which line."""
+    """Return why truncated output is ``invalid``. ``place``: the missing part, and its line."""
     return _CUT + place
 
 
@@ -33,6 +33,6 @@ def cut_in_json(scan: JsonScan) -> str | None:
         if broken.line >= last:
             return cut(f"the JSON that begins on line {broken.line} is not complete")
     opened = scan.around.rstrip()
-    if opened.endswith("{"):  # too short to be seen as a document
+    if opened.endswith("{"):  # too short to be recognised as a document
         return cut(f"the JSON that begins on line {opened.count(chr(10)) + 1} is not complete")
     return None

@@ -25,7 +25,7 @@ from fleetmark.parsers.kit import isolated
 
 TIME_S = 20.0  # time limit per output
 REPLY_BYTES = 64 << 20  # maximum size of the measurements as JSON
-PRINTED_BYTES = 1 << 20  # maximum size of what a parser prints; it is discarded
+PRINTED_BYTES = 1 << 20  # maximum size of a parser's printed text, which is discarded
 _PART = 1 << 16
 _ENOUGH = 3  # after this many timeouts a parser is not run again, so that the campaign can finish
 

@@ -10,7 +10,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
-_LONGEST = 20_000  # characters of a line
+_LONGEST = 20_000  # maximum characters of a line
 MOST_ROWS = 10_000
 
 
@@ -50,7 +50,7 @@ def read(tool: str, raw: bytes) -> Lines:
         elif report and len(report.rows) < MOST_ROWS:
             report.rows.append((n, document))
     if report is None:
-        raise ParseError(tool, "its report, a JSON document a line", line=last[0], got=last[1])
+        raise ParseError(tool, "its report, one JSON document per line", line=last[0], got=last[1])
     return report
 
 

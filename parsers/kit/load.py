@@ -1,4 +1,6 @@
-"""Read the marks around a client's output: which of several runs counts, its number of connections, and its limit.
+"""Read the marks around a client's output.
+
+The marks show which run counts, its number of connections, and its latency limit.
 
 A client that was run by hand prints no marks, so its whole output is one run.
 """

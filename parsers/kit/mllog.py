@@ -30,7 +30,7 @@ _NOT_JSON = re.compile(r"(?<=[:,\[\s])[-+]?(?:nan|inf)(?=\s{0,9}[,}\]])", re.IGN
 
 
 class DamagedError(Exception):
-    """Report compressed input that cannot be unpacked; the message says why."""
+    """Report compressed input that cannot be unpacked, with the reason."""
 
 
 def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
@@ -123,7 +123,7 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
     try:
         yield from _gunzip(head, pieces)
     except zlib.error as error:
-        raise DamagedError(f"gzip that is damaged ({error})") from error
+        raise DamagedError(f"damaged gzip data ({error})") from error
 
 
 def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -139,7 +139,7 @@ def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         else:
             packed = member.unconsumed_tail or next(pieces, b"")
             if not packed and not unpacked:
-                raise DamagedError("gzip that ends before its end")
+                raise DamagedError("truncated gzip data")
 
 
 def _utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -20,10 +20,10 @@ _BOMS = (
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _TAG = re.compile(r"\s*(?:\[[0-9]{1,6},[0-9]{1,6}\](?:<stdout>)?:\s*|[0-9]{1,6}:\s+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# C prints these values, which JSON cannot express; replacements have the same length, to keep positions valid.
+# Values that C prints but JSON does not allow. The replacements have the same length, to keep positions valid.
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
-_MOST_BROKEN = 200  # text that breaks JSON more often is not a tool's output, and each attempt costs a pass over it
+_MOST_BROKEN = 200  # maximum attempts, because each one scans the text again
 
 
 def decode(raw: bytes) -> str:
@@ -77,15 +77,15 @@ def number(value: object) -> float | None:
 
 def dig(value: object, *path: str | int) -> Any:
     """Return the value at ``path`` (keys, list indices) in decoded JSON; None if a step is missing or mistyped."""
-    here: Any = value
+    current: Any = value
     for step in path:
-        if isinstance(step, str) and isinstance(here, dict):
-            here = here.get(step)
-        elif isinstance(step, int) and isinstance(here, list) and -len(here) <= step < len(here):
-            here = here[step]
+        if isinstance(step, str) and isinstance(current, dict):
+            current = current.get(step)
+        elif isinstance(step, int) and isinstance(current, list) and -len(current) <= step < len(current):
+            current = current[step]
         else:
             return None
-    return here
+    return current
 
 
 class _Repeating(dict[str, Any]):
@@ -203,5 +203,5 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match
 
 
 def decimals(number: str) -> int:
-    """Return how many digits a number in text has after its point."""
+    """Return the number of digits after the decimal point in a text."""
     return len(number.partition(".")[2])

@@ -1,7 +1,8 @@
 """Parse llama.cpp's ``llama-bench`` (``-o json``, ``-o jsonl``): one sequence, without a server.
 
-Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; behind it ``@d4096`` for
-tokens that stood before. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its repeats.
+Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; the suffix ``@d4096`` is
+the number of tokens in the context before the test. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its
+repeats.
 """
 
 from __future__ import annotations

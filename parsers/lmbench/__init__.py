@@ -164,7 +164,7 @@ class _Reader:
         if bare in ("memory load latency", "random load latency"):
             self.shuffled, table = bare.startswith("random"), None
         elif bare == "file system latency":
-            table = None  # its rows name their own contents
+            table = None  # its rows contain their own labels
         elif bare in TITLES:
             table = TITLES[bare]
         elif match := _STRIDE.fullmatch(line):
@@ -185,7 +185,7 @@ class _Reader:
         return True
 
     def _result(self, line: str) -> bool:
-        """Return whether ``line`` itself names what was measured."""
+        """Return whether ``line`` contains a result with its own label."""
         if value := _VALUE.search(line):
             factor, unit = UNITS[value[2]]
             better = Better.LOWER if unit == "s" else Better.HIGHER
@@ -242,13 +242,13 @@ class _Reader:
             self.parallel = call.parallel
 
     def finish(self, text: str) -> None:
-        """Add what is known only at the end: a bare number, the header's clock, a note on unnamed rows."""
-        alone = text.strip()
-        if not self.measurements and re.fullmatch(NUMBER, alone):
+        """Add the results that need the whole text: a bare number, the header's clock, and a note on unnamed rows."""
+        bare_number = text.strip()
+        if not self.measurements and re.fullmatch(NUMBER, bare_number):
             for call in self.command_calls:
                 if call.program in _ALONE:
                     metric, factor, unit, better = _ALONE[call.program]
-                    self._add(call.program, metric, base(alone, factor), unit, better, {})
+                    self._add(call.program, metric, base(bare_number, factor), unit, better, {})
                     break
         if self.measurements and self.clock:
             self.measurements.append((self.host, self.clock))
@@ -280,9 +280,9 @@ class _Reader:
         if self.unnamed:
             n = self.unnamed[0]
             got = next(line for number, line in lines if number == n)
-            reason = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
+            reason = "a title or the command (such as bw_mem 64m rd) that gives the meaning of rows of two numbers"
             if len(self.command_calls) > 1:
-                reason = "one lmbench program a command, as rows of two numbers do not tell which they are of"
+                reason = "one lmbench program per command, because rows of two numbers do not name their program"
             return ParseError(_TOOL, reason, line=n, got=got)
         if not lines:
             return ParseError(_TOOL, "results (lmbench's programs print them on standard error)", got="no output")

@@ -10,13 +10,13 @@ from fleetmark.parsers.kit.text import numbered
 from fleetmark.parsers.lmbench.words import Call, calls
 
 _OPENING = re.compile(r"\[lmbench[0-9.]+ results for")
-_CLOCK_TIME = re.compile(r"\[\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,6} \d{4}\]")  # of date(1), at both ends of a run
+_CLOCK_TIME = re.compile(r"\[\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,6} \d{4}\]")  # date(1)
 _SWITCH = re.compile(r"\[BENCHMARK_(HARDWARE|OS): (YES|NO)\]")
 _STRIDE = re.compile(r'"?stride=([0-9]{1,12})"?')
 _SIZE = re.compile(r'"?size=([0-9]{1,9})k? ovr=')
 _PAIR = re.compile(r"([0-9.]{1,20}) [0-9.]{1,20}")
-_LAST_SIZE = "64"  # of lat_ctx in a whole run's operating system part
-# What some programs print first, and last.
+_LAST_SIZE = "64"  # lat_ctx in the operating system part of a full run
+# The first and last lines of some programs.
 _FIRST_AND_LAST = (
     (re.compile(r"^integer bit: "), re.compile(r"^double bogomflops: "), "line of double bogomflops (lat_ops)"),
     (re.compile(r"^STREAM copy "), re.compile(r"^STREAM triad bandwidth: "), "line of STREAM triad bandwidth"),
@@ -41,7 +41,7 @@ def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
 
 
 def _of_run(lines: Sequence[str]) -> str | None:
-    """Return what a results file lacks: the time at its end, unless all enabled parts are complete."""
+    """Return the missing part of a results file: the time at its end, unless all enabled parts are complete."""
     if sum(bool(_CLOCK_TIME.fullmatch(line)) for line in lines) >= 2:
         return None
     switches = {match[1]: match[2] for line in lines if (match := _SWITCH.match(line))}
@@ -92,7 +92,7 @@ def _tables(lines: Sequence[str], title: re.Pattern[str]) -> Iterator[tuple[str,
         if match := title.match(line):
             rows: list[str] = []
             ended = False
-            for below in lines[n + 1 : -1]:  # behind the last line's end there is no line
+            for below in lines[n + 1 : -1]:  # no line follows the last line end
                 if pair := _PAIR.fullmatch(below):
                     rows.append(pair[1])
                 elif rows or below:

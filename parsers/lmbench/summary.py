@@ -1,9 +1,9 @@
 """Parse the fixed-width tables of lmbench's ``make summary``. A cell belongs to the column above it, and may be blank.
 
-Cases, metrics and labels are those of the programs the figures come from, with these exceptions: ``null_io`` is the
-mean of reading and writing a byte; lat_fs's creations and deletions are times here, ``create_time`` and ``delete_time``
-in s; bandwidths of memory and files are those of the largest size that ran and carry no ``size``; lat_mem_rd's
-``latency`` has a ``level``: L1 and L2 are at 1 KiB and 128 KiB with a stride of 128 bytes, main at the largest size.
+Cases, metrics and labels are those of the programs that the figures come from, with these exceptions. ``null_io`` is
+the mean of reading and writing a byte. Creations and deletions of lat_fs are times, ``create_time`` and ``delete_time``
+in s. Bandwidths of memory and files are for the largest size and have no label ``size``. ``latency`` of lat_mem_rd has
+a label ``level``: L1 and L2 are at 1 KiB and 128 KiB with a stride of 128 bytes, main at the largest size.
 
 Source: lmbench 3.0-a9, scripts/getsummary (K is 1e3, M 1e6; MB/s is 1e6 B/s).
 """
@@ -31,8 +31,9 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Define a column: a pattern for its heading (both lines), and what it measures. ``unit`` None: the table's
-    own unit.
+    """Define a column: a pattern for its heading (both lines), and what it measures.
+
+    ``unit``: None for the table's own unit.
     """
 
     heading: str
@@ -172,7 +173,8 @@ def read_summary(text: str) -> Parsed:
             scale, unit = next(((f, u) for word, f, u in _SCALES if word in line), (1.0, ""))
             above, spans = [], []
         elif title and _RULE.fullmatch(line):
-            # The double operations stand a space to the left of their columns, and versions disagree about memory.
+            # The double operations are one character left of their columns, and the memory table differs between
+            # versions.
             spans = _spans(line, above, _TABLES[title], 5 if title == "memory latencies" else 1)
         elif title and not spans:
             above.append(line.replace("---", "   "))
@@ -247,7 +249,7 @@ def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | Non
     taken: dict[int, str] = {}
     for word in re.finditer(r"\S+", line):
         if word.start() >= last:
-            break  # the guesses behind the memory latencies
+            break  # lmbench's guesses after the memory latencies
         under = [i for i, s in enumerate(spans) if word.start() < s.end and word.end() > s.start]
         if under and max(under) < first:
             continue  # host, system, description
@@ -277,7 +279,7 @@ def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, 
     for host, m in figures:
         if m.metric == "clock":
             if host in clocks:
-                continue  # several tables repeat it
+                continue  # several tables contain the clock rate
             clocks.add(host)
         labels = {**m.labels, "host": host} if several else m.labels
         measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))

@@ -37,7 +37,7 @@ def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
     """Return a note if a text contains a measurement more than once."""
     counts = Counter((m.case, m.metric, *sorted(m.labels.items())) for m in measurements)
     runs = max(counts.values(), default=0)
-    return (f"up to {runs} runs: repeats of a measurement have the same names",) if runs > 1 else ()
+    return (f"up to {runs} runs in one text, which count as repeats",) if runs > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Parse the log of MaxText.
 
-Metrics as in ``parsers/training``. ``tokens_per_second`` counts the tokens with weight (``total_weights``) of all
-devices. A log that prints its number of steps (``Config param steps``) is ``invalid`` before the last one. MaxText
+Metrics as in ``parsers/training``. ``tokens_per_second`` counts the weighted tokens (``total_weights``) of all devices.
+A log that prints its number of steps (``Config param steps``) is ``invalid`` if it ends before the last step. MaxText
 prints no checkpoint times.
 """
 
@@ -15,7 +15,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.training import LoggedStep, TrainingLog, count, divided, parsed, positive
 
 _TOOL = "maxtext"
-_FIGURE = r"([0-9.]{1,20})(?![0-9.eE])"  # a longer one is not cut, but refused
+_FIGURE = r"([0-9.]{1,20})(?![0-9.eE])"  # longer figures are rejected, not truncated
 _STEP = re.compile(
     rf"\bcompleted step: ([0-9]{{1,15}}), seconds: {_FIGURE}, TFLOP/s/device: {_FIGURE}, "
     rf"Tokens/s/device: {_FIGURE}(?:, total_weights: {_FIGURE})?(?:, loss: {_FIGURE})?"
@@ -47,7 +47,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
     if steps is None:
         log.notes = (_NO_END,)
     elif last + 1 < steps:
-        log.incomplete = cut(f"step {last} is the last, and {steps} steps were to follow from 0")
+        log.incomplete = cut(f"the last step is {last}, but {steps} steps from 0 were configured")
     return log
 
 

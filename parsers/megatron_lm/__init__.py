@@ -1,10 +1,10 @@
 """Parse the log of Megatron-LM, and of forks with its lines (Megatron-DeepSpeed, NeMo's bridge, Primus).
 
 Metrics as in ``parsers/training``. ``step_time`` is the mean over a log interval. Tokens per second are the global
-batch, the sequence length of the printed arguments and the step time; some forks print tokens per GPU themselves.
-Ranks are compared by their forward and backward passes (``--timing-log-level 2 --timing-log-option all``), else by the
-fastest and the slowest one that ``--log-straggler`` prints. A log
-without ``[after training is done]`` (or ``exiting program``), and a checkpoint that is not saved, make it ``invalid``.
+batch times the sequence length in the printed arguments over the step time; some forks print tokens per GPU themselves.
+Ranks are compared by their forward and backward passes (``--timing-log-level 2 --timing-log-option all``), or by the
+fastest and the slowest rank that ``--log-straggler`` prints. A log is ``invalid`` if ``[after training is done]`` (or
+``exiting program``) is missing, or if a checkpoint was not saved.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
     log.sequence, log.devices = arguments.get("seq_length"), arguments.get("world_size")
     log.steps = [_with_rates(s, log) for s in log.steps]
     if is_saving:
-        log.incomplete = cut("a checkpoint is being saved, and nothing says that it was")
+        log.incomplete = cut("a checkpoint save begins but does not end")
     elif not has_ended:
         log.incomplete = cut(f'the line with "{_ENDS[0]}" is missing')
     return log

@@ -1,9 +1,10 @@
 """Parse the text (``-S``) of memcaslap and memaslap, from a manual run or from Fleetmark's driver.
 
-Case: ``get9-set1`` by the proportions it prints. Metrics: ``requests_per_second`` in 1/s (higher); ``latency_mean``,
-``_min``, ``_max``, ``_p50``, ``_p99`` in s (lower); ``clients``, the connections. Its histogram has powers of two of
-microseconds (row ``8:`` begins with [128 us, 256 us)): a percentile is the upper end of its bin, never less than the
-truth and less than twice. A run in which more than a hundredth of the reads missed is ``invalid``: a miss is no answer.
+Case: ``get9-set1`` from the printed proportions. Metrics: ``requests_per_second`` in 1/s (higher is better);
+``latency_mean``, ``_min``, ``_max``, ``_p50``, ``_p99`` in s (lower is better); ``clients``, the number of connections.
+The bins of the histogram are powers of two in microseconds (row ``8:`` begins with [128 us, 256 us)). A percentile is
+the upper end of its bin, so it is at least the true value and less than twice as large. A run is ``invalid`` if more
+than 1% of the reads missed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BINS = re.compile(r"^ {4,10}([0-9]{1,2}):((?: {1,12}[0-9]{1,12}){1,4})$", re.MU
 _CLIENTS = re.compile(r"^concurrency: ([0-9]{1,7})$", re.MULTILINE)
 _COUNT = re.compile(r"^(cmd_get|get_misses): ([0-9]{1,15})$", re.MULTILINE)
 _GET = re.compile(r"^get proportion: get_prop=([0-9]\.[0-9]{1,4})$", re.MULTILINE)
-_MISSED = 0.01  # of the reads
+_MISSED = 0.01  # maximum share of missed reads
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -53,7 +54,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _below(bins: Mapping[int, int], share: float) -> float | None:
-    """Return the upper end, in s, of the bin in which this share of the requests is reached."""
+    """Return the upper end, in s, of the bin that contains the quantile ``share`` of the requests."""
     reached, total = 0, sum(bins.values())
     for power in sorted(bins):
         reached += bins[power]
@@ -64,8 +65,12 @@ def _below(bins: Mapping[int, int], share: float) -> float | None:
 
 def _missed(text: str) -> str | None:
     counts = {name: int(count) for name, count in _COUNT.findall(text)}
-    missed, asked = counts.get("get_misses", 0), counts.get("cmd_get", 0)
-    return f"{missed} of {asked} reads missed: the server has too little memory" if missed > _MISSED * asked else None
+    missed, requested = counts.get("get_misses", 0), counts.get("cmd_get", 0)
+    return (
+        f"{missed} of {requested} reads missed: the server has too little memory"
+        if missed > _MISSED * requested
+        else None
+    )
 
 
 def _cut(bins: Mapping[int, int]) -> str | None:

@@ -164,9 +164,9 @@ class _Reader:
     pair: Mapping[str, str] | None = None  # nodes that a verbose run names before their latency
     drive: bool = False
     last: bool = False  # the text ends after this line, without a line end
-    cut: bool = False  # nor does a blank follow, so its last figure may lack digits
+    cut: bool = False  # no blank follows either, so its last figure may lack digits
     read_line: int = 0  # the last line that was read
-    left_line: int = 0  # the last line of which something was left out
+    left_line: int = 0  # the last line with a value that was left out
     short_row: bool = False  # the last row has fewer figures than its table
     left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
     unread: list[tuple[int, str]] = field(default_factory=list)  # headings of tables that are not read
@@ -323,7 +323,7 @@ class _Reader:
         if not match:
             return False
         if self.section is None:
-            self._leave(n, "bandwidth", line, "because nothing says of which kind it is: peak or maximum")
+            self._leave(n, "bandwidth", line, "because its kind is unknown: peak or maximum")
             return True
         reads, writes, triad, ratio, past_caches, rest = match.groups()
         mix = "all_reads" if reads else "nt_writes" if writes else "stream_triad" if triad else ratio
@@ -378,7 +378,7 @@ class _Reader:
         elif not 0 < value <= words.LARGEST[unit]:
             self._leave(n, name, word, "which is not plausible")
         elif (metric, key := tuple(sorted(labels.items()))) in self.run.figures:
-            self._leave(n, name, word, "as there is one for the same point")
+            self._leave(n, name, word, "because the same point already has a figure")
         else:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
             self.read_line = n
@@ -437,7 +437,7 @@ class _Reader:
             yield f"line {self.trouble[0]}: {self.trouble[1][:120]}"
         repeats = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
         if repeats > 1:
-            yield f"{repeats} runs alike: repeats of a measurement have the same names"
+            yield f"{repeats} equal runs in one text, which count as repeats"
 
     def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
         printed = [(n, line.strip()) for n, line in lines if line.strip()]

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from fleetmark.parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, NAMES, PEAK, WHOLE_RUN, Options
 
-_LAST_DELAY = "20000"  # of the delays that MLC injects by default
+_LAST_DELAY = "20000"  # the last delay that MLC injects by default
 _LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Begun:
-    """The last run: its options, the sections it reached, the labels of each section's figures."""
+    """Hold the last run: its options, the sections that it reached, and the labels of each section's figures."""
 
     settings: Options
-    full_run: bool  # no mode was asked for
-    nodes: int  # with their own cores, as far as the text shows
+    full_run: bool  # no mode was requested
+    nodes: int  # nodes with their own cores, if the text shows them
     sections: Sequence[str]
     labels: Mapping[str, Sequence[Mapping[str, str]]]
-    columns: int | None = None  # of the matrix that the text ends in
+    columns: int | None = None  # columns and rows of the last matrix in the text
     rows: int = 0
 
     def values(self, section: str, name: str) -> set[str]:
@@ -42,7 +42,7 @@ def section_missing(run: Begun) -> str | None:
 
 
 def _nothing(run: Begun, section: str) -> None:
-    """Return None for matrices: a memory-only node has a column and no row, so the number of rows proves nothing."""
+    """Return None for matrices. A memory-only node has a column but no row, so missing rows do not mean truncation."""
 
 
 def _mixes(run: Begun, section: str) -> str | None:
@@ -58,7 +58,7 @@ def _delays(run: Begun, section: str) -> str | None:
 
 
 def _caches(run: Begun, section: str) -> str | None:
-    if run.settings.has("c") or run.settings.has("w"):  # of one pair of cores
+    if run.settings.has("c") or run.settings.has("w"):  # the run measures one pair of cores
         return None
     if run.values(section, "state") != {"HIT", "HITM"}:
         return f"{NAMES[section]} within a socket, of HIT and HITM"

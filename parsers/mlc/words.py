@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-LONGEST = 8000  # characters of a line worth reading: a matrix of a thousand nodes
-LARGEST = {"s": 1e-3, "B/s": 1e14}  # no memory answers later, none moves more
+LONGEST = 8000  # maximum line length in characters, for a matrix of a thousand nodes
+LARGEST = {"s": 1e-3, "B/s": 1e14}  # upper limits for latency and bandwidth of any memory
 
-# What a transport puts before a line: a quotation, a comment, mpirun's rank.
+# Prefixes added to lines: quotation marks of mails, comments, mpirun's rank.
 _PREFIX = re.compile(r"(?:\[[0-9]{1,6}(?:,[0-9]{1,6})?\]<std(?:out|err)>:)?[\s>#*|`]*")
 _POINT = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}")
 _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
@@ -46,7 +46,7 @@ NAMES = {
     LOADED: "loaded latencies",
     CACHES: "cache-to-cache latencies",
 }
-WHOLE_RUN = (IDLE, PEAK, MATRIX, LOADED, CACHES)  # what MLC measures when no mode is asked for, in its order
+WHOLE_RUN = (IDLE, PEAK, MATRIX, LOADED, CACHES)  # the sections that MLC measures by default, in order
 _MODES = {
     "latency_matrix": IDLE,
     "idle_latency": IDLE,
@@ -112,12 +112,12 @@ REFUSAL = re.compile(
 
 
 def clean(line: str) -> str:
-    """``line`` without the marks that mails, Markdown tables and mpirun add around it."""
+    """Return ``line`` without the marks that mails, Markdown tables and mpirun add around it."""
     return _PREFIX.sub("", line, count=1).replace("|", " ").strip()
 
 
 def section_of(line: str) -> str | None:
-    """Return which table the heading ``line`` begins; None if it begins no table that is read."""
+    """Return the section that the heading ``line`` begins; None for any other line or section."""
     return next((name for name, pattern in _SECTIONS if pattern.match(line)), LOADED if CURVE.match(line) else None)
 
 
@@ -147,7 +147,7 @@ class Options:
 
     @property
     def mix(self) -> str | None:
-        """Return the share of reads and writes that -W asks for."""
+        """Return the shares of reads and writes that -W requests."""
         code = self.value("W")
         return _WRITE_MIXES.get(code, f"W{code}") if code and not self.has("R") else None
 
@@ -186,8 +186,8 @@ def printed_buffer(match: re.Match[str]) -> str:
     if match[2].upper() != "M":
         return str(round(float(match[1]) * 1024 * _KIBIBYTES[match[2].upper()]))
     near, decimals = round(float(match[1]) * 1024), len(match[1].partition(".")[2])
-    same = [k for k in range(max(near - 1, 1), near + 2) if f"{k / 1024:.{decimals}f}" == match[1]]
-    return str(max(same or [near], key=lambda k: k & -k) * 1024)
+    candidates = [k for k in range(max(near - 1, 1), near + 2) if f"{k / 1024:.{decimals}f}" == match[1]]
+    return str(max(candidates or [near], key=lambda k: k & -k) * 1024)
 
 
 def placement(settings: Options, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -198,9 +198,9 @@ def placement(settings: Options, names: Mapping[str, str]) -> Iterator[tuple[str
 
 
 def columns(line: str, drive: bool) -> tuple[str, tuple[str, ...]] | None:
-    """Return what a matrix's rows are (``from`` or ``cpu``), and the labels of its columns.
+    """Return the label of a matrix's rows (``from`` or ``cpu``), and the labels of its columns.
 
-    ``drive``: the line above said that the only column is a path to persistent memory.
+    ``drive``: whether the previous line said that the only column is a path to persistent memory.
     """
     corner = _CORNER.match(line)
     if not corner or not corner[3].strip():
@@ -225,7 +225,7 @@ def is_cell(word: str) -> bool:
 
 
 def figure(word: str, exponent: int) -> float | None:
-    """``word`` times ten to the ``exponent``; None if it is not as MLC prints figures, which all have a point."""
+    """Return ``word`` times ten to the ``exponent``; None if it lacks the decimal point of all MLC figures."""
     return float(f"{word}e{exponent}") if _POINT.fullmatch(word) else None
 
 

@@ -1,9 +1,10 @@
 """Parse OSU Micro-Benchmarks 3 to 7 (MPI, including device memory).
 
 Case: the test by its heading (``latency``, ``bandwidth``, ``allreduce``). Labels: ``size`` (bytes). Metrics:
-``latency`` in s (lower; of collectives the mean over processes), ``bandwidth`` in B/s (MB/s are 1e6) and
-``message_rate`` in 1/s (higher); ``least_latency``, that of the smallest size, ``peak_bandwidth`` and
-``peak_message_rate``, the best of all sizes. Rows are complete up to the size that the command asked for (``-m``).
+``latency`` in s (lower is better; the mean over processes for collectives), ``bandwidth`` in B/s (MB/s are 1e6) and
+``message_rate`` in 1/s (higher is better). ``least_latency`` is the latency of the smallest size; ``peak_bandwidth``
+and ``peak_message_rate`` are the best of all sizes. The output is complete if it reaches the size in the command
+(``-m``).
 """
 
 from __future__ import annotations
@@ -55,20 +56,23 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _short(measurements: Sequence[Measurement], command: Sequence[str]) -> str:
-    """Return what is missing if the output ends before the largest size that ``command`` requests."""
+    """Return a sentence if the output ends before the largest size that ``command`` requests; otherwise None."""
     wanted = next((number(b) for a, b in itertools.pairwise(command) if a == "-m"), None)
     sizes = [int(m.labels["size"]) for m in measurements if "size" in m.labels]
     return f"it ends at {max(sizes)} of {wanted:g} bytes" if wanted and sizes and 2 * max(sizes) <= wanted else ""
 
 
 def _inside(last: tuple[int, str]) -> str:
-    """Return what is missing if the last line ends inside a figure. All figures except counts have two decimals."""
+    """Return a sentence if the last line ends inside a figure; otherwise None.
+
+    All figures except counts have two decimals.
+    """
     cell = last[1].split()[-1]
     return f"line {last[0]} ends inside a figure" if re.fullmatch(r"[0-9]+\.[0-9]?", cell) else ""
 
 
 def _case(title: str) -> str:
-    """``MPI Bidirectional Bandwidth`` and the like as one word."""
+    """Return a title such as ``MPI Bidirectional Bandwidth`` as one word."""
     short = {"Multiple Bandwidth / Message Rate": "message_rate", "Bi-Directional Bandwidth": "bidirectional_bandwidth"}
     return short.get(title) or re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=.) Latency$", "", title).lower()).strip("_")
 

@@ -1,7 +1,7 @@
-"""Import results of LLM benchmark clients and logs of training. None names the machine, so the user names it.
+"""Import results of LLM benchmark clients and training logs. The files do not name the machine, so the user must.
 
-A load stands under the names of our own client's figures where it says how many requests were at once, or their rate
-(``p1024-o128-c48`` of ``llm_serve``), so that both stand on one frontier; anything else under its tool's own name.
+If a result states the number of concurrent requests or their rate, it gets the names that ``llm_serve`` uses
+(``p1024-o128-c48``), so that both appear on one frontier. Other results keep the tool's own names.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _WORKLOAD = "llm_serve"
 _WORK = ("tokens_per_second", "samples_per_second")
 _LOAD = re.compile(r"\b[cr][0-9.]+(?:r[0-9.]+)?$")
 _CLOSED = re.compile(r"(^|-)c[0-9]+(-|$)")
-_NEAR = 0.02  # of a power of two, which a tokenizer misses by a few
+_NEAR = 0.02  # relative distance from a power of two, because tokenizers miss it by a few tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The reader of one ``tool``'s results. ``classes``: of its rates, and of its times."""
+    """Read the results of one ``tool``. ``classes``: the class of its rates, and of its times."""
 
     tool: str
     classes: tuple[str, str] = ("gpu-server", "gpu-latency")
@@ -40,8 +40,9 @@ class Client:
     PUBLISHER: str = ""
 
     def read(self, raw: bytes, name: str = "") -> Table:
-        """Return the runs in ``raw``, with the file's ``name`` as the machine. Raise FleetmarkError if there is
-        none.
+        """Return the runs in ``raw``, with the file's ``name`` as the machine.
+
+        Raise FleetmarkError if there are no runs.
         """
         parsed = parsers.parse_file(self.tool, io.BytesIO(unpacked(raw, parsers.MAX_BYTES)))
         collector = Collector()
@@ -69,7 +70,7 @@ def closed_loop(case: str) -> bool:
 
 
 def _lengths(measurements: Iterable[Measurement], case: str) -> str:
-    """``p1024-o128-`` of a case's mean lengths; empty if it does not say them."""
+    """Return the mean lengths of a case, such as ``p1024-o128-``; empty if they are unknown."""
     means = {m.metric: m.value for m in measurements if m.case == case}
     parts = [
         f"{letter}{_length(means[name])}"

@@ -2,7 +2,7 @@
 (``sc_servers.csv``).
 
 sc-inspector measured each type once. A machine is a vendor's type, ``aws/m7i.large``. Empty cells were not measured.
-Figures cover the whole type with all its vCPUs, unless the case says otherwise:
+Figures are for the whole type with all its vCPUs, unless noted in the case:
 
 - ``stress-ng div16``: integer divisions, with the number of processes that gave the best result, and with one
   (``stress-ng div16 1 core``)
@@ -41,7 +41,7 @@ PUBLISHER = "vendor"
 SIZES: Mapping[str, str] = {"gpus": "devices", "cores": "cores"}
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")
-_CUT = 120  # characters of a cell; longer lists of GPUs are truncated there
+_CUT = 120  # maximum characters of a cell; longer lists of GPUs are truncated
 _MB = 1e6
 _GB = 1e9
 _LABELS = {  # the label of each column
@@ -106,8 +106,8 @@ def read(raw: bytes, name: str = "") -> Table:
     if missing or not figures:
         lacks = f"without {', '.join(missing)}" if missing else "with no figure"
         raise FleetmarkError(
-            f"no table of Spare Cores' servers ({lacks}): it has vendor, server, cpu_model, and figures such as "
-            f"stressng_full_best_bogo_ops_s; this {source.form} has {some(source.columns)}"
+            f"not a table of Spare Cores' servers ({lacks}); it needs vendor, server, cpu_model, and figures such as "
+            f"stressng_full_best_bogo_ops_s; this {source.form} file has {some(source.columns)}"
         )
     collector = Collector()
     cut = unpriced = 0
@@ -139,11 +139,11 @@ def read(raw: bytes, name: str = "") -> Table:
     if cut:
         collector.notes.append(f"{cut} types list more GPUs than the table's cells hold: they have no label gpus")
     if unpriced:
-        collector.notes.append(f"{unpriced} prices are left out for want of a currency: add the column currency")
+        collector.notes.append(f"{unpriced} prices are left out because they have no currency; add the column currency")
     elif "price" not in source.columns:
         collector.notes.append("the table has no prices: --per money needs columns price, currency, price_date")
     if unknown := [c for c in source.columns if c not in {*figures, *_LABELS, "gpu"}]:
-        collector.notes.append(f"columns that are not known are left out: {some(unknown)}")
+        collector.notes.append(f"unknown columns are left out: {some(unknown)}")
     return collector.table(len(source.rows))
 
 
@@ -176,7 +176,7 @@ def _gpus(text: str) -> dict[str, str]:
 
 
 def _cores(labels: Mapping[str, str]) -> str:
-    """Return the number of cores of a type's vCPUs, or an empty string if the table does not say."""
+    """Return the number of cores of a type's vCPUs, or an empty string if it is unknown."""
     threads, each = labels["threads"], labels["threads_per_core"]
     if not (_COUNT.fullmatch(threads) and _COUNT.fullmatch(each)):
         return ""

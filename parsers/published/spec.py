@@ -7,8 +7,8 @@ result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cp
 Cases and metrics are those of the parsers: case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base
 is compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its repeats.
 
-The join identifies systems by name only. Rate scores are therefore left out if a name stands for several numbers of
-chips, or if its scores differ widely. A report's score that contradicts its own rows is marked invalid.
+The join identifies systems only by name. Rate scores are therefore left out if systems with one name have different
+numbers of chips or widely different scores. A report's score that contradicts its own rows is marked invalid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _YEARS = ("2017", "2026")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
-_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has its own headlines
+_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak scores have separate headlines
 # The floating-point benchmarks of CPU 2017 and 2026.
 _FLOATING = re.compile(
     r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"
@@ -77,7 +77,7 @@ def credit(
 ) -> Iterator[Message]:
     """Yield the notices that SPEC's fair use rules require beside published results.
 
-    They give metric names, source, date of retrieval and derived values, and SPEC's own notices on results.
+    The notices name metrics, source, date of retrieval and derived values, and include SPEC's own notices on results.
     ``machines``: the labels of each machine; ``figures``: case and metric of each benchmark; ``retrieved``: a date.
     """
     named = sorted({_official(case, metric) for case, metric in figures if metric in _TUNES and _MARKED.match(case)})
@@ -124,7 +124,7 @@ def _official(case: str, metric: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """One published score: its suite, build, cell and place in the file."""
+    """Hold one published score: its suite, build, cell and place in the file."""
 
     suite: str  # SPECrate2017_int
     tune: str
@@ -166,9 +166,9 @@ def _no_table(source: Records, columns: Mapping[str, str]) -> str:
     missing = {kind: [c for c in expected if c not in columns] for kind, expected in kinds.items()}
     near = min(kinds, key=lambda kind: len(missing[kind]))
     if len(missing[near]) == 1:
-        return f"like a {near} of SPEC's, without the column {missing[near][0]}; it has {some(source.columns)}"
+        return f"a {near} of SPEC's without the column {missing[near][0]}; add it to {some(source.columns)}"
     expected = "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
-    return f"no table of SPEC's: there are a {expected}, and a result's own report; this has {some(source.columns)}"
+    return f"not a table of SPEC's; use a {expected}, or a result's own report; this file has {some(source.columns)}"
 
 
 def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
@@ -217,8 +217,8 @@ def _suite(name: str) -> str:
 def _about(case: str, metric: str) -> tuple[str, Kind]:
     """Return class and kind of a suite's score, or of one benchmark.
 
-    Rate is the throughput of a machine. Speed, a time, and a rate of one copy tell how fast one job runs. Peak has its
-    own classes, separate from those of base.
+    Rate is the throughput of a machine. Speed, a time, and a rate of one copy are the speed of a single job. Peak has
+    separate classes from base.
     """
     name = "cpu-fp" if _FLOATING.fullmatch(case.partition(" ")[0]) else "cpu-int"
     tune = PEAK if metric.startswith("peak_") else ""
@@ -253,7 +253,8 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
     kind = re.search(r"(?:^|[^a-z])c?(int|fp)(?=[^a-z]|$)", name.lower())
     if not kind:
         raise FleetmarkError(
-            "a join of speed and rate scores does not say which: put int or fp into the file's name (cpu2017_int.csv)"
+            "a join of speed and rate scores does not name its suite; put int or fp into the file's name "
+            "(cpu2017_int.csv)"
         )
     year = "2026" if "2026" in name else "2017"
     speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
@@ -319,7 +320,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
         if not match or match[2] not in _YEARS:
             raise FleetmarkError(f"{place}: {texts['suite']!r} is not a suite run with one copy, such as int2017_rate1")
         if not texts["cpu"]:
-            raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
+            raise FleetmarkError(f"{place}: no cpu; every score needs the name of its CPU")
         value, reason = figure(_cell(cells, columns, "est_base_score"))
         if reason:
             collector.leave(reason)
@@ -351,7 +352,7 @@ def _report(raw: bytes, name: str) -> Table:
         except ParseError as error:
             errors.append(str(error))
     if parsed is None:
-        raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {errors[0]}")
+        raise FleetmarkError(f"looks like a report of SPEC CPU, but cannot be read: {errors[0]}")
     text = decode(raw)
     labels = _facts(text) | ({"notice": "compiler"} if _NOTICE.search(text) else {})
     machine = _named(labels) or name.partition(".")[0] or "unnamed"

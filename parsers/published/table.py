@@ -4,8 +4,8 @@ Required columns: ``machine``, ``benchmark``, ``value``, ``unit``. Optional colu
 lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing`` (estimate or
 unverified). Every other column is a label of the machine.
 
-Units become base units. What a rate counts is recorded with the benchmark (``rate of=samples``), so that samples per
-second are never compared with tokens per second.
+Units become base units. The counted item of a rate is recorded with the benchmark (``rate of=samples``), so that
+samples per second are never compared with tokens per second.
 """
 
 from __future__ import annotations
@@ -138,14 +138,14 @@ def read(raw: bytes, name: str = "") -> Table:
         before = betters.setdefault(point, (place, better))
         if before[1] != better:
             raise FleetmarkError(
-                f"{row_place}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
+                f"{row_place}: {better} is better, but {before[1]} in {before[0]} for the same benchmark; correct one"
             )
         if texts.get("repeat"):
             key = (texts["machine"], *point, texts["repeat"])
             if key in seen:
                 if seen[key][1] != m.value:
                     raise FleetmarkError(
-                        f"{row_place}: repeat {texts['repeat']} stands in {seen[key][0]} with another value"
+                        f"{row_place}: repeat {texts['repeat']} has another value in {seen[key][0]}; correct one"
                     )
                 collector.leave("the same row again")
                 continue
@@ -172,17 +172,17 @@ def _columns(source: Records) -> dict[str, str]:
         near = {c: difflib.get_close_matches(c, by_name, 1) for c in missing}
         hints = [f"{by_name[n[0]]!r} may be {c}" for c, n in near.items() if n]
         raise FleetmarkError(
-            f"a table without the column {', '.join(missing)}: it needs {', '.join(REQUIRED)}, may have "
-            f"{', '.join(OPTIONAL)}, and others are labels; it has {some(source.columns)}"
+            f"the table lacks the column {', '.join(missing)}; it needs {', '.join(REQUIRED)}, may have "
+            f"{', '.join(OPTIONAL)}, and other columns are labels; it has {some(source.columns)}"
             + (f"; {', '.join(hints)}" if hints else "")
         )
     return {c: by_name[c] for c in (*REQUIRED, *OPTIONAL) if c in by_name}
 
 
 def _unit(place: str, text: str) -> tuple[str, float, str]:
-    """Return the base unit, the factor to it, and what a rate counts (empty if the text does not say)."""
+    """Return the base unit, the factor to it, and the counted item of a rate (empty if unknown)."""
     if not text:
-        raise FleetmarkError(f"{place}: no unit; write what the value is in: GB/s, ms, samples/s, score")
+        raise FleetmarkError(f"{place}: no unit; write the unit of the value: GB/s, ms, samples/s, score")
     if text in _WORDS:
         return (*_WORDS[text], "")
     if text in _STEMS:
@@ -200,7 +200,7 @@ def _unit(place: str, text: str) -> tuple[str, float, str]:
         if _COUNTED.fullmatch(word):
             return "1/s", _LARGE[rate[1]] if rate[1] else 1.0, word
     raise FleetmarkError(
-        f"{place}: the unit {text!r} is not known; there are B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
+        f"{place}: unknown unit {text!r}; use B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
         "min, h, %, score, ratio, and counts such as samples/s, tokens/s, requests/s, IOPS"
     )
 
@@ -213,8 +213,7 @@ def _metric(place: str, texts: Mapping[str, str], unit: str) -> tuple[str, Bette
     better = Better(text) if text else usual
     if better is None:
         raise FleetmarkError(
-            f"{place}: a value in {texts['unit']} does not say which way is better; "
-            "add the column better: higher or lower"
+            f"{place}: a value in {texts['unit']} has no known better direction; add the column better: higher or lower"
         )
     return texts.get("metric") or metric, better
 
@@ -244,6 +243,6 @@ def _label(place: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, s
         before = labels.setdefault(label, (value, place)) if value else None
         if before and before[0] != value:
             raise FleetmarkError(
-                f"{place}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "
-                "is a label of the machine: make what varies part of benchmark"
+                f"{place}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; other columns "
+                "are labels of the machine; put varying values into the benchmark's name"
             )

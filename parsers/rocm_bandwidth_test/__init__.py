@@ -1,9 +1,9 @@
 """Parse the matrices of rocm-bandwidth-test 2 (ROCm up to 6).
 
 Case: ``one-way`` or ``both-ways``. Metrics in B/s (higher; GB/s are 1e9): ``bandwidth`` with the labels ``from`` and
-``to`` (``cpu0``, ``gpu2`` by the program's numbers), ``link_bandwidth``, the median of the pairs, ``slowest_link``, and
-``local_bandwidth`` (label ``device``), a copy within one GPU. Its latencies and topology are not read. Rows that a
-matrix lacks make the output ``invalid``.
+``to`` (``cpu0``, ``gpu2`` in the program's numbering), ``link_bandwidth`` (the median of the pairs), ``slowest_link``,
+and ``local_bandwidth`` (label ``device``), a copy within one GPU. Latencies and topology are not read. The output is
+``invalid`` if a matrix lacks rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetmark.parsers.kit.cut import cut
 from fleetmark.parsers.kit.text import decode, number, numbered
 
 _TOOL = "rocm_bandwidth_test"
-_LONGEST = 20_000  # characters of a row
+_LONGEST = 20_000  # maximum characters of a row
 _MOST_DEVICES = 512
 _VERSION = re.compile(r"RocmBandwidthTest Version: {0,8}([0-9.]{1,20})")
 _DEVICE = re.compile(r"Device: ([0-9]{1,4}), {1,8}(.{1,200})")
@@ -47,7 +47,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         last = (n, line)
         if match := _VERSION.search(line):
             version = match[1]
-        elif match := _DEVICE.fullmatch(line[:300]):  # a GPU has its id and its place on the bus as well
+        elif match := _DEVICE.fullmatch(line[:300]):  # a GPU also has an id and a bus address
             names[match[1]] = ("gpu" if match[2].count(",") else "cpu") + match[1]
         elif match := _TITLE.fullmatch(line):
             matrices.append(_Matrix("one-way" if match[1] == "Unidirectional" else "both-ways"))

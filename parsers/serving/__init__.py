@@ -1,8 +1,8 @@
-"""Shared definitions for benchmarks of LLM servers: our metrics, to which each tool's own definitions are mapped.
+"""Define Fleetmark's metrics for benchmarks of LLM servers. Each tool's own definitions are mapped to them.
 
-``ttft``: to the first token. ``tpot``: (last - first token) / (tokens - 1) of a request. ``itl``: between one token, or
-piece, and the next, over all of them. ``e2e``: to the last token. ``token_mean``: e2e / tokens of a request, the first
-token's wait included. Tools call these by each other's names: never compare by name.
+``ttft``: time to the first token. ``tpot``: (last - first token) / (tokens - 1) of a request. ``itl``: times between
+consecutive tokens or pieces. ``e2e``: time to the last token. ``token_mean``: e2e / tokens of a request, including the
+wait for the first token. Tools use the same names for different metrics, so never compare by name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Better, Measurement
 from fleetmark.parsers.kit.text import number
 
 RATES = ("output_tokens_per_second", "interactivity")
-# From the answers' rate, or what it was asked to be.
+# The kind of rate: of the answers, or as requested.
 FOLLOWS = (
     *("requests_per_second", "input_tokens_per_second", "total_tokens_per_second"),
     "offered_requests_per_second",
@@ -24,7 +24,10 @@ COUNTS = ("requests", "prompt_tokens", "output_tokens", "accelerators")
 def measurements(
     tool: str, case: str, figures: Mapping[str, object], labels: Mapping[str, str] | None = None
 ) -> Iterator[Measurement]:
-    """Figures in 1/s and s by our names; what is no number above zero is left out (a failure rate may be zero)."""
+    """Return figures in 1/s and s under Fleetmark's names.
+
+    Values that are not positive numbers are left out, but a failure rate may be zero.
+    """
     for name, raw in figures.items():
         value = number(raw)
         if value is None or value < 0 or (value == 0 and name != "failures"):
@@ -34,7 +37,7 @@ def measurements(
 
 
 def kind_of(name: str) -> tuple[str, Better]:
-    """Return the unit and direction of one of our metrics."""
+    """Return the unit and direction of one of these metrics."""
     if name in RATES:
         return "1/s", Better.HIGHER
     if name in FOLLOWS:

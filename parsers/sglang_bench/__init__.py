@@ -1,7 +1,8 @@
 """Parse the JSON lines and table of ``python -m sglang.bench_serving``, which uses vLLM's names and definitions.
 
-Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens
-under its own interface. How many requests failed stands only among the details (``--output-details``: ``errors``).
+Case and metrics as in ``parsers/vllm_bench``. ITL is the time between pieces of the stream; with SGLang's own
+interface, it is divided by the tokens in a piece. The number of failed requests is only in the details
+(``--output-details``: ``errors``).
 """
 
 from __future__ import annotations

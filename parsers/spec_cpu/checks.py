@@ -1,4 +1,4 @@
-"""Turn the readers' findings into measurements.
+"""Convert the reports from the readers to measurements.
 
 This module decides which reports count, which run of a benchmark is its result, and whether scores agree with their
 rows.
@@ -46,8 +46,8 @@ _UNITS: dict[str, tuple[str, Better]] = {
 _OF_POWER = frozenset({"energy", "max_power", "avg_power", "energy_ratio"})
 # Preference between two forms of the same results.
 _RANK = {"raw": 0, "CSV": 1, "text": 2, "log": 3}
-# Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All others mean that
-# something went wrong.
+# Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All other reasons are real
+# failures.
 _FORMAL = re.compile(
     r"'reportable' flag not set"
     r"|\S+ \((?:base|peak)\) did not have enough runs!"
@@ -126,7 +126,7 @@ def read(suite: Suite, raw: bytes) -> Parsed:
 
 def _few_notes(notes: list[str]) -> tuple[str, ...]:
     rest = notes[_MOST_NOTES:]
-    return (*notes[:_MOST_NOTES], *([f"and {len(rest)} notes more"] if rest else []))
+    return (*notes[:_MOST_NOTES], *([f"and {len(rest)} more notes"] if rest else []))
 
 
 def _year(run: Run) -> str:
@@ -213,7 +213,7 @@ class _Result:
             if marked and all(m.figures.get("time") != table[0].figures["time"] for m in marked):
                 name = f"{runs[0].benchmark} {runs[0].tune}"
                 self.remarks.append(
-                    f"{name}: the table of selected runs has another run than the one marked as selected"
+                    f"{name}: the table of selected runs has a different run from the one marked as selected"
                 )
             return table[0]
         if marked:
@@ -247,7 +247,7 @@ class _Result:
                         "with a decimal point, left out"
                     )
                 if score.unreadable or score.printed.strip("0."):
-                    continue  # --, Not Run
+                    continue  # "--" or "Not Run"
                 if self.scored:
                     self.remarks.append(
                         f"line {score.line}: {score.case} {score.tune} is printed as {score.printed}, left out"
@@ -268,7 +268,7 @@ class _Result:
         return scores
 
     def rows(self, score: Score) -> list[Run]:
-        """Return the selected runs of which ``score`` is the geometric mean."""
+        """Return the selected runs whose geometric mean is ``score``."""
         name = "energy_ratio" if score.case.endswith("_energy") else "ratio"
         suffix = "_r" if "rate" in score.case else "_s"
         return [r for r in self.chosen if r.tune == score.tune and r.benchmark.endswith(suffix) and name in r.figures]
@@ -301,14 +301,16 @@ class _Result:
                 by_status.setdefault(spelled(run.status), []).append(f"{run.benchmark} {run.tune}")
             statuses = "; ".join(f"{status}: {', '.join(names)}" for status, names in by_status.items())
             rest = len(self.failures) - _MOST_NAMES
-            return f"not every benchmark ended well: {statuses}" + (f" and {rest} more" if rest > 0 else "")
+            return f"some benchmarks failed: {statuses}" + (f" and {rest} more" if rest > 0 else "")
         if unverified:
-            return f"nobody verified the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
+            return (
+                f"there is no verification of the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
+            )
         if self.report.banner is None:
             return None
         wrong = [r for r in self.report.reasons if not _FORMAL.match(r)]
         if wrong:
-            return "INVALID RUN: " + wrong[0] + (f" (and {len(wrong) - 1} reasons more)" if len(wrong) > 1 else "")
+            return "INVALID RUN: " + wrong[0] + (f" (and {len(wrong) - 1} more reasons)" if len(wrong) > 1 else "")
         return None if self.report.reasons else "INVALID RUN, with no reason given"
 
     def notes(self) -> list[str]:
@@ -328,7 +330,7 @@ class _Result:
                 )
         for score in self.scores.values():
             if (bounds := self._bounds(score)) is None:
-                notes.append(f"{score.case} {score.tune}: no rows to hold the score {score.printed} against")
+                notes.append(f"{score.case} {score.tune}: no rows to check the score {score.printed} against")
             elif not self._agrees(score):
                 mean = f"{math.sqrt(bounds[0] * bounds[1]):.{4 if self.report.rounded else 9}g}"
                 notes.append(

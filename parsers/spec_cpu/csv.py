@@ -1,7 +1,7 @@
 """Read SPEC CPU's CSV report: ``valid``, two tables of results, the scores, and the errors at the end.
 
-A row of the full table names its workload and iteration; one of the selected table is marked as selected.
-With power measured each tune has five columns more, and a benchmark that was not run still only the usual five.
+A row of the full table names its workload and iteration; one of the selected table is marked as selected. If power was
+measured, each tune has five more columns, but a benchmark that was not run has only the usual five.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIGURES = {
     "ratio": "ratio",
     "selected": "selected",
     "status": "status",
-    "energy": "energy",  # J here, kJ in text
+    "energy": "energy",  # J in CSV, kJ in text
     "energy ratio": "energy_ratio",
     "max power": "max_power",
     "avg power": "avg_power",
@@ -54,13 +54,13 @@ _BANNER = re.compile(r"#\s+INVALID RUN\b")
 
 @dataclass(kw_only=True, slots=True)
 class _CsvReader:
-    """Goes through the lines; ``fields`` are the columns of the heading above, tune by tune."""
+    """Process the lines. ``fields``: the columns of the current heading, by tune."""
 
     reports: list[Report] = field(default_factory=list)
     fields: dict[str, list[str | None]] = field(default_factory=dict)
     selected_table: bool = False
     in_banner: bool = False
-    held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # of the report at hand
+    held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # of the current report
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # of rows without an iteration number
 
     @property
@@ -101,13 +101,15 @@ class _CsvReader:
             self.report.sections = True
 
     def _score(self, parsed: Score, cells: list[str], complete: bool) -> None:
-        """Keep a score. It is printed twice, here and in the column of its ratios; a figure with a decimal comma
-        takes the cell beside it too.
+        """Store a score.
+
+        It is printed twice: in its own line, and in the column of its ratios. A figure with a decimal comma also takes
+        the next cell.
         """
-        beside, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
-        if beside or (complete and again and again[0] != parsed.printed):
+        next_cell, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
+        if next_cell or (complete and again and again[0] != parsed.printed):
             parsed.printed, parsed.unreadable = (
-                f"{parsed.printed},{beside}" if beside else f"{parsed.printed} and {again[0]}",
+                f"{parsed.printed},{next_cell}" if next_cell else f"{parsed.printed} and {again[0]}",
                 True,
             )
         parsed.complete = complete or len(cells) > 1
@@ -140,7 +142,7 @@ class _CsvReader:
 
     def _row(self, n: int, benchmark: str, cells: list[str], complete: bool) -> None:
         if not complete:
-            cells = cells[:-1]  # the text ends in it
+            cells = cells[:-1]  # the text ends inside it
         if len(cells) <= _USUAL or not (cells[1] == "" or cells[1] in WITHDRAWN or count(cells[1])):
             return  # the benchmark's name before its compiler flags
         taken: list[Run] = []
@@ -168,7 +170,7 @@ class _CsvReader:
         self._keep(n, taken)
 
     def _keep(self, n: int, taken: list[Run]) -> None:
-        """Adds the runs, unless they are present already; different ones in their place begin another report."""
+        """Add the runs unless they are already present. Different runs in the same place begin another report."""
         repeated = [(self.held[_place(run)], run) for run in taken if _place(run) in self.held]
         if any((other.figures, other.status) != (run.figures, run.status) for other, run in repeated):
             self.begin(n)

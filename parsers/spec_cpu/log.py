@@ -1,9 +1,9 @@
 """Read runcpu's log (CPU2017.001.log). Each run ends with a line, the only record of an interrupted run.
 
-    Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
+Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 
-``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 if it was not
-measured. A log names no selected run: the median by time stands for it, the slower one of two, as SPEC's tools choose.
+``Error`` appears with an ``errorcode``, and ``Run`` if the output was not verified. Power is 0 if it was not measured.
+A log names no selected run. As in SPEC's tools, the run with the median time is selected, or the slower of two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FAILED = re.compile(rf"({BENCHMARK})\((base|peak)(?:; ([A-Z?]{{2}}))?\)")
 @dataclass(slots=True)
 class _LogReader:
     reports: list[Report] = field(default_factory=list)
-    running: tuple[int, str, str, str] | None = None  # line, benchmark, size, tune of what has not ended
+    running: tuple[int, str, str, str] | None = None  # line, benchmark, size and tune of runs that have not ended
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)  # runs by benchmark, tune and size
     failed: set[tuple[str, str]] = field(default_factory=set)
     building: dict[str, str] = field(default_factory=dict)  # benchmark to tune

@@ -1,8 +1,8 @@
 """Read SPEC CPU's raw results (.rsf), lines of ``spec.cpu2017.KEY: VALUE`` that all other reports are made from.
 
 A run is ``results.500_perlbench_r.base.000.*`` with ``reported_time``, ``ratio``, ``copies``, ``threads``, ``valid``
-(its status) and ``selected``; the scores are ``basemean`` and ``peakmean``, and ``name`` (intrate) says of what. The
-rest is the system's description, encoded configuration and flags.
+(its status) and ``selected``. The scores are ``basemean`` and ``peakmean``, and ``name`` identifies the suite
+(intrate). The other keys are the system's description, encoded configuration and flags.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STATUS = re.compile(r"[A-Z][A-Z?]?")
 
 @dataclass(slots=True)
 class _Raw:
-    """The keys of one result of one suite, with the lines they stand on."""
+    """Hold the keys of one result of one suite, with their line numbers."""
 
     year: str
     line: int
@@ -96,7 +96,7 @@ def _report(raw: _Raw) -> Report:
 
 
 def _suite(raw: _Raw) -> str | None:
-    """``SPECrate2017_int``, put together from the result's name, or its metric and mode."""
+    """Return the suite, such as ``SPECrate2017_int``, from the result's name, or from its metric and mode."""
     name, metric, mode = _NAME.fullmatch(raw.get("name")), _METRIC.fullmatch(raw.get("metric")), raw.get("runmode")
     if name:
         return f"SPEC{name[2]}{raw.year}_{name[1]}"

@@ -1,8 +1,8 @@
 """Read SPEC CPU's text report: the table of all runs, a ruler, the table of the selected runs, the scores, then prose.
 
 Figures have 3 significant digits. ``*`` marks the selected run, ``S`` the others. A row has one group of figures for
-each tune, ended by its status; a single group is peak's where it stands under the second half of the heading. Energy is
-in kJ.
+each tune, which ends with the run's status. A single group belongs to peak if it is below the second half of the
+heading. Energy is in kJ.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIGURES = {
     "AvgPwr": "avg_power",
     "ERatio": "energy_ratio",
 }
-_MANY = {"r": "copies", "s": "threads"}  # what the first column counts, by the end of a benchmark's name
+_MANY = {"r": "copies", "s": "threads"}  # the unit of the first column, by the suffix of the benchmark's name
 _PLAIN = ("copies", "time", "ratio")
 _POWER = (*_PLAIN, "energy", "max_power", "avg_power", "energy_ratio")
 _RULER = re.compile(r"\s{0,20}={30,}\s*")
@@ -53,13 +53,13 @@ _BANNER = re.compile(r"#\s+INVALID RUN\b")
 _SIZE = re.compile(r"Input set must be \S+ for a valid run \(set to '([a-z]{1,20})")
 _STATUS = re.compile(r"\*|[A-Z][A-Z?]?")
 _FIGURE = re.compile(r"--|[0-9][0-9.]{0,20}")
-_FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # where prose has a word
+_FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # a line of prose has a word in this place
 _PEAK_COUNT = 57  # the column after peak's copies or threads, by default
 
 
 @dataclass(kw_only=True, slots=True)
 class _TxtReader:
-    """Reads the lines: the full table up to a ruler, then the selected one up to the scores."""
+    """Read the lines: the full table up to a ruler, then the table of selected runs up to the scores."""
 
     reports: list[Report] = field(default_factory=list)
     columns: tuple[str, ...] = ()
@@ -67,9 +67,9 @@ class _TxtReader:
     below_ruler: bool = False
     above: dict[str, int] = field(default_factory=dict)  # the rows of a benchmark in the full table
     last_row: str = ""  # the benchmark of the row above
-    below: set[str] = field(default_factory=set)  # the benchmarks in the selected one
+    below: set[str] = field(default_factory=set)  # the benchmarks in the selected table
     in_banner: bool = False
-    banner: int | None = None  # INVALID RUN whose report is not known yet: it stands above and below the tables
+    banner: int | None = None  # INVALID RUN, which appears above or below the tables of its report
     reasons: list[str] = field(default_factory=list)
 
     @property
@@ -181,7 +181,7 @@ class _TxtReader:
             self.report.unreadable.append(n)
 
     def _place(self, n: int, benchmark: str) -> None:
-        """Begins another report where this row cannot belong to the current one: outputs were concatenated."""
+        """Begin another report if this row cannot belong to the current one, as in concatenated output."""
         if self.below_ruler:
             again = benchmark in self.below
         else:
@@ -195,20 +195,20 @@ class _TxtReader:
     def _tunes(self, groups: list[_Group]) -> Iterator[tuple[str, _Group]]:
         if len(groups) == 1:
             only = groups[0]
-            # Hand-edited rows are a few columns off; a whole half of the table lies between the two.
+            # Hand-edited rows are shifted by a few columns, but base and peak are half a table apart.
             peak = only.start > self.peak_count - 12 if only.figures else only.end > self.peak_count
             return iter([("peak" if peak else "base", only)])
         return zip(TUNES, groups, strict=False)
 
     def _figures(self, run: Run, figures: list[str]) -> bool:
-        """Puts the figures under their names; False where their number fits no columns."""
+        """Assign the figures to their columns. Return False if their number matches no set of columns."""
         if run.status not in FINISHED:
             return True  # the time of a failed run is not a measurement
         benchmark, columns = run.benchmark, self.columns
         if len(figures) != len(columns):
             columns = {len(_PLAIN): _PLAIN, len(_POWER): _POWER}.get(len(figures), ())
         if not columns and len(figures) == 2:
-            columns = _PLAIN[:2]  # the ratio is blank where a run's status is not S
+            columns = _PLAIN[:2]  # the ratio is blank if a run's status is not S
         for name, word in zip(columns, figures, strict=False):
             many = name in _MANY.values()
             value = count(word) if many else positive(word)
@@ -219,7 +219,7 @@ class _TxtReader:
 
 @dataclass(slots=True)
 class _Group:
-    """The words of one tune: figures, then a status."""
+    """Hold the words of one tune: figures, then a status."""
 
     figures: list[str]
     status: str
@@ -228,7 +228,7 @@ class _Group:
 
 
 def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
-    """Yield the groups of a row; none if a word is neither a figure nor a status."""
+    """Yield the groups of a row. Yield no group if a word is neither a figure nor a status."""
     if len(words) > 16 or any(not (_FIGURE.fullmatch(w) or _STATUS.fullmatch(w)) for w, _ in words):
         return
     if withdrawn := [w for w, _ in words if w in WITHDRAWN]:
@@ -244,7 +244,7 @@ def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
             yield _Group(figures, word, start, end)
             figures = []
     if len(figures) == len(words) == len(_PLAIN):
-        yield _Group(figures, "S", start, words[-1][1])  # a hand-made table without the marks
+        yield _Group(figures, "S", start, words[-1][1])  # an edited table without the marks
 
 
 def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:

@@ -135,7 +135,7 @@ def test_a_host_is_as_it_was(site: Fleet, suite: str, tmp_path: Path) -> None:
     }
     assert differing == {}
     again = clean(command)
-    assert again.returncode == 0 and "has nothing in /var/tmp/fleetmark-0" in again.stdout
+    assert again.returncode == 0 and "has no files in /var/tmp/fleetmark-0" in again.stdout
 
 
 def test_results_that_nobody_collected_stay(site: Fleet, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_closing_spares_what_was_detached(hosts: dict[str, Host], fleet: Fleet) 
 def test_no_further_session(fleet: Fleet, hosts: dict[str, Host]) -> None:
     with sshd(fleet, "h4", "MaxSessions 1"), connect(hosts["h4"]) as reach:
         held = reach.open(["cat"])
-        with pytest.raises(ReachError, match=r"^h4: it grants no further session"):
+        with pytest.raises(ReachError, match=r"^h4: sshd refuses another session"):
             reach.run(["true"])
         held.close()
 
@@ -423,11 +423,11 @@ def test_host_behind_a_jump_is_checked_too(hosts: dict[str, Host], fleet: Fleet,
 def test_jump_host_that_refuses(hosts: dict[str, Host], fleet: Fleet) -> None:
     h2 = hosts["h2"]
     sentence = refused(replace(h2, ssh_args=(*h2.ssh_args, "-J", "nosuch@h1")))
-    assert sentence.startswith("h2: no way through nosuch@h1: ")
+    assert sentence.startswith("h2: cannot connect through nosuch@h1: ")
     assert "Permission denied" in sentence
     nobody = replace(h2, address=f"{fleet.address('h0')}", port=9, ssh_args=(*h2.ssh_args, "-J", "h1"))
-    assert "no way through h1: " in refused(nobody)
-    assert "no way through" in refused(replace(h2, ssh_args=(*h2.ssh_args, "-o", "ProxyCommand=echo no >&2; exit 1")))
+    assert "cannot connect through h1: " in refused(nobody)
+    assert "cannot connect through" in refused(replace(h2, ssh_args=(*h2.ssh_args, "-o", "ProxyCommand=echo no >&2; exit 1")))
 
 
 def test_many_hosts_through_one_jump(hosts: dict[str, Host], fleet: Fleet) -> None:
@@ -506,7 +506,7 @@ def test_sudo_refuses(sudoers: dict[str, Host], hosts: dict[str, Host], fleet: F
 
     password_needed = "h3: sudo needs a password; set ansible_become_password, or allow sudo without one there"
     assert refusal(sudoers["asked"]) == password_needed
-    wrong = "h3: sudo does not take the password; check ansible_become_password"
+    wrong = "h3: sudo rejects the password; check ansible_become_password"
     assert refusal(replace(sudoers["asked"], become_password="wrong")) == wrong
     assert refusal(sudoers["barred"]).startswith("h3: sudo ")
 

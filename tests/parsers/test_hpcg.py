@@ -76,7 +76,7 @@ def test_the_line_that_vendors_print_on_stdout() -> None:
 
 def test_a_short_run_says_that_it_is_not_official() -> None:
     parsed = parsers.parse(TOOL, WHOLE.replace(b"Total=1812.25", b"Total=61.5"))
-    assert parsed.invalid is None and parsed.notes == ("61.5 s: an official result takes 1800 s",)
+    assert parsed.invalid is None and parsed.notes == ("61.5 s, but an official result needs 1800 s",)
 
 
 VALID = b"Final Summary::HPCG result is VALID with a GFLOP/s rating of=361.125\n"

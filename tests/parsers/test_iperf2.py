@@ -100,7 +100,7 @@ def test_rows_without_a_time_are_summed_only_when_the_command_says_they_ran_toge
     unknown = read("iperf2", name)
     assert value(unknown, "bitrate") is None
     assert [value(unknown, "bitrate", subject=f"stream-{n}") for n in (1, 2)] == list(rates)
-    assert any("side by side" in note for note in unknown.notes)
+    assert any("in parallel" in note for note in unknown.notes)
     for argv in (("-P", "2"), ("-P2",), ("--parallel=2",), ("--parallel", "2")):
         together = read("iperf2", name, "iperf", "-c", "h2", *argv, "-y", "C")
         assert value(together, "bitrate") == sum(rates)
@@ -170,19 +170,19 @@ def test_the_first_interval_is_not_the_whole_test() -> None:
     raw = raw[: raw.index(b"[  3]  1.0- 2.0")]
     command = ("iperf", "-c", "h", "-P", "2", "-i", "1", "-t", "2")
     parsed = parsers.parse("iperf2", raw, command)
-    assert parsed.invalid == "the output is cut: its rows end at 1 s of 2 s asked for"
+    assert parsed.invalid == "the output is cut: its rows end at 1 s of 2 s requested"
     usual = parsers.parse("iperf2", raw, ("taskset", "-c", "0", "/usr/bin/iperf", "-c", "h", "-P", "2"))
-    assert usual.invalid == "the output is cut: its rows end at 1 s of 10 s asked for"
+    assert usual.invalid == "the output is cut: its rows end at 1 s of 10 s requested"
     assert parsers.parse("iperf2", raw, ("iperf", "-c", "h", "-P", "2", "-t", "1")).invalid is None
     raw = fixture("2.1.8_server_killed.txt")
     parsed = parsers.parse("iperf2", raw[: raw.index(b"[  1] 1.0000-2.0000")])
-    assert parsed.invalid == "the output is cut: its only row ends at 1.0000 s, as the first of several does"
+    assert parsed.invalid == "the output is cut: its only row ends at 1.0000 s, as the first of several rows would"
 
 
 def test_fewer_streams_than_asked_for_is_cut() -> None:
     raw = fixture("2.1.8_tcp_2_no_sum.csv")
     parsed = parsers.parse("iperf2", raw, ("iperf", "-c", "h", "-P", "3", "-t", "1", "-y", "C"))
-    assert parsed.invalid == "the output is cut: 3 streams were asked for, 2 have rows"
+    assert parsed.invalid == "the output is cut: 3 streams were requested, 2 have rows"
 
 
 def test_a_client_of_datagrams_without_its_servers_report_is_cut() -> None:

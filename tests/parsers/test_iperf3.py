@@ -112,7 +112,7 @@ def test_a_sending_server_knows_no_loss() -> None:
     parsed = read("iperf3", "3.12_server_reverse.json")
     assert cases(parsed) == {"tcp-reverse"}
     assert value(parsed, "bitrate") == value(parsed, "sent_bitrate") == 18819153965.213146 / 8
-    assert any("receiver's count is not there" in note for note in parsed.notes)
+    assert any("receiver's count is missing" in note for note in parsed.notes)
     raw = fixture("3.9_server_udp.json").replace(b'"reverse":\t0', b'"reverse":\t1')
     assert value(parsers.parse("iperf3", raw), "loss") is None
 

@@ -188,7 +188,7 @@ def test_rows_of_two_numbers_are_what_the_command_says(command: tuple[str, ...],
         ((), "a title or the command"),
         (("bw_mem", "1m", "nonsense"), "a title or the command"),
         (("lat_pipe",), "a title or the command"),
-        (("sh", "-c", "bw_mem 1m rd; bw_mem 1m wr"), "one lmbench program a command"),
+        (("sh", "-c", "bw_mem 1m rd; bw_mem 1m wr"), "one lmbench program per command"),
     ],
 )
 def test_rows_nobody_can_name_are_an_error_that_says_what_is_missing(command: tuple[str, ...], asks: str) -> None:
@@ -306,7 +306,7 @@ def test_several_hosts_in_one_text_carry_their_names() -> None:
 def test_repeats_keep_their_names_and_are_noted() -> None:
     parsed = parse(b"Pipe latency: 2.5 microseconds\n" * 3)
     assert Counter(m.metric for m in parsed.measurements) == {"pipe": 3}
-    assert parsed.notes == ("up to 3 runs: repeats of a measurement have the same names",)
+    assert parsed.notes == ("up to 3 runs in one text, which count as repeats",)
 
 
 def test_minus_one_of_lat_fs_is_absent() -> None:

@@ -313,7 +313,7 @@ def test_repeats_of_a_run_keep_their_names() -> None:
     text = fixture("v3.11b_one_node.txt")
     parsed = parse((text + text.replace("  93.6", "  94.1")).encode())
     assert [m.value for m in find_all(parsed, "local_latency")] == [93.6e-9, 94.1e-9]
-    assert parsed.notes == ("2 runs alike: repeats of a measurement have the same names",)
+    assert parsed.notes == ("2 equal runs in one text, which count as repeats",)
 
 
 def test_every_core() -> None:
@@ -449,7 +449,7 @@ def test_a_process_killed_inside_a_row() -> None:
         ("Socket\t     0\t     1\t\n     0\t  71.9", "     0\t  71.9", "line 4: row 0 of the idle latencies"),
         ("\t182.65\t", "\t", "line 34: loaded row 00050 '00050 99120.8' left out, with 1 figures instead of 2"),
         ("ALL Reads        :\t103212.7\t\n", "", "peak bandwidth: no figure of all reads"),
-        ("\n 00200", "\n 00050", "line 35: loaded latency '97.31' left out, as there is one for the same point"),
+        ("\n 00200", "\n 00050", "line 35: loaded latency '97.31' left out, because the same point already has a figure"),
     ],
 )  # fmt: skip
 def test_damage_that_costs_a_figure_is_told(old: str, new: str, note: str) -> None:
@@ -489,7 +489,7 @@ def test_ratios_without_a_heading_are_read_by_the_mode() -> None:
     assert mb(parse(rows.encode(), ["mlc", "--peak_injection_bandwidth"]), "peak_read_bandwidth") == 280874.6
     parsed = parse((rows + fixture("v3.11b_one_node.txt")).encode())
     assert mb(parsed, "peak_read_bandwidth") == 41877.5
-    note = "line 2: bandwidth 'ALL Reads : 280874.6' left out, because nothing says of which kind it is: peak or maximum (and 1 more)"
+    note = "line 2: bandwidth 'ALL Reads : 280874.6' left out, because its kind is unknown: peak or maximum (and 1 more)"
     assert parsed.notes == (note,)
     text = f"Command line parameters: --max_bandwidth \n{rows}"
     assert mb(parse(text.encode()), "max_bandwidth", mix="3:1") == 267733.3

@@ -135,7 +135,7 @@ def test_bad_runs_are_left_out_where_there_are_good_ones() -> None:
 def test_repeats_of_a_run_keep_their_names() -> None:
     parsed = parse((TABLE + TABLE.replace("23314.0", "23313.9")).encode())
     assert [m.value for m in parsed.measurements if m.metric == "triad"] == [23314.0e6, 23313.9e6]
-    assert parsed.notes == ("2 runs: repeats of a case have the same names",)
+    assert parsed.notes == ("2 runs in one text, which count as repeats",)
 
 
 @pytest.mark.parametrize(

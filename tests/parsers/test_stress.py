@@ -44,11 +44,11 @@ def test_gauges_of_a_host_that_has_them() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (b"quota_throttles 0", b"quota_throttles 7", "the host was held back 7 times by a quota"),
+        (b"quota_throttles 0", b"quota_throttles 7", "the host was throttled 7 times by a quota"),
         (
             b"quota_throttles 0",
             b"throttles 3\nfleetmark: corrected_errors 1",
-            "the host throttled itself 3 times for heat or power, corrected 1 errors of memory",
+            "the host throttled 3 times because of heat or power, corrected 1 memory errors",
         ),
         (b"info:  [", b"fail:  [1] vm: detected 1 bit error\nstress-ng: info:  [", "vm: detected 1 bit error"),
         (
@@ -57,7 +57,7 @@ def test_gauges_of_a_host_that_has_them() -> None:
             "the command beside it ended early with exit status 3",
         ),
         (b"successful run", b"", "the output is cut: stress-ng did not report a successful end"),
-        (b"fleetmark: faults 0\n", b"", "the output is cut: the watch has no sum of faults"),
+        (b"fleetmark: faults 0\n", b"", "the output is cut: the monitor printed no sum of faults"),
     ],
 )
 def test_what_does_not_pass(old: bytes, new: bytes, reason: str) -> None:

@@ -168,14 +168,14 @@ def time_limit_s(partition: str, time: str | None) -> float | None:
 
     Raise FleetmarkError if ``time`` exceeds the partition's limit, because Slurm would never start such a job.
     """
-    asked = _seconds(time) if time is not None else None
+    requested = _seconds(time) if time is not None else None
     limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
     default, _, maximum = (limits or ["|"])[0].partition("|")
     limit = _seconds(maximum)
     if time is not None:
-        if limit is not None and (asked is None or asked > limit):
-            raise FleetmarkError(f"--time {time}: partition {partition} gives a job at most {maximum}; ask for less")
-        return asked
+        if limit is not None and (requested is None or requested > limit):
+            raise FleetmarkError(f"--time {time}: partition {partition} allows at most {maximum} per job; request less")
+        return requested
     return next((s for text in (default, maximum) if (s := _seconds(text)) is not None), None)
 
 
@@ -206,7 +206,7 @@ def state(job: str) -> State:
     done = _run(["scontrol", "-o", "show", "job", job])
     if done.returncode:
         if "Invalid job id" in done.stderr:
-            return State("COMPLETED", "Slurm has forgotten it")
+            return State("COMPLETED", "Slurm no longer knows the job")
         raise _no_answer("scontrol", done)
     fields = dict(re.findall(r"(\w+)=(\S*)", done.stdout))
     status, _, _ = fields.get("ExitCode", "").partition(":")
@@ -266,7 +266,7 @@ def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[s
             check=False,
             timeout=_PATIENCE_S,
             env={**os.environ, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"},
-            start_new_session=True,  # keep Ctrl-C away, since an interrupted command could leave a job behind
+            start_new_session=True,  # ignore Ctrl-C: an interrupted command could leave a job
         )
     except FileNotFoundError:
         raise FleetmarkError(

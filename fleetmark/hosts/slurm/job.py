@@ -1,4 +1,4 @@
-"""Submit, watch and end the Slurm job whose nodes are the hosts."""
+"""Submit, monitor and end the Slurm job whose nodes are the hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetmark.hosts.slurm.cluster import Request, State
 
 _LOOK_S = 2.0  # polling interval for the job, to spare the cluster's controller
 _NODES_S = 10.0  # polling interval for its nodes
-_END_S = 15.0  # how long nodes may take to exit by themselves
+_END_S = 15.0  # timeout for nodes to exit by themselves
 UNSAFE = 96  # exit status of a node if other users can replace the shared folder
 UNSEEN = 97  # exit status of a node that cannot see the shared folder
 NO_PYTHON = 98
@@ -65,7 +65,7 @@ def refuse_replaceable(folder: Path, *, create: bool = False) -> None:
 def _remove(folder: Path) -> None:
     """Remove the folder of a job that ran nothing, and its parent folders if they are then empty."""
     shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):  # another job of this campaign, or another campaign, has something there
+    with contextlib.suppress(OSError):  # the folder holds files of another job or another campaign
         for level in (folder.parent, folder.parent.parent):
             level.rmdir()
 
@@ -75,12 +75,12 @@ class Job:
 
     def __init__(self, id_: str, folder: Path, partition: str | None) -> None:
         self.id, self.folder, self.partition = id_, folder, partition
-        self.state = State("")  # not asked yet
-        self.is_over = False  # it gives nothing more: it has ended, or its nodes were told to end
+        self.state = State("")  # not queried yet
+        self.is_over = False  # no more output will come: the job has ended, or its nodes were told to exit
         self.dead: Mapping[str, str] = {}
         self.names: list[str] = []
-        self._nodelist = ""  # that ``names`` are of
-        self._out: frozenset[str] = frozenset()  # of ``names``, those that Slurm took from the job
+        self._nodelist = ""  # the nodelist from which ``names`` was expanded
+        self._out: frozenset[str] = frozenset()  # the nodes in ``names`` that Slurm removed from the job
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -108,65 +108,67 @@ class Job:
         return job
 
     def as_json(self) -> dict[str, str | None]:
-        """Return what Ansible's connection needs to reach the job's nodes."""
+        """Return the values that Ansible's connection plugin needs to reach the job's nodes."""
         return {"id": self.id, "folder": str(self.folder), "partition": self.partition}
 
     def look(self) -> None:
-        """Ask Slurm for the job's state, and that of its nodes."""
+        """Query Slurm for the state of the job and its nodes."""
         self.state = cluster.state(self.id)
         self.is_over = self.state.is_final or (self.folder / "done").exists()
         listed, word = self.state.nodelist, self.state.word
-        # A job that is requeued may get others. While it ends, Slurm lists only those that have not ended yet.
+        # A requeued job may get other nodes. While a job ends, Slurm lists only the nodes that are still running.
         if listed != self._nodelist and (
             word == "RUNNING" or (listed and not self.names and not self.state.is_waiting)
         ):
             names, self._nodelist = cluster.hostnames(listed), listed
-            if set(names) < set(self.names):  # a node failed: the job has it no more, and goes on
+            if set(names) < set(self.names):  # a node failed: the job continues without it
                 self._out = frozenset(self.names) - frozenset(names)
             else:
                 self.names, self._out = names, frozenset()
 
     def watch(self) -> None:
-        """Keep ``state`` and ``dead`` up to date, and tell the nodes that their controller lives, until ``end``."""
+        """Update ``state`` and ``dead``, and signal to the nodes that the controller is running, until ``end`` is
+        called.
+        """
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        asked = 0.0
+        last_query = 0.0
         while not self._done.wait(_LOOK_S):
-            with contextlib.suppress(FleetmarkError, OSError):  # Slurm's controller may be away for a while
+            with contextlib.suppress(FleetmarkError, OSError):  # Slurm's controller may be unavailable for a while
                 self.tell_alive()
                 self.look()
-                if self.names and time.monotonic() - asked > _NODES_S:
-                    asked = time.monotonic()
+                if self.names and time.monotonic() - last_query > _NODES_S:
+                    last_query = time.monotonic()
                     self.dead = cluster.dead(self.names)
 
     def tell_alive(self) -> None:
-        """Let the nodes see that a controller is here."""
+        """Update the heartbeat file, which shows the nodes that a controller is running."""
         new = self.folder / ".alive"
         new.touch()
         new.rename(self.folder / "alive")
 
     def why_over(self, node: str) -> str:
-        """Return why a node will send nothing more; empty if it still may."""
+        """Return why a node will send no more output; empty if it still may send some."""
         if self.is_over:
             because = f" ({self.state.reason})" if self.state.reason else ""
             return f"its Slurm job {self.id} ended: {self.state.word}{because}"
         if self.names and not self.state.is_waiting and node not in self.names:
-            return f"Slurm job {self.id} began anew on other nodes"
+            return f"Slurm job {self.id} restarted on other nodes"
         if node in self.dead:
-            return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
+            return f"Slurm reports the node as {self.dead[node].rstrip('*')}"
         if node in self._out:
-            return f"the node was taken from job {self.id}, says Slurm"
+            return f"Slurm removed the node from job {self.id}"
         return ""
 
     def discard(self) -> None:
-        """End a job that has run nothing yet, and remove what it left."""
+        """End a job that has run no step yet, and remove its files."""
         self.end()
         _remove(self.folder)
 
     def end(self) -> None:
-        """Let the nodes end, and the job with them; cancel it if they do not."""
+        """Tell the nodes to exit, which ends the job. Cancel the job if they do not exit."""
         self._done.set()
         with contextlib.suppress(OSError):
             (self.folder / "done").touch()

@@ -68,7 +68,7 @@ class SlurmReach(Reach):
             raise ReachError(f"{self.host.name}: {reason}")
         start = self.start_of_job()
         if self.job.state.is_waiting:
-            raise ReachError(f"{self.host.name}: its Slurm job {self.job.id} waits to begin anew")
+            raise ReachError(f"{self.host.name}: its Slurm job {self.job.id} waits for a restart")
         if start is None:
             raise ReachError(f"{self.host.name}: its part of Slurm job {self.job.id} does not run")
         folder = self._request(json.dumps({"argv": list(argv), "again": again}))

@@ -31,7 +31,8 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
                     return
                 if not transport.is_active():
                     raise ReachError(
-                        f"{host.name}: it hung up after {count(len(tried), 'key')} (MaxAuthTries?); set IdentitiesOnly"
+                        f"{host.name}: the host closed the connection after {count(len(tried), 'key')} "
+                        "(MaxAuthTries?); set IdentitiesOnly"
                     )
         if password is not None:
             tried.append("the password")
@@ -40,7 +41,7 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
             if transport.is_authenticated():
                 return
     except (paramiko.SSHException, EOFError, OSError) as error:
-        raise ReachError(f"{host.name}: the log-in as {target.user} broke off: {words_of(error)}") from None
+        raise ReachError(f"{host.name}: the log-in as {target.user} was interrupted: {words_of(error)}") from None
     attempts = f"; tried {', '.join(tried)}" if tried else "; there is no key, agent or password to try"
     raise ReachError(f"{host.name}: log-in as {target.user} is refused{attempts}")
 
@@ -80,7 +81,7 @@ def _in_turn(held: list[paramiko.PKey], target: Target, tried: list[str]) -> Ite
 
 
 def _public(file: Path) -> bytes | None:
-    """Return the public key of a key file from the .pub file beside it."""
+    """Return the public key of a key file from the .pub file next to it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return base64.b64decode(Path(f"{file}.pub").read_text().split()[1])
     return None
@@ -108,6 +109,6 @@ def words_of(error: BaseException | None) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, EOFError):
-        return "the other end closed the connection"
+        return "the host closed the connection"
     text = " ".join(str(error or "").split())
     return text or (type(error).__name__ if error else "no reason given")

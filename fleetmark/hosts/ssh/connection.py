@@ -1,4 +1,4 @@
-"""SSH to one host over one paramiko connection: checked against known_hosts, with detection of a dead peer."""
+"""Connect to a host over SSH with paramiko. Check its key against known_hosts, and detect a dead peer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from fleetmark.hosts.ssh.target import Target, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
-DEAD_AFTER_S = 15  # a peer that acknowledges nothing for so long is dead
+DEAD_AFTER_S = 15  # a peer that acknowledges no data for this time is dead
 QUIET_S = 5  # silence after which a keepalive is sent
-_AT_ONE_JUMP = 8  # handshakes at a time: sshd begins to drop them at 10 (MaxStartups)
+_AT_ONE_JUMP = 8  # concurrent handshakes: sshd drops some from 10 on (MaxStartups)
 
 silence_log("paramiko")  # its errors are raised as ReachError
 
 
 class SshReach(Reach):
-    """A host over SSH. Several threads may use it at once; all share its one connection."""
+    """Run commands on a host over SSH. Several threads can share the connection."""
 
     def __init__(self, host: Host, timeout_s: float | None = None) -> None:
         super().__init__(host)
@@ -58,7 +58,7 @@ class SshReach(Reach):
 
     @property
     def _patience_s(self) -> float:
-        """Return how long a host may take to answer: the given timeout, else that of the SSH configuration."""
+        """Return the timeout for a host's answers: the given one, else that of the SSH configuration."""
         return self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class SshReach(Reach):
             if not transport.is_active():
                 raise LinkLost(f"{self.host.name}: the connection was lost: {words_of(error)}") from None
             raise ReachError(
-                f"{self.host.name}: it grants no further session: {words_of(error)} (MaxSessions?)"
+                f"{self.host.name}: sshd refuses another session: {words_of(error)} (MaxSessions?)"
             ) from None
 
     def _connected(self) -> paramiko.Transport:
@@ -88,7 +88,7 @@ class SshReach(Reach):
             if self._connection and self._connection.is_connected:
                 return _transport(self._connection)
             if self._failure and self._attempts != before:
-                raise self._failure  # of the attempt that this call waited for: a dead host costs its timeout once
+                raise self._failure  # the awaited attempt's error, so that a dead host costs only one timeout
             self._hang_up()
             self._failure = None
             try:
@@ -112,14 +112,14 @@ def _transport(connection: fabric.Connection) -> paramiko.Transport:
 
 
 def _no_config() -> fabric.Config:
-    """Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files. One for each
-    connection: fabric empties and fills it again while it reads it, which two threads at once do not survive.
+    """Return an empty fabric configuration, because addresses and host keys come from OpenSSH itself (``ssh -G``). Each
+    connection needs its own object: fabric rebuilds it while reading, which is not thread-safe.
     """
     return fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
 
 
 class _CheckedClient(paramiko.SSHClient):
-    """The client of fabric: checks host keys and offers keys by the user's SSH configuration."""
+    """Replace fabric's client, so that host keys and login keys follow the user's SSH configuration."""
 
     def __init__(self, host: Host, target: Target, timeout: float) -> None:
         super().__init__()
@@ -138,13 +138,13 @@ class _CheckedClient(paramiko.SSHClient):
 
 @dataclass(slots=True)
 class _Link:
-    """An authenticated connection and its wire."""
+    """Hold an authenticated connection and its socket."""
 
     transport: paramiko.Transport
     wire: _Wire
 
     def close(self) -> None:
-        self.wire.hang_up()  # wakes the reading thread, which then ends
+        self.wire.hang_up()  # wakes the reader thread, which then exits
         self.transport.close()
         self.transport.join(1.0)
         self.wire.close()
@@ -152,14 +152,14 @@ class _Link:
 
 @dataclass(slots=True)
 class _Wire:
-    """A socket to the host's sshd: a TCP connection, or the streams of a proxy command."""
+    """Hold a socket to the host's sshd: a TCP connection, or the standard streams of a proxy command."""
 
     sock: socket.socket
     proxy: subprocess.Popen[bytes] | None = None
     stderr: IO[bytes] | None = None  # the proxy's stderr
 
     def hang_up(self) -> None:
-        with contextlib.suppress(OSError):  # it may be gone already
+        with contextlib.suppress(OSError):  # the process may already have exited
             self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
         try:
             try:
                 sock = _call(family, kind, protocol, address, patience)
-            except ConnectionResetError:  # a passing error: a link that just came back, a listener under load
+            except ConnectionResetError:  # a temporary error, such as a link that has just recovered or a busy server
                 sock = _call(family, kind, protocol, address, patience)
         except OSError as error:
             refused = error
@@ -252,12 +252,14 @@ def _call(family: int, kind: int, protocol: int, address: Any, timeout: float) -
 
 
 def _notice_death(sock: socket.socket) -> None:
-    """Let the kernel detect a dead peer: unlike SSH's keepalives, its probes wake no process on a measuring host."""
+    """Let the kernel detect a dead peer. Unlike SSH keepalives, TCP probes wake no process on a host that runs a
+    benchmark.
+    """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
     for name, value in options.items():
-        if hasattr(socket, name):  # not every system has them all
+        if hasattr(socket, name):  # some systems lack some of these options
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -265,7 +267,7 @@ def _proxied(target: Target) -> _Wire:
     ours, theirs = socket.socketpair()
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
     with theirs:
-        # A session of its own has no terminal, so that no program in it can prompt the user.
+        # A new session has no terminal, so that no program in it can prompt the user.
         proxy = subprocess.Popen(
             ["/bin/sh", "-c", target.proxy or ""],
             stdin=theirs.fileno(),
@@ -277,7 +279,7 @@ def _proxied(target: Target) -> _Wire:
 
 
 def _watch(transport: paramiko.Transport) -> None:
-    """Close a connection whose peer is silent. The kernel's probes reach only the proxy."""
+    """Close a proxied connection whose peer is silent, because the kernel's TCP probes reach only the proxy."""
     while transport.is_active():
         patience = threading.Timer(DEAD_AFTER_S, transport.close)
         patience.daemon = True
@@ -292,7 +294,7 @@ def _handshake(
     host: Host, target: Target, wire: _Wire, keys: Sequence[KnownKey], deadline: float, timeout: float
 ) -> paramiko.Transport:
     transport = paramiko.Transport(wire.sock)
-    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below comes first
+    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # longer than the deadline below
     transport.auth_timeout = AUTH_TIMEOUT_S
     hostkey.prefer(transport, [key.type for key in keys if not key.marker])
     done = threading.Event()
@@ -303,23 +305,25 @@ def _handshake(
     error = transport.get_exception()
     transport.close()
     if target.proxy:
-        time.sleep(0.05 if done.is_set() else 0)  # an ended proxy has written its last output
+        time.sleep(0.05 if done.is_set() else 0)  # a proxy that has exited has written all its output
         if words := wire.complaint():
-            raise ReachError(f"{host.name}: no way through {target.through}: {words}")
+            raise ReachError(f"{host.name}: cannot connect through {target.through}: {words}")
     address = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
     if not done.is_set():
         raise ReachError(
             f"{host.name}: {address} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
-    raise ReachError(f"{host.name}: {address} does not speak SSH with us: {words_of(error)}")
+    raise ReachError(f"{host.name}: {address}: the SSH handshake failed: {words_of(error)}")
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]
-    """The unread input of a channel. Paramiko grants a window, but does not enforce it."""
+    """Count the unread input of a channel, because paramiko announces a window but does not enforce it."""
 
     def feed(self, data: Any) -> None:
         if len(self) > 2 * paramiko.common.DEFAULT_WINDOW_SIZE:
-            raise paramiko.SSHException("the host sends more than it may")  # ends the connection
+            raise paramiko.SSHException(
+                "the host sends more than the window allows"
+            )  # the exception ends the connection
         super().feed(data)
 
 
@@ -337,7 +341,7 @@ class _SshChannel(Channel):
         try:
             self._session.settimeout(timeout)
             self._session.sendall(data)
-        except TimeoutError:  # the host's sshd grants no room
+        except TimeoutError:  # the host's sshd accepts no more data
             raise Stalled(f"{self.host}: read no input for {timeout:g} s") from None
         except OSError:
             self._if_lost()
@@ -352,18 +356,18 @@ class _SshChannel(Channel):
     def wait(self, timeout: float | None = None) -> int:
         if not self._session.status_event.wait(timeout):
             raise TimeoutError(f"{self.host}: the process still runs")
-        if self._session.exit_status == -1:  # no status came: a signal ended it, or the link went away
+        if self._session.exit_status == -1:  # no exit status arrived: a signal ended the process, or the link was lost
             self._if_lost()
         return self._session.exit_status
 
     def close(self) -> None:
-        with contextlib.suppress(EOFError, OSError):  # the link is gone: so is the channel
+        with contextlib.suppress(EOFError, OSError):  # the link was lost, which closes the channel
             self._session.close()
 
     def _fill(self, timeout: float | None) -> bool:
         if not self._poll.poll(None if timeout is None else timeout * 1000):
             return False
-        over = self._session.eof_received or self._session.closed  # read before the data is: data comes before the end
+        over = self._session.eof_received or self._session.closed  # check before reading, because data arrives first
         if self._session.recv_ready():
             self._out += self._session.recv(CHUNK)
         if self._session.recv_stderr_ready():
@@ -375,7 +379,7 @@ class _SshChannel(Channel):
         return True
 
     def _if_lost(self) -> None:
-        """Raise LinkLost where the connection is closed. Channels close a moment before it does."""
+        """Raise LinkLost if the connection is closed. A connection closes shortly after its channels."""
         self._transport.join(0.2)
         if not self._transport.is_alive():
             error = self._transport.get_exception()

@@ -18,7 +18,7 @@ from fleetmark.hosts.ssh.target import Target, UnknownKey
 
 
 def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
-    """Prefer the kinds of host key that known_hosts has: a server shows only one."""
+    """Request the host key types that known_hosts contains, because a server presents only one key."""
     options = transport.get_security_options()
     preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
     first = [kind for kind in options.key_types if kind in preferred]
@@ -26,9 +26,10 @@ def prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
 
 
 def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
-    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raise ReachError.
+    """Check a host key according to StrictHostKeyChecking. Treat ``ask`` as ``yes``, because no user can answer.
 
-    False for a host with a wrong key and checking off: it gets no password, as in ssh.
+    Return False if the key is wrong but checking is off. As in ssh, such a host gets no password. Raise ReachError if
+    the key is rejected.
     """
     blob, kind = key.asbytes(), key.get_name()
     print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
@@ -44,8 +45,8 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
     if changed:
         forget = shlex.join(["ssh-keygen", "-R", target.key_name, "-f", str(changed.file)])
         raise ReachError(
-            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or it was installed anew; in the "
-            f"latter case run {forget} and log in once with ssh"
+            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or the host was reinstalled; "
+            f"in the latter case run {forget} and log in once with ssh"
         )
     file = target.known_hosts[0] if target.known_hosts else Path("~/.ssh/known_hosts").expanduser()
     if target.strict == "accept-new":
@@ -59,19 +60,21 @@ def check(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.P
 
 
 def _revoking(host: Host, target: Target, kind: str, blob: bytes) -> list[Path]:
-    """RevokedHostKeys, where it has the key. Raise ReachError if it cannot be read, as ssh then trusts no host."""
+    """Return the RevokedHostKeys file if it revokes the key. Raise ReachError if the file is unreadable, because ssh
+    then trusts no host.
+    """
     try:
         return [target.revoked] if target.revoked and is_revoked(kind, blob, target.revoked) else []
     except ValueError as error:
         reason = f"RevokedHostKeys {target.revoked} cannot be read ({error}), so no host key is trusted"
-        raise ReachError(f"{host.name}: {reason}; mend the file, or take it out of the SSH configuration") from None
+        raise ReachError(f"{host.name}: {reason}; fix the file, or remove it from the SSH configuration") from None
 
 
 def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
     name = paramiko.HostKeys.hash_host(target.key_name) if target.hash_known_hosts else target.key_name
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with file.open("a") as lines:  # one short write: other programs append too
+        with file.open("a") as lines:  # one short write, because other programs may also append
             lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
     except OSError as error:
-        raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
+        raise ReachError(f"{host.name}: its new host key cannot be saved in {file}: {error.strerror}") from None

@@ -1,6 +1,6 @@
 """Look up a host's keys in known_hosts as OpenSSH does (sshd(8)): hashed names, patterns and markers.
 
-A file is read once for all hosts: to ask ``ssh-keygen -F`` costs two processes a host and more.
+A file is read once for all hosts, because ``ssh-keygen -F`` would take at least two processes per host.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
-_HASHED = "|1|"  # salt and HMAC-SHA1 of the name follow
-_reading = threading.Lock()  # hosts are asked at the same time, and one of them reads for all
+_HASHED = "|1|"  # followed by the salt and the name's HMAC-SHA1
+_reading = threading.Lock()  # hosts are checked concurrently, and the first thread reads the file for all
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A line of known_hosts that matches a host; ``marker`` is empty, ``@revoked`` or ``@cert-authority``."""
+    """Hold a line of known_hosts that matches a host. ``marker``: empty, ``@revoked`` or ``@cert-authority``."""
 
     marker: str
     type: str
@@ -32,13 +32,13 @@ class KnownKey:
 @dataclass(frozen=True, slots=True)
 class _Line:
     number: int
-    names: str  # as they stand there
+    names: str  # as written in the file
     words: tuple[str, str, str]  # marker, type, key in base64
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """``plain``: lines by each name that is neither hashed nor a pattern; ``others``: the lines with names of those."""
+    """Hold the lines of a file. ``plain``: lines by plain name; ``others``: lines with hashed names or patterns."""
 
     plain: Mapping[str, Sequence[_Line]]
     others: Sequence[_Line]
@@ -57,18 +57,18 @@ def _look_up(name: str, file: Path) -> Iterator[KnownKey]:
     try:
         stat = file.stat()
         if not S_ISREG(stat.st_mode):
-            return  # /dev/null, which stands for none
+            return  # /dev/null means no file
         with _reading:
             content = _read(file, stat.st_mtime_ns, stat.st_size)
     except OSError:
-        return  # a file that this user may not read has nothing to say, as in ssh
+        return  # as in ssh, ignore a file that this user cannot read
     lines = [*content.plain.get(name.lower(), ()), *(line for line in content.others if _names(line.names, name))]
     for line in sorted(lines, key=lambda line: line.number):
         marker, kind, key = line.words
         try:
             yield KnownKey(marker, kind, base64.b64decode(key, validate=True), file)
-        except ValueError:  # no base64, or not even ASCII
-            continue  # ssh skips an unreadable line too
+        except ValueError:  # not base64, or not ASCII
+            continue  # ssh also skips invalid lines
 
 
 @lru_cache(maxsize=16)
@@ -90,10 +90,10 @@ def _read(file: Path, _changed: int, _size: int) -> _File:
 
 
 def _names(names: str, name: str) -> bool:
-    """Return whether a line's names match this host: a hashed name, or patterns separated by commas."""
+    """Return whether ``name`` matches the names of a line: one hashed name, or comma-separated patterns."""
     if names.startswith("|"):
         return names.startswith(_HASHED) and _is_hash_of(names.removeprefix(_HASHED), name)
-    patterns, name = names.lower().split(","), name.lower()  # a HostKeyAlias may have capitals
+    patterns, name = names.lower().split(","), name.lower()  # a HostKeyAlias may contain upper-case letters
     if any(_pattern(p[1:]).fullmatch(name) for p in patterns if p.startswith("!")):
         return False
     return any(_pattern(p).fullmatch(name) for p in patterns if not p.startswith("!"))
@@ -109,6 +109,6 @@ def _is_hash_of(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """``*`` and ``?`` of OpenSSH's patterns; brackets mean themselves, as they do around a name with a port."""
+    """Compile an OpenSSH pattern with ``*`` and ``?``. Brackets are literal, as around a name with a port."""
     words = {"*": ".*", "?": "."}
     return re.compile("".join(words.get(c) or re.escape(c) for c in pattern), re.DOTALL)

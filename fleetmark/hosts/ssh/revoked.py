@@ -7,14 +7,14 @@ import binascii
 import subprocess
 from pathlib import Path
 
-_LIST = b"SSHKRL\n\0"  # begins a key revocation list (PROTOCOL.krl of OpenSSH); other files are public keys, one a line
+_LIST = b"SSHKRL\n\0"  # start of a key revocation list (PROTOCOL.krl); other files have a public key per line
 _REVOKED = 1  # exit status of ssh-keygen -Q
 
 
 def is_revoked(kind: str, blob: bytes, file: Path) -> bool:
     """Return whether ``file`` revokes the key ``blob`` of this ``kind`` (``ssh-ed25519``).
 
-    Raise ValueError, with the reason, where the file cannot be read: ssh then trusts no host.
+    Raise ValueError with the reason if the file cannot be read. In this case, ssh trusts no host.
     """
     try:
         content = file.read_bytes()

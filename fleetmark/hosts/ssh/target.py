@@ -1,4 +1,4 @@
-"""The target of an SSH connection and the host keys to check, both from the user's OpenSSH."""
+"""Find the target of an SSH connection and the host keys to check with the user's OpenSSH."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from fleetmark.hosts.reach import ReachError
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Target:
-    """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
+    """Describe a host with OpenSSH's configuration applied; for the settings see ssh_config(5).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set. ``revoked``
-    is RevokedHostKeys.
+    connection, and ``through`` is the proxy's name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set.
+    ``revoked`` is the path in RevokedHostKeys.
     """
 
     hostname: str
     port: int
     user: str
     family: socket.AddressFamily
-    key_name: str  # what the host is called in known_hosts
-    key_names: tuple[str, ...]  # the same and what OpenSSH looks for after it
-    known_hosts: tuple[Path, ...]  # the user's first
+    key_name: str  # the host's name in known_hosts
+    key_names: tuple[str, ...]  # ``name``, and the other names that OpenSSH looks up
+    known_hosts: tuple[Path, ...]  # the user's files first
     strict: str
     hash_known_hosts: bool
     identities: tuple[Path, ...]
     identities_only: bool
-    agent: str | None  # socket
+    agent: str | None  # path of the agent's socket
     proxy: str | None
     through: str
     timeout: float | None
@@ -44,33 +44,34 @@ class Target:
 
 
 class UnknownKey(ReachError):
-    """Report a host whose key is not in any known_hosts file. ``reason``: without the host and the remedy."""
+    """Report a host without a key in known_hosts. ``reason``: the problem, without the host's name and advice."""
 
     def __init__(self, host: str, reason: str, target: Target, file: Path) -> None:
         self.reason = reason
-        # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
+        # ssh-keyscan cannot connect through a bastion, and writes the host's name instead of its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
-        trusted = ", or, where the network is trusted, add it as `fleetmark hosts` says" if self.scan else ""
+        trusted = ", or, on a trusted network, add the key as `fleetmark hosts` shows" if self.scan else ""
         super().__init__(f"{host}: {reason}; log in once with ssh{trusted}")
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The arguments of ssh-keyscan for one host."""
+    """Hold the arguments of ssh-keyscan for one host."""
 
     port: int
     file: Path
     hashed: bool
     hostname: str
 
-    def command(self, *more: Scan) -> str:
-        """Return the command that adds the host's key to ``file``, and the keys of ``more``, which differ only in their
-        names.
+    def command(self, *scans: Scan) -> str:
+        """Return the command that adds the keys of this host and the hosts in ``scans`` to ``file``.
+
+        The scans differ only in their host names.
         """
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
-        names = dict.fromkeys(scan.hostname for scan in (self, *more))
+        names = dict.fromkeys(scan.hostname for scan in (self, *scans))
         return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
 
 
@@ -79,11 +80,13 @@ def scans(unknown: Iterable[UnknownKey]) -> list[str]:
     alike: dict[tuple[int, Path, bool], list[Scan]] = {}
     for scan in (u.scan for u in unknown if u.scan):
         alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
-    return [first.command(*more) for first, *more in alike.values()]
+    return [first.command(*others) for first, *others in alike.values()]
 
 
 def resolve(host: Host) -> Target:
-    """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raise ReachError with ssh's words."""
+    """Return the target that ``ssh -G`` reports, so that Match, Include, canonical names, -F and -o apply. Raise
+    ReachError with ssh's error message.
+    """
     argv = ["ssh", "-G"]
     if host.port is not None:
         argv += ["-o", f"Port={host.port}"]
@@ -147,9 +150,9 @@ def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
 
 
 def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
-    """ProxyJump as in ssh: another ssh, which reads the same configuration for the jump host.
+    """Return the proxy command for ProxyJump: another ssh process with the same configuration, as in OpenSSH.
 
-    Options of the command line other than -F do not reach jump hosts: ssh(1), -J.
+    Command-line options other than -F do not apply to jump hosts; see -J in ssh(1).
     """
     *before, last = jump.split(",")
     words = ["exec ssh -o BatchMode=yes -o ClearAllForwardings=no"]
@@ -167,7 +170,7 @@ def _config_file(args: Sequence[str]) -> list[str]:
 
 
 def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> Mapping[str, str]:
-    here = socket.gethostname()
+    local_host = socket.gethostname()
     return {
         "%": "%",
         "h": hostname,
@@ -178,8 +181,8 @@ def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> M
         "d": str(Path.home()),
         "i": str(os.getuid()),
         "k": alias or hostname,
-        "l": here,
-        "L": here.partition(".")[0],
+        "l": local_host,
+        "L": local_host.partition(".")[0],
     }
 
 
@@ -197,7 +200,7 @@ def _agent(setting: str, tokens: Mapping[str, str]) -> str | None:
 
 def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
     for key in keys:
-        # ssh -G separates files by blanks and quotes none: a file begins where a path does.
+        # ssh -G separates files by unquoted blanks, so a new file begins at each start of a path.
         for file in re.split(r" (?=[/~])", settings.get(key, ("",))[0]):
             if file and file != "none":
                 yield Path(file).expanduser()

@@ -49,8 +49,8 @@ from fleetmark.record.drafts import make_draft, remove_unfinished
 
 __all__ = ["FAILED_HOSTS", "Archive", "safe_name", "utc"]
 
-FAILED_HOSTS = "failed.hosts"  # beside campaign.json
-COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, beside the raw files
+FAILED_HOSTS = "failed.hosts"  # further files of a campaign
+COUNTED = ("campaign.json", "measurements.parquet")  # files that figures depend on, in addition to raw files
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the path is valid, but the disk is full or failing
 _ROWS = 1 << 17  # rows per row group in measurements.parquet
 _PART = re.compile(r"\.(campaign\.json|measurements\.parquet|summary\.html)\.[0-9a-f]{8}")  # unfinished writes
@@ -72,7 +72,7 @@ class Archive(StoredCampaign):
         super().__init__(path, root)
         self._journal: int | None = None
         self._unsynced = False
-        self._chain: str | None = chain.START  # of the journal's chain; None in a journal that is not chained
+        self._chain: str | None = chain.START  # the last digest of the journal's chain; None for an unchained journal
         self._lock: int | None = None
 
     @classmethod
@@ -116,7 +116,7 @@ class Archive(StoredCampaign):
         except OSError as error:
             kind = CannotKeep if error.errno in _FULL else FleetmarkError
             raise kind(
-                f"cannot make {archive.path}: {error.strerror}; nothing was started; choose a folder with --results"
+                f"cannot create {archive.path}: {error.strerror}; nothing was started; choose a folder with --results"
             ) from error
         return archive
 
@@ -137,7 +137,9 @@ class Archive(StoredCampaign):
                 os.truncate(self._journal, complete)
             self._remove_parts()
         except BlockingIOError as error:
-            raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
+            raise FleetmarkError(
+                f"campaign {self.id} is in use by another fleetmark process on this machine"
+            ) from error
         except OSError as error:
             raise CannotKeep(f"cannot write in {self.path}: {fault(error)}") from error
         return self
@@ -157,14 +159,14 @@ class Archive(StoredCampaign):
                 os.close(handle)
         self._journal = self._lock = None
 
-    def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
+    def note(self, event: str, *, sync: bool = True, **fields: Any) -> None:
         """Append one event to the journal.
 
         With ``sync``, the event is on disk when this returns. Otherwise it reaches the disk with the next synced event
         or the next call of ``sync()``. In both cases it survives the end of this process.
         """
         assert self._journal is not None, "writable() comes first"
-        text, head = as_line({"t": utc(), "e": event, **more}), self._chain
+        text, head = as_line({"t": utc(), "e": event, **fields}), self._chain
         if head is not None:
             text, head = chain.chained(text, head)
         line = f"{text}\n".encode()
@@ -186,14 +188,14 @@ class Archive(StoredCampaign):
         size, digest = self.digest(name)
         self._list("kept", file=name, size=size, sha256=digest)
 
-    def _list(self, event: str, **more: Any) -> None:
-        """Journal which files count. A folder that nobody drives, such as an import, has no journal."""
+    def _list(self, event: str, **fields: Any) -> None:
+        """Journal which files count. A folder without a controller, such as an import, has no journal."""
         if self._journal is not None:
-            self.note(event, sync=False, **more)
+            self.note(event, sync=False, **fields)
 
-    def end(self, event: str, **more: Any) -> None:
+    def end(self, event: str, **fields: Any) -> None:
         """Journal the end of a run or a rebuild with this user's signature, which covers the journal before it."""
-        self.note(event, **sign({**more, "campaign": self.id, "after": self._chain or ""}))
+        self.note(event, **sign({**fields, "campaign": self.id, "after": self._chain or ""}))
 
     def sign(self, key: Path) -> None:
         """Sign the journal up to here with an SSH key. Raise FleetmarkError if the key cannot sign."""
@@ -289,7 +291,10 @@ class Archive(StoredCampaign):
             raise self._cannot_keep(aside, error) from error
 
     def write_failed_hosts(self, hosts: Iterable[str]) -> None:
-        """Save the names of hosts for ``--limit @FILE``, one a line; without any, remove the list of an earlier run."""
+        """Save the names of hosts for ``--limit @FILE``, one per line.
+
+        Without hosts, remove the list of an earlier run.
+        """
         lines = [f"{host}\n" for host in hosts if host.isprintable() and not host.startswith(("#", "@"))]
         if lines:
             self.keep(FAILED_HOSTS, "".join(lines))
@@ -315,8 +320,7 @@ class Archive(StoredCampaign):
         """Return the error for a ``file`` that could not be written, with the command that resumes without loss."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
-            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
-            f"make room, then {again}"
+            f"cannot write {file}: {fault(error)}; hosts continue and keep their results; free disk space, then {again}"
         )
 
     def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -7,7 +7,7 @@ import re
 from typing import BinaryIO
 
 START = "0" * 64  # the digest before the first line
-_BLOCK = 1 << 20  # bytes that are hashed at a time
+_BLOCK = 1 << 20  # block size for hashing in bytes
 _END = re.compile(rb', "chain": "([0-9a-f]{64})"\}\n?$')
 
 

@@ -25,7 +25,7 @@ _OF_LINE = ("t", "e", "chain")  # fields of every line, which the user's signatu
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A ``place`` (a file, a line of the journal, or a signature) that is not as it was recorded, and why."""
+    """Hold a ``place`` (a file, a line of the journal, or a signature) that differs from its record, and the reason."""
 
     place: str
     reason: Message
@@ -33,11 +33,11 @@ class Difference:
 
 @dataclass(slots=True, kw_only=True)
 class Integrity:
-    """The result of the check.
+    """Hold the result of the check.
 
-    ``lines``, ``files`` and ``size_bytes``: how much was compared. ``key``: the fingerprint of the SSH key that signed
-    the journal; ``signer``: the name that the allowed-signers file gives it. ``is_own``: this user's own signature,
-    made on this machine, covers the journal.
+    ``lines``, ``files`` and ``size_bytes``: the amount of compared data. ``key``: the fingerprint of the SSH key that
+    signed the journal; ``signer``: the name that the allowed-signers file gives it. ``is_own``: whether this user's own
+    signature, made on this machine, covers the journal.
     """
 
     campaign: str
@@ -58,8 +58,10 @@ class Integrity:
 
 @dataclass(slots=True, kw_only=True)
 class _Journal:
-    """What the journal says. ``covered``: the last line that this user's own signature covers; ``signed``: the last
-    line that an SSH key signed, the digest that it signed, and the signature.
+    """Hold the content of the journal.
+
+    ``covered``: the last line that this user's own signature covers; ``signed``: the last line that an SSH key signed,
+    the signed digest, and the signature.
     """
 
     folders: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class _Journal:
     has_end: bool = False
     covered: int = 0
     signed: tuple[int, str, str] | None = None
-    others: int = 0  # the last line that an own signature should cover
+    others: int = 0  # the last line that the user's own signature should cover
 
 
 def statement(campaign: str, head: str) -> str:
@@ -93,7 +95,7 @@ def check(archive: StoredCampaign, signers: Path | None = None) -> Integrity:
 
 
 def _read(archive: StoredCampaign, result: Integrity) -> _Journal:
-    """Read the journal, and add the lines that do not follow the line before them to the differences."""
+    """Read the journal, and report the lines that break the hash chain as differences."""
     journal, head, offset = _Journal(), chain.START, 0
     for block in archive.journal_blocks():
         *lines, rest = block.split(b"\n")
@@ -143,7 +145,7 @@ def _take(event: Mapping[str, Any], head: str, line: int, journal: _Journal, arc
 
 
 def _compared(archive: StoredCampaign, journal: _Journal, result: Integrity) -> Iterator[Difference]:
-    """Yield the files that differ from the journal: raw files by step, then those beside campaign.json."""
+    """Yield the files that differ from the journal: raw files by step, then the other files."""
     present = {archive.named(f): f for f in folders_below(archive.path / "raw", 4) if not f.name.startswith(".")}
     for name in sorted({*present, *journal.folders}):
         files = journal.folders.get(name)
@@ -154,7 +156,7 @@ def _compared(archive: StoredCampaign, journal: _Journal, result: Integrity) -> 
         else:
             yield from _folder(archive, present[name], files, result)
     for name in _RECORDED:
-        if journal.has_end or name in journal.kept:  # they are listed at the end
+        if journal.has_end or name in journal.kept:  # the end of the journal lists them
             yield from _file(archive, name, journal.kept.get(name), result)
     yield from _of_hosts(archive, result)
 
@@ -225,7 +227,7 @@ def _of_hosts(archive: StoredCampaign, result: Integrity) -> Iterator[Difference
 
 
 def _own(archive: StoredCampaign, journal: _Journal, result: Integrity) -> Iterator[Difference]:
-    """Yield what this user's own signature shows, and an end that is missing."""
+    """Yield differences that this user's own signature shows, and a missing end."""
     if not journal.has_end:
         yield Difference(
             JOURNAL, message("it has no end: the run was killed, or its last lines were removed; resume the campaign")
@@ -240,7 +242,7 @@ def _own(archive: StoredCampaign, journal: _Journal, result: Integrity) -> Itera
 def _signed(
     archive: StoredCampaign, journal: _Journal, result: Integrity, signers: Path | None
 ) -> Iterator[Difference]:
-    """Yield what is wrong with the SSH signature."""
+    """Yield the faults of the SSH signature."""
     if journal.signed is None:
         if signers is not None:
             yield Difference(JOURNAL, message("no SSH key signed it; sign it with `fleetmark run --resume --sign`"))

@@ -14,7 +14,7 @@ def utc(seconds: float | None = None) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@lru_cache(maxsize=4096)  # called for every file, mostly with the same names
+@lru_cache(maxsize=4096)  # cached, because it is called for every file with few different names
 def safe_name(name: str) -> str:
     """Return ``name`` as one readable path component. A long name is truncated and ends in a hash."""
     component = quote(name, safe=" >@+=,:")

@@ -1,4 +1,4 @@
-"""Read a campaign, and check each file on reading because anyone may have written it."""
+"""Read a campaign. Check each file on reading, because anyone may have written it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class StoredCampaign:
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
         """Return the folder of a step's raw files."""
         leaf = str(step["repeat"])
-        if step["subject"] not in ("host", "lo"):  # a pair or several nodes: a host may be in more than one
+        if step["subject"] not in ("host", "lo"):  # a pair or group of hosts; a host may belong to several groups
             leaf += f" {step['subject']}"
         if step.get("serves"):
             leaf += " server"
@@ -166,7 +166,7 @@ class StoredCampaign:
             before += len(lines)
 
     def is_chained(self) -> bool:
-        """Return whether the journal is a hash chain: it was begun by a version of Fleetmark that chains its lines."""
+        """Return whether the journal is a hash chain. Versions before hash chains wrote plain journals."""
         first = next(self.journal_blocks(1 << 16), b"")
         return bool(chain.stated(first.partition(b"\n")[0]))
 
@@ -176,7 +176,9 @@ class StoredCampaign:
         return chain.stated(lines.rpartition(b"\n")[2])
 
     def has_digest(self, digest: str) -> bool:
-        """Return whether a line of the journal has this digest: the campaign was once like that."""
+        """Return whether a line of the journal has this digest, which means that the campaign once ended with that
+        line.
+        """
         return any(f'"chain": "{digest}"}}'.encode() in block for block in self.journal_blocks())
 
     def stored_folders(self) -> set[str]:
@@ -190,7 +192,7 @@ class StoredCampaign:
         return stored
 
     def digests(self, folder: Path) -> dict[str, tuple[int, str]]:
-        """Return the size and the SHA-256 of every file in ``folder``. Raise OSError for what is not a plain file."""
+        """Return the size and the SHA-256 of every file in ``folder``. Raise OSError if one is not a plain file."""
         return {file.name: self.digest(self.named(file)) for file in sorted(folder.iterdir())}
 
     def digest(self, name: str) -> tuple[int, str]:
@@ -242,7 +244,9 @@ class StoredCampaign:
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
                 if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
-                    raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
+                    raise FleetmarkError(
+                        f"{file}: missing, truncated or damaged; recreate the job: fleetmark run --resume"
+                    )
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
             raise FleetmarkError(f"{file}: not a complete Parquet file; `fleetmark rebuild` rebuilds it from raw files")
@@ -274,7 +278,7 @@ class StoredCampaign:
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
         for folder in sorted(folders_below(self.path / "raw", 4)):
-            if folder.name.startswith("."):  # partly written when a controller died
+            if folder.name.startswith("."):  # a partly written file of a controller that died
                 continue
             step: Mapping[str, Any]
             try:

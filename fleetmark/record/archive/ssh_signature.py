@@ -1,4 +1,4 @@
-"""Sign and verify a text with OpenSSH keys: ``ssh-keygen -Y``. No part of a private key is read here.
+"""Sign and verify texts with OpenSSH keys (``ssh-keygen -Y``). Fleetmark itself never reads a private key.
 
 A signature contains the public key that made it, but no path, comment or name.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fleetmark.base.errors import FleetmarkError
 
-MAX_SIGNATURE = 20_000  # characters; that of an RSA key of 16 Kibit has about 6,000
+MAX_SIGNATURE = 20_000  # maximum characters; the signature of a 16-Kibit RSA key has about 6,000
 _NAMESPACE = "fleetmark"
 _MAGIC = b"SSHSIG\0\0\0\1"
 _TIMEOUT_S = 30.0
@@ -54,7 +54,7 @@ def fingerprint(signature: str) -> str:
 
 
 def is_valid(text: str, signature: str) -> bool:
-    """Return whether the key in ``signature`` signed exactly this ``text``. Anyone can have made that key."""
+    """Return whether the key in ``signature`` signed exactly this ``text``. The key itself is not trusted."""
     with _stored(signature) as file:
         return not _keygen(["-Y", "check-novalidate", "-n", _NAMESPACE, "-s", file], text).returncode
 

@@ -28,9 +28,9 @@ from fleetmark.record.diagnosis.table import BENCHMARK, Table
 from fleetmark.record.figures import Figures
 from fleetmark.record.values.host import numbered
 
-MOST_EVIDENCE = 3  # raw files that a finding names
-_SAMPLE = 256  # hosts whose runs stand for all in a test of distributions
-_HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribution is tested
+MOST_EVIDENCE = 3  # maximum raw files in a finding
+_SAMPLE = 256  # sample size (hosts) for a test of distributions
+_HEAVY = 2.0  # a host's distribution is tested from this multiple of the usual spread of runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,10 @@ class Diagnosis:
     """Store the diagnosis of a campaign.
 
     ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
-    hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: what
-    could not be judged, and why. ``uncompared``: whether a baseline was named that has nothing in common. ``classes``:
-    those of the benchmarks. ``prices``: amount and unit by host, such as (15500.0, "EUR"), where labels give them.
+    hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: the
+    parts that could not be judged, with reasons. ``uncompared``: whether the named baseline has no benchmark in common.
+    ``classes``: those of the benchmarks. ``prices``: amount and unit by host, such as (15500.0, "EUR"), where labels
+    give them.
     """
 
     campaign: str
@@ -111,7 +112,7 @@ def _why_nothing(archive: Archive) -> str:
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
         return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` goes on with it)"
-    return "nothing was measured, so there is nothing to diagnose"
+    return "no measurements, so no host can be diagnosed"
 
 
 def diagnose(
@@ -136,7 +137,7 @@ def diagnose(
     groups = cohorts(kinds, outliers.LEAST)
     table = Table(measured, hosts, least)
     findings, notes, judged, uncompared = [], [*unjudged.small_cohorts(groups)], 0, False
-    levels = table.values.copy()  # without what groups of hosts lose together
+    levels = table.values.copy()  # corrected for the common loss of groups
     for kind in dict.fromkeys(cohort.kind for cohort in groups):
         members = [host for cohort in groups if cohort.kind == kind for host in cohort.hosts]
         candidates = known.traits(members) if len(members) >= outliers.FEW else []
@@ -146,24 +147,24 @@ def diagnose(
             levels[:, [table.place[host] for host in members]] += lost
         slow = []
         for cohort in (c for c in groups if c.kind == kind and len(c.peers) >= outliers.FEW):
-            results, more, values = _cohort(table, cohort, known.facts, levels)
+            results, further_notes, values = _cohort(table, cohort, known.facts, levels)
             slow += [f for f in results if f.kind is Kind.SLOW]
             findings += [f for f in results if f.kind is not Kind.SLOW]
-            notes += more
+            notes += further_notes
             judged += values
         findings += shared.explained(slow, members, candidates)
-    further, more, values = pairs.judge(measured, hosts, groups, known, least)
+    further, further_notes, values = pairs.judge(measured, hosts, groups, known, least)
     findings += further
-    notes += more
+    notes += further_notes
     judged += values
     if against is not None:
-        further, more, values = since(table, against)
+        further, further_notes, values = since(table, against)
         findings += further
-        notes += more
+        notes += further_notes
         judged += values
         uncompared = not values
         if uncompared:
-            notes.append(message("Nothing could be held against the reference {name}.", name=titled(against)))
+            notes.append(message("No result could be compared with the reference {name}.", name=titled(against)))
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
     findings.sort(key=lambda f: (f.kind not in _TOGETHER, *_rank(f, worst)))
@@ -194,7 +195,7 @@ def _price(labels: Mapping[str, str]) -> tuple[float, str] | None:
     return (amount, unit) if 0 < amount < math.inf and unit else None
 
 
-_TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults of no single host
+_TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults that belong to no single host
 
 
 def _rank(finding: Finding, worst: Mapping[str, float]) -> tuple[float, str, float]:
@@ -205,31 +206,32 @@ def _rank(finding: Finding, worst: Mapping[str, float]) -> tuple[float, str, flo
 
 
 def identity_at(archive: Archive, host: str) -> Identity | None:
-    """Return what a host on record is. Skip damaged facts with a warning."""
+    """Return the identity of a recorded host. Skip damaged facts with a warning."""
     try:
         return archive.identity_of(host)
     except FleetmarkError as error:
-        leave_out(f"what {host} is", error)
+        leave_out(f"the identity of {host}", error)
         return None
 
 
 def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
-    """Return the kind and firmware of a host on record. Skip damaged facts with a warning."""
+    """Return the kind and firmware of a recorded host. Skip damaged facts with a warning."""
     return kind_of(identity_at(archive, host), label)
 
 
 def _facts(archive: Archive, host: str) -> Facts | None:
     try:
         return archive.facts_of(host)
-    except FleetmarkError:  # identity_at said so
+    except FleetmarkError:  # identity_at has warned about it
         return None
 
 
 def _cohort(
     table: Table, cohort: Cohort, facts: Callable[[str], Facts | None], levels: np.ndarray
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return the findings, notes and number of judged values of a cohort; ``levels``: its values without what groups of
-    hosts lose together.
+    """Return the findings, notes and number of judged values of a cohort.
+
+    ``levels``: its values, corrected for the common losses of groups.
     """
     columns = np.array([table.place[host] for host in cohort.peers])
     values = levels[:, columns]
@@ -239,7 +241,7 @@ def _cohort(
         return _slow(table, cohort, outliers.judge_few(values, table.errors(columns), table.deficit)), [], judged
     verdicts = outliers.judge(values, table.errors(columns), table.deficit, table.repeats(columns))
     slow = _slow(table, cohort, verdicts.slow)
-    if cohort.mixed:  # its peers have their own turn
+    if cohort.mixed:  # its peers are judged separately
         return slow, [], 0
     return (
         [*slow, *_groups(table, cohort, values, verdicts, facts), *_tails(table, cohort, columns)],
@@ -249,7 +251,7 @@ def _cohort(
 
 
 def _slow(table: Table, cohort: Cohort, judged: pd.DataFrame) -> list[Finding]:
-    """Return the slow hosts of the cohort as findings."""
+    """Return findings for the slow hosts of the cohort."""
     members = set(cohort.hosts)
     findings = []
     for r in judged.to_dict("records"):
@@ -279,7 +281,7 @@ def _slow(table: Table, cohort: Cohort, judged: pd.DataFrame) -> list[Finding]:
 def _groups(
     table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
 ) -> list[Finding]:
-    """Return the benchmarks in which the cohort forms groups, and the facts that tell the fastest from others."""
+    """Return the benchmarks in which the cohort splits into groups, and the facts that mark the fastest group."""
     findings = []
     modes = verdicts.modes
     for row, group in zip(modes.rows, modes.group, strict=True):

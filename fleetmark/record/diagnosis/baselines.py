@@ -1,6 +1,6 @@
-"""Compare a campaign with what the hosts of a saved reference measured: the baseline of a diagnosis.
+"""Compare a campaign with the measurements of a saved reference's hosts, the baseline of a diagnosis.
 
-A reference contains its hosts' runs (``references/NAME.VERSION.json``). Earlier versions saved them on their own, in
+A reference contains its hosts' runs (``references/NAME.VERSION.json``). Earlier versions saved runs separately in
 ``baselines/NAME.VERSION.json``; such files are still read.
 """
 
@@ -25,8 +25,10 @@ from fleetmark.record.pinned import BASELINES, REFERENCES
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What ``hosts`` measured once. ``benchmarks``: BENCHMARK columns of each. Benchmarks x hosts, NaN where missing:
-    ``values``, oriented logarithms; ``spread``, the standard deviation of the runs' logarithms; ``runs``.
+    """Hold earlier measurements of ``hosts``.
+
+    ``benchmarks``: the BENCHMARK columns of each row. The matrices are benchmarks x hosts, NaN if missing: ``values``
+    (oriented logarithms), ``spread`` (standard deviation of the runs' logarithms), and ``runs`` (their number).
     """
 
     name: str
@@ -40,7 +42,7 @@ class Baseline:
     runs: np.ndarray
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the list of baselines shows about this one."""
+        """Return this baseline's entry in the list of baselines."""
         return {
             "name": self.name,
             "version": self.version,
@@ -54,7 +56,9 @@ class Baseline:
 
 
 def as_text(measured: Figures, hosts: list[str]) -> dict[str, Any] | None:
-    """Return what ``hosts`` measured as part of a reference's document; None if nothing could be compared later."""
+    """Return the measurements of ``hosts`` as part of a reference's document; None if no later comparison would be
+    possible.
+    """
     table = Table(measured, hosts)
     if not len(table.keys):
         return None
@@ -115,8 +119,8 @@ _SAME = tuple(name for name in BENCHMARK if name not in ("unit", "class"))
 
 
 def since(table: Table, baseline: Baseline) -> tuple[list[Finding], list[Message], int]:
-    """Return what is slower than in ``baseline``: findings, notes on what cannot be compared, and the number of
-    compared values.
+    """Return findings for values that are slower than in ``baseline``, notes on parts that cannot be compared, and the
+    number of compared values.
     """
     rows = {tuple(b[name] for name in _SAME): row for row, b in enumerate(baseline.benchmarks)}
     notes = _new_hosts(table, baseline)
@@ -170,10 +174,12 @@ def _new_hosts(table: Table, baseline: Baseline) -> list[Message]:
 def _benchmark(table: Table, row: int, baseline: Baseline, old: int) -> tuple[list[Finding], list[Message], int]:
     columns = {host: column for column, host in enumerate(baseline.hosts)}
     shared = [host for host in table.hosts if host in columns]
-    here, then = [table.place[host] for host in shared], [columns[host] for host in shared]
-    before = changes.Runs(baseline.values[old, then], baseline.spread[old, then], baseline.runs[old, then])
+    places, old_places = [table.place[host] for host in shared], [columns[host] for host in shared]
+    before = changes.Runs(
+        baseline.values[old, old_places], baseline.spread[old, old_places], baseline.runs[old, old_places]
+    )
     after = changes.Runs(
-        table.values[row, here], table.sd[row, here].astype(np.float64), table.runs[row, here].astype(np.float64)
+        table.values[row, places], table.sd[row, places].astype(np.float64), table.runs[row, places].astype(np.float64)
     )
     judged = changes.judge(before, after, float(table.deficit[row]))
     benchmark = table.benchmark(row)

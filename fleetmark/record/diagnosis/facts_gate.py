@@ -16,7 +16,7 @@ Amount = str | int | float
 
 
 def check_fact(name: str) -> str:
-    """Return the name of a fact. Raise FleetmarkError, with a suggestion, if there is none of that name."""
+    """Return the name of a fact. Raise FleetmarkError, with a suggestion, if there is no such fact."""
     if name not in FACTS:
         near = suggest(name, list(FACTS))
         raise FleetmarkError(f"no fact {name!r}{near}: there are {', '.join(FACTS)}")
@@ -36,7 +36,7 @@ def scalar(name: str, amount: Amount) -> Scalar:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class FactBounds:
-    """Hold what every value of a fact must keep, in base units; ``above`` and ``below`` exclude the limit itself."""
+    """Hold the bounds for all values of a fact in base units. ``above`` and ``below`` are exclusive limits."""
 
     at_least: Scalar | None = None
     at_most: Scalar | None = None
@@ -54,7 +54,7 @@ def held(
     facts: Mapping[str, Callable[[], Facts | None]],
     bounds: FactBounds,
 ) -> list[Result]:
-    """Return the results of the rule ``title`` on the fact ``name`` of each host. Every device must meet it."""
+    """Return the results of the rule ``title`` on the fact ``name`` of each host. Every device must meet the rule."""
     results = []
     for host in hosts:
         known = facts[host]()
@@ -68,7 +68,7 @@ def held(
 
 
 def _listed(base: Result, values: Sequence[Scalar], bounds: FactBounds) -> Iterator[Result]:
-    """Yield the results for lists of allowed and of refused values."""
+    """Yield the results for lists of allowed and forbidden values."""
     for allowed, is_refusal in ((bounds.one_of, False), (bounds.none_of, True)):
         if allowed:
             wrong = [v for v in values if (v in allowed) is is_refusal]
@@ -78,7 +78,7 @@ def _listed(base: Result, values: Sequence[Scalar], bounds: FactBounds) -> Itera
 
 
 def _limited(base: Result, values: Sequence[Scalar], bounds: FactBounds, unit: str) -> Iterator[Result]:
-    """Yield the results for limits, each by the worst device."""
+    """Yield the results for limits. The worst device decides each result."""
     limits: list[tuple[Scalar | None, bool, Callable[[float, float], bool]]] = [
         (bounds.at_least, True, operator.ge),
         (bounds.at_most, False, operator.le),

@@ -47,9 +47,11 @@ def shipped() -> list[str]:
 
 
 class RuleText(BaseModel, defer_build=True):
-    """Validate one rule. ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact;
-    ``hosts``: a selector. Of a fact: ``one_of`` and ``none_of`` are the allowed and the refused values, ``equals`` is
-    the only allowed one, ``above`` and ``below`` are limits that it may not equal.
+    """Validate one rule.
+
+    ``metric``: shell-style patterns over workload/case/metric, or ``fact``: the name of a fact; ``hosts``: a selector.
+    For a fact, ``one_of`` and ``none_of`` are the allowed and the forbidden values, ``equals`` is the only allowed
+    value, and ``above`` and ``below`` are exclusive limits.
     """
 
     RENAMED: ClassVar = {"of": "reference"}
@@ -66,7 +68,7 @@ class RuleText(BaseModel, defer_build=True):
     hosts: str | None = None
     at_least: Amount | None = None
     at_most: Amount | None = None
-    reference: Literal["cohort", "peak"] | Amount | None = None  # of a share in at_least or at_most
+    reference: Literal["cohort", "peak"] | Amount | None = None  # the base of a share in at_least or at_most
     within: Amount | None = None  # maximum distance from the cohort's median in the worse direction
     repeats: int = Field(default=1, ge=1)
     severity: gate.Severity = gate.Severity.FAIL
@@ -75,7 +77,7 @@ class RuleText(BaseModel, defer_build=True):
     @classmethod
     def _named(cls, text: str) -> str:
         if not text.strip():
-            raise ValueError("is empty; a rule names something")
+            raise ValueError("is empty; name at least one")
         return text
 
 
@@ -86,12 +88,12 @@ class Rules(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    machine: dict[str, Amount] = Field(default={}, max_length=100)  # facts that every host should have at least
+    machine: dict[str, Amount] = Field(default={}, max_length=100)  # minimum facts of every host
     rules: tuple[RuleText, ...] = Field(default=(), max_length=1_000)
 
     @property
     def specification(self) -> dict[str, Scalar]:
-        """Return what a machine should have, in base units. Raise FleetmarkError for an unknown fact or unit."""
+        """Return the required facts of a machine in base units. Raise FleetmarkError for an unknown fact or unit."""
         return {name: scalar(name, amount) for name, amount in self.machine.items()}
 
 
@@ -138,20 +140,20 @@ def check_rules(rules: Rules, path: Path) -> None:
 
 
 def _check(rule: RuleText) -> None:
-    """Raise FleetmarkError if a rule is on nothing, on a metric and a fact, or has no bound."""
+    """Raise FleetmarkError if a rule has neither a metric nor a fact, has both, or has no bound."""
     if bool(rule.metric.strip()) == bool(rule.fact):
-        raise FleetmarkError("names a metric or a fact, and not both")
+        raise FleetmarkError("name either a metric or a fact")
     if rule.fact is None:
         if given := next((key for key in OF_FACTS if getattr(rule, key) not in (None, ())), None):
-            raise FleetmarkError(f"{given}: is for a fact")
+            raise FleetmarkError(f"{given}: is only valid for a fact")
         _bounds(rule, higher=True)
         return
     bounds = _fact_bounds(rule, check_fact(rule.fact))
     limits = (bounds.at_least, bounds.at_most, bounds.above, bounds.below)
     if not FACTS[rule.fact][0] and any(limit is not None for limit in limits):
-        raise FleetmarkError(f"fact {rule.fact}: is a text; use one_of, none_of or equals")
+        raise FleetmarkError(f"fact {rule.fact}: is text; use one_of, none_of or equals")
     if rule.within is not None or rule.reference is not None:
-        raise FleetmarkError("within and reference: are for a metric")
+        raise FleetmarkError("within and reference: are only valid for a metric")
     if bounds == FactBounds():
         raise FleetmarkError(f"needs a bound: at_least, at_most, {', '.join(OF_FACTS[:-1])} or {OF_FACTS[-1]}")
 
@@ -175,7 +177,7 @@ def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
     bounds = []
     if rule.within is not None:
         if rule.reference not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
-            raise FleetmarkError("within: stands alone; it is of the cohort's median")
+            raise FleetmarkError("within: refers to the cohort's median; remove the other bounds")
         share = _share(rule.within, "within")
         bounds.append(gate.Bound(1 - share if higher else 1 / (1 - share), "", higher, of_peers=True))
     for amount, least in ((rule.at_least, True), (rule.at_most, False)):
@@ -203,7 +205,7 @@ def _share(amount: Amount, key: str) -> float:
 
 
 def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> Acceptance:
-    """Check a campaign against ``rules``. ``only``: which hosts to check, as ``--limit``.
+    """Check a campaign against ``rules``. ``only``: the hosts to check, in the form of ``--limit``.
 
     Raise FleetmarkError if the selector matches no host, or if the campaign's measurements are damaged.
     """
@@ -237,10 +239,10 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
 def _machine(
     specification: Specification, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
 ) -> list[gate.Result]:
-    """Return whether each host has what its specification says: numbers at least, texts exactly."""
+    """Check each host against the specification: numbers are minimums, and texts must be equal."""
     results: list[gate.Result] = []
     for name, value in specification.items():
-        if name == "memory.channels":  # of the processor: it serves the peak
+        if name == "memory.channels":  # describes the processor; used only for the peak
             continue
         title = f"machine: {name}"
         bounds = FactBounds(one_of=(value,)) if isinstance(value, str) else FactBounds(at_least=value)
@@ -336,7 +338,7 @@ def _peak(
 ) -> float | None:
     """Return the theoretical peak of the full ``machine``, or of a pair's link, for a metric; None if it is unknown.
 
-    Memory counts with a module in every channel, and a link with the rate that a port should have.
+    Memory is assumed to have a module in every channel, and a link to have the specified rate of a port.
     """
     held = declared.peak(str(row["workload"]), str(row["case"]), str(row["metric"]))
     if held is None:

@@ -33,7 +33,7 @@ from fleetmark.record.values.host import numbered
 
 MOST = 2000  # maximum number of campaigns to read
 MOST_EXPLAINED = 50  # maximum number of series whose facts are compared before and after
-MOST_COMPARED = 20  # maximum number of hosts whose facts are compared for all hosts together
+MOST_COMPARED = 20  # maximum number of hosts whose facts are compared for a change that all hosts share
 MONTH_DAYS = 30.44
 
 
@@ -42,9 +42,9 @@ class Series:
     """Store the history of one benchmark on one host.
 
     ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit) are sorted, oldest first. The ``position`` of each
-    of the ``changes``, and the ends of the ``trends``, are indices into these lists. ``host`` is empty for what all
-    hosts have in common (then values are the median host's). ``causes``: for each of the changes and trends the facts
-    that changed with it: name, before, after.
+    of the ``changes``, and the ends of the ``trends``, are indices into these lists. ``host`` is empty for the changes
+    that all hosts share; the values are then those of the median host. ``causes``: for each change and trend, the facts
+    that changed at the same time, as (name, before, after).
     """
 
     host: str
@@ -59,12 +59,12 @@ class Series:
 
     @property
     def moved(self) -> bool:
-        """Return whether anything changed for good."""
+        """Return whether there is a lasting change."""
         return bool(self.changes or self.trends)
 
     @property
     def slower(self) -> bool:
-        """Return whether the last step, or a slope, was for the worse."""
+        """Return whether the last step or a slope is a deterioration."""
         return bool(self.changes and self.changes[-1].change < 0) or any(t.change < 0 for t in self.trends)
 
     @property
@@ -73,13 +73,13 @@ class Series:
         return min([c.change for c in self.changes[-1:]] + [t.change for t in self.trends], default=0.0)
 
     def monthly(self, trend: Trend) -> float | None:
-        """Return the change of a slope per month, a share; None if the campaigns have no dates that differ."""
+        """Return the change of a slope per month as a share; None if all campaigns have the same date."""
         days = (_moment(self.moments[trend.end]) - _moment(self.moments[trend.start])) / 86400
         return float(np.expm1(trend.change * MONTH_DAYS / days)) if days > 0 else None
 
 
 def _moment(text: str) -> float:
-    """Return a date in seconds since 1970, or 0 if it is none."""
+    """Return a date in seconds since 1970, or 0 if the text is not a date."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -107,11 +107,11 @@ def history(
 ) -> History:
     """Return the history of benchmarks over all campaigns under ``root``.
 
-    ``metrics``: patterns for the title (workload/case/metric); an empty list selects all. ``limit``: a pattern of host
-    names; ``name``: that of the only host. Raise FleetmarkError if nothing matches.
+    ``metrics``: patterns for the title (workload/case/metric); an empty list selects all. ``limit``: a pattern for host
+    names; ``name``: the name of the only host to read. Raise FleetmarkError if nothing matches.
     """
     archives = _readable(root)
-    nothing = FleetmarkError(f"{root}: no campaign there has measured anything; measure first: fleetmark run")
+    nothing = FleetmarkError(f"{root}: no campaign has measurements; run one first: fleetmark run")
     scope = figures.EVERYTHING if everything else figures.HEADLINES
     files = {a.id: a.inside("measurements.parquet") for a in archives}
     names_of = {a.id: a.host_names() for a in archives}
@@ -163,13 +163,15 @@ def history(
     if not result and not metrics:
         raise nothing
     if not result:
-        raise FleetmarkError(f"{root}: no benchmark fits {', '.join(metrics)}; a pattern is workload/case/metric")
+        raise FleetmarkError(f"{root}: no benchmark matches {', '.join(metrics)}; a pattern is workload/case/metric")
     return History(len(archives), tuple(result), short)
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Store what a series is judged by: oriented logarithms, their errors, the relevant share, and the usual noise."""
+    """Store the input for judging a series: oriented logarithms, their errors, the smallest relevant change, and the
+    usual noise.
+    """
 
     values: np.ndarray
     errors: np.ndarray
@@ -181,12 +183,12 @@ class _Judged:
 
 
 def _with(series: Series, result: Lasting) -> Series:
-    """Return the series with its steps and slopes; levels of steps are medians of what was measured."""
+    """Return the series with its steps and slopes. The level of a step is the median of its measured values."""
     return replace(series, changes=result.steps, trends=result.trends)
 
 
 def _common(values: Mapping[str, np.ndarray], campaigns_by_host: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Return what hosts have in common in each campaign: the median of their logarithms less their medians.
+    """Return the common change of all hosts in each campaign: the median over hosts of logarithm minus host median.
 
     Return nothing for fewer than FLEET hosts. A campaign of fewer hosts counts as unchanged for its hosts.
     """
@@ -203,7 +205,7 @@ def _common(values: Mapping[str, np.ndarray], campaigns_by_host: Mapping[str, Se
 def _explained(
     result: Sequence[Series], archives: Mapping[str, Archive], names_by_campaign: Mapping[str, Sequence[str]]
 ) -> list[Series]:
-    """Return the series, the worst of them with the facts that changed together with each step and slope."""
+    """Return all series. The worst ones include the facts that changed together with each step and slope."""
     worst = sorted((n for n, s in enumerate(result) if s.moved), key=lambda n: result[n].worst)[:MOST_EXPLAINED]
     facts: dict[tuple[str, str], Facts | None] = {}
 
@@ -212,7 +214,7 @@ def _explained(
             try:
                 facts[campaign, host] = archives[campaign].facts_of(host)
             except FleetmarkError as error:
-                leave_out(f"what {host} was in {campaign}", error)
+                leave_out(f"the identity of {host} in {campaign}", error)
                 facts[campaign, host] = None
         return facts[campaign, host]
 
@@ -253,7 +255,7 @@ def _readable(root: Path) -> list[Archive]:
             leave_out(archive.id, error)
     if not result:
         raise FleetmarkError(
-            f"{root}: no campaign there measured anything; FLEETMARK_RESULTS or --results names another folder"
+            f"{root}: no campaign has measurements; name another folder with --results or FLEETMARK_RESULTS"
         )
     return result
 

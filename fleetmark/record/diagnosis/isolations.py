@@ -53,10 +53,10 @@ class Isolated:
     ran: tuple[tuple[frozenset[str], ...], ...] = ()
 
     def evidence(self, fault: Fault) -> list[str]:
-        """Return the raw files behind a fault.
+        """Return the raw files that show a fault.
 
-        They are from runs of its hosts alone or in pairs, or else from all further runs. If there are none, they are
-        the campaign's own files.
+        The files come from runs of the fault's hosts alone or in pairs, or else from all further runs. Without further
+        runs, they are the campaign's own files.
         """
         members = set(fault.members)
         few = [
@@ -105,52 +105,56 @@ def labels(archive: Archive, names: Sequence[str]) -> dict[str, dict[str, str]]:
     return {name: by_host for name, by_host in values.items() if by_host}
 
 
-def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[float]], list[str]]:
+def _directions(archive: Archive, question: Question) -> tuple[dict[Pair, list[float]], list[str]]:
     """Return the rates of each pair, one per direction, and the names of all hosts."""
     measured, names = _figures(archive)
     rows = pairs.rows_of(measured, names)
-    is_chosen = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
+    is_chosen = (
+        (rows["workload"] == question.workload) & (rows["case"] == question.case) & (rows["metric"] == question.metric)
+    )
     result: dict[Pair, list[float]] = {}
     for a, b, value in rows.loc[is_chosen, ["a", "b", "value"]].itertuples(index=False, name=None):
         result.setdefault(frozenset((names[int(a)], names[int(b)])), []).append(float(value))
     return result, names
 
 
-def noise(archive: Archive, asked: Question) -> float:
+def noise(archive: Archive, question: Question) -> float:
     """Estimate the standard deviation of a rate from the median difference between the directions of a pair.
 
     Return 0 if no pair has both directions.
     """
-    both = [abs(rates[0] - rates[1]) for rates in _directions(archive, asked)[0].values() if len(rates) == 2]
+    both = [abs(rates[0] - rates[1]) for rates in _directions(archive, question)[0].values() if len(rates) == 2]
     return float(np.median(both)) / _MEDIAN_DIFFERENCE if both else 0.0
 
 
-def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
+def rates(archive: Archive, question: Question) -> dict[Pair, float]:
     """Return the slower direction of each pair as an oriented logarithm, or FAILED if a direction failed."""
-    directions, names = _directions(archive, asked)
+    directions, names = _directions(archive, question)
     result = {pair: min(rates) for pair, rates in directions.items()}
     known = set(names)
-    for host, subject in _failed(archive, asked):
+    for host, subject in _failed(archive, question):
         other = peer(host, subject, known)
         if other is not None:
             result[frozenset((host, other))] = FAILED
     return result
 
 
-def alone(archive: Archive, asked: Question) -> dict[str, float]:
+def alone(archive: Archive, question: Question) -> dict[str, float]:
     """Return the rate of each host alone as an oriented logarithm, or FAILED if the run failed."""
     table = Table(*_figures(archive))
     metrics = table.metrics
-    same = (
-        (metrics["workload"] == asked.workload) & (metrics["case"] == asked.case) & (metrics["metric"] == asked.metric)
+    is_chosen = (
+        (metrics["workload"] == question.workload)
+        & (metrics["case"] == question.case)
+        & (metrics["metric"] == question.metric)
     )
     result = {
         host: float(table.values[row, column])
-        for row in np.flatnonzero(same.to_numpy(bool))
+        for row in np.flatnonzero(is_chosen.to_numpy(bool))
         for host, column in table.place.items()
         if not np.isnan(table.values[row, column])
     }
-    return result | {host: FAILED for host, subject in _failed(archive, asked) if ">" not in subject}
+    return result | {host: FAILED for host, subject in _failed(archive, question) if ">" not in subject}
 
 
 def _figures(archive: Archive) -> tuple[figures.Figures, list[str]]:
@@ -159,20 +163,20 @@ def _figures(archive: Archive) -> tuple[figures.Figures, list[str]]:
     return read(archive, everything=True)
 
 
-def _failed(archive: Archive, asked: Question) -> list[tuple[str, str]]:
+def _failed(archive: Archive, question: Question) -> list[tuple[str, str]]:
     """Return the host and the subject of each failed run."""
     return [
         (str(e["host"]), str(e["subject"]))
         for e in archive.journal()
         if e["e"] == "outcome"
-        and (e["workload"], e["case"]) == (asked.workload, asked.case)
+        and (e["workload"], e["case"]) == (question.workload, question.case)
         and e["status"] == Status.FAILED.value
     ]
 
 
 def suite(
     archive: Archive,
-    asked: Question,
+    question: Question,
     groups: Sequence[tuple[str, ...]],
     case: str = "",
     settings: Mapping[str, Any] | None = None,
@@ -182,12 +186,12 @@ def suite(
 
     ``case`` and ``settings``: the name and settings of the case for this number of hosts.
     """
-    entry = entry_of(asked.workload, asked.case)
+    entry = entry_of(question.workload, question.case)
     if settings is None:
         settings = (archive.campaign().get("settings") or {}).get(entry, {})
-    name = case or plain_case(asked.case)
+    name = case or plain_case(question.case)
     return {
-        "description": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
+        "description": f"Find the cause of slow {question.workload} {question.case} in {archive.id}.",
         "repeats": repeats,
         **repeated(archive),
         "workloads": {

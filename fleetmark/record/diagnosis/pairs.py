@@ -1,4 +1,4 @@
-"""Find slow nodes and links in what hosts measured with one another."""
+"""Find slow nodes and links in measurements between hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.record.diagnosis.table import BENCHMARK, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
 
-BETTER_PAIRS = 0.75  # quantile of a host's pairs, which a slow partner or two hardly move
+BETTER_PAIRS = 0.75  # quantile over a host's pairs that one or two slow partners hardly change
 COLUMNS = tuple(c for c in BENCHMARK if c != "subject")
 
 
@@ -47,7 +47,8 @@ def judge(
     known: shared.Known | None = None,
     least: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow borders, groups, nodes and links, notes on what cannot be judged, and the number of judged values.
+    """Return slow borders, groups, nodes and links, notes on parts that cannot be judged, and the number of judged
+    values.
 
     ``least``: the smallest relevant deficit by class of metrics ("": every class).
     """
@@ -68,8 +69,10 @@ def judge(
         wanted = (least or {}).get(benchmark["class"], (least or {}).get(""))
         deficit = outliers.LARGE if wanted is None else wanted
         borders, lost = _borders(pairs, hosts, known.labels if known else {}, benchmark)
-        slower, more = _groups(pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit)
-        lost += more
+        slower, group_losses = _groups(
+            pairs.assign(value=pairs["value"] + lost), hosts, kinds, known, benchmark, deficit
+        )
+        lost += group_losses
         findings += [*(border for border in borders if border.deficit >= (wanted or 0.0)), *slower]
         corrected = pairs[["a", "b", "value"]].assign(value=pairs["value"] + lost)
         nodes, slow = links.judge(corrected, len(hosts), deficit)
@@ -106,9 +109,9 @@ def _groups(
     benchmark: dict[str, str],
     deficit: float,
 ) -> tuple[list[Finding], np.ndarray]:
-    """Return the groups of hosts of a kind that are slow with their better partners, and what each pair loses there.
+    """Return the groups of hosts of a kind that are slow even with their better partners, and the loss of each pair.
 
-    The loss of a pair counts once, whether one or both of its hosts are in the group: its slower end decides.
+    The loss of a pair counts once, even if both of its hosts are in the group, because the slower host limits the pair.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)
@@ -144,9 +147,9 @@ def _groups(
 def _borders(
     pairs: pd.DataFrame, hosts: Sequence[str], labels: Mapping[str, Mapping[str, str]], benchmark: Mapping[str, str]
 ) -> tuple[list[Finding], np.ndarray]:
-    """Return the slow borders and uplinks of places, and what each pair loses there (a logarithm).
+    """Return the slow borders and uplinks of places, and the loss of each pair there as a logarithm.
 
-    Labels with few values come first, since a border between sites is one between racks too.
+    Labels with few values come first, because a border between sites is also a border between racks.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)

@@ -1,4 +1,4 @@
-"""Plan repeats on suspects, and read what the repeats say about each finding."""
+"""Plan repeats on suspect hosts, and judge each finding by its repeats."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from fleetmark.record.diagnosis import Diagnosis, pairs, read
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
 from fleetmark.workloads import entry_of, plain_case
 
-FOLDER = "confirmations"  # folder of campaigns, inside the campaign that they confirm
+FOLDER = "confirmations"  # subfolder of a campaign for the campaigns that confirm it
 PEERS = 4  # healthy hosts measured with the suspects of a cohort
 LEAST_REPEATS = 5
-OF_PAIRS = 3  # repeats, of which each has both directions and several partners
+OF_PAIRS = 3  # number of repeats; each has both directions and several partners
 _SAME = tuple(name for name in BENCHMARK if name != "class")
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """What to measure again: ``suite`` (as a suite's file has it), on ``hosts``. ``notes``: what cannot be settled."""
+    """Hold the repeat to run: ``suite`` (the content of a suite file) on ``hosts``.
+
+    ``notes``: the findings that cannot be settled.
+    """
 
     suite: Mapping[str, Any]
     hosts: tuple[str, ...]
@@ -40,12 +43,14 @@ class Rerun:
 
 
 def can_be_settled(finding: Finding) -> bool:
-    """Return whether a repeat on single hosts would tell more."""
+    """Return whether a repeat on single hosts can settle the finding."""
     return bool(finding.host) and finding.kind is not Kind.GROUPS
 
 
 def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
-    """Return the cases in which suspects are slow, on the suspects and on the most typical of their healthy peers."""
+    """Return a suite of the cases in which suspects are slow, for the suspects and the most typical of their healthy
+    peers.
+    """
     measured, names = read(archive, everything=True)
     table = Table(measured, names)
     guilty = {h for f in diagnosis.findings if can_be_settled(f) for h in (f.host, f.other) if h}
@@ -63,7 +68,7 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         if not peers and finding.kind is not Kind.REGRESSION:
             notes.append(
                 message(
-                    "{benchmark} on {host}: no sound host of its kind is left to compare a repeat with.",
+                    "{benchmark} on {host}: no healthy host of its kind is left for a comparison.",
                     benchmark=title(finding.benchmark),
                     host=finding.host,
                 )
@@ -124,14 +129,15 @@ def _runs(table: Table, finding: Finding) -> int:
 
 
 def _row(table: Table, finding: Finding) -> int | None:
-    same = np.ones(len(table.keys), dtype=bool)
+    matches = np.ones(len(table.keys), dtype=bool)
     for name in _SAME:
-        same &= (table.metrics[name] == finding.benchmark[name]).to_numpy(bool)
-    rows = np.flatnonzero(same)
+        matches &= (table.metrics[name] == finding.benchmark[name]).to_numpy(bool)
+    rows = np.flatnonzero(matches)
     return int(rows[0]) if len(rows) else None
 
 
-# --- what the repeats say --------------------------------------------------------------------------------------------
+# --- verdicts of the repeats
+# --------------------------------------------------------------------------------------------
 
 
 def confirmations(archive: Archive) -> list[Archive]:
@@ -146,7 +152,7 @@ def unfinished(archive: Archive) -> Archive | None:
 
 
 def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
-    """Return the diagnosis with the verdict of the last confirmation that measured anything."""
+    """Return the diagnosis with the verdicts of the last confirmation that has measurements."""
     repeats = [a for a in confirmations(archive) if a.inside("measurements.parquet").exists()]
     if not repeats:
         return diagnosis
@@ -163,7 +169,7 @@ def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
 
 
 class _Repeats:
-    """The figures of one confirmation."""
+    """Hold the figures of one confirmation."""
 
     def __init__(self, measured: figures.Figures, names: Sequence[str], campaign: str) -> None:
         self.table = Table(measured, names)
@@ -209,11 +215,11 @@ class _Repeats:
         return np.asarray(np.log(runs) * self.table.sign[row], dtype=np.float64)
 
     def _pairs(self, finding: Finding, guilty: set[str]) -> Settled | None:
-        same = np.ones(len(self.pairs), dtype=bool)
+        matches = np.ones(len(self.pairs), dtype=bool)
         for name in _SAME:
             if name != "subject":
-                same &= (self.pairs[name] == finding.benchmark[name]).to_numpy(bool)
-        rows = self.pairs[same]
+                matches &= (self.pairs[name] == finding.benchmark[name]).to_numpy(bool)
+        rows = self.pairs[matches]
         ends = [{self.names[a], self.names[b]} for a, b in zip(rows["a"], rows["b"], strict=True)]
         suspects = {finding.host, finding.other} - {""}
         link = finding.kind is Kind.LINK
@@ -231,7 +237,8 @@ class _Repeats:
 
 
 def _spread(finding: Finding) -> float:
-    """Return the spread of healthy hosts in the first campaign, from the suspect's distance to them in percent and in
-    spreads.
+    """Return the spread of healthy hosts in the first campaign.
+
+    It follows from the suspect's distance to them in percent and in spreads.
     """
     return float(-np.log1p(-finding.deficit) / -finding.z) if finding.z < 0 and finding.deficit < 1 else 0.0

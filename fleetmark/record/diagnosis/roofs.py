@@ -1,4 +1,4 @@
-"""Compute the roofs of a campaign's hosts from its files."""
+"""Compare the measured rates of a campaign's hosts with their hardware peaks (roofs)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from fleetmark.record.roofs import Rate, Roof, best_of, part_of, roofs
 
 
 def roofs_of(archive: Archive) -> list[Roof]:
-    """Return every part of every host that was measured, or whose peak follows from the facts. Raise FleetmarkError if
-    facts or measurements are damaged.
+    """Return every part of every host that was measured or has a peak known from facts.
+
+    Raise FleetmarkError if facts or measurements are damaged.
     """
     facts = archive.facts()
     if not archive.inside("measurements.parquet").exists():
@@ -30,7 +31,7 @@ def _rates(measured: figures.Figures, hosts: list[str]) -> Iterator[Rate]:
     for row in range(len(table.keys)):
         benchmark = table.benchmark(row)
         held = part_of(benchmark["workload"], benchmark["case"], benchmark["metric"], benchmark["unit"])
-        if held is not None and held.part != "link":  # a host's own loopback is not a link
+        if held is not None and held.part != "link":  # the loopback of a host is not a link
             for host, column in table.place.items():
                 if not np.isnan(table.values[row, column]):
                     yield _rate(host, benchmark, table.value(row, float(table.values[row, column])))

@@ -15,12 +15,12 @@ from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.record.diagnosis.table import Table
 
 MOST_READ = 500  # maximum hosts of a kind whose facts are read in full; more are compared by CHEAP facts and labels
-_KIND = "gen"  # the label that tells kinds apart
+_KIND = "gen"  # the label that distinguishes kinds of hosts
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Store what is known of hosts: their ``labels``, ``identity``, and a function that reads all ``facts``."""
+    """Store the ``labels`` and ``identity`` of hosts, and a function that reads all their ``facts``."""
 
     labels: Mapping[str, Mapping[str, str]]
     identity: Mapping[str, Identity | None]
@@ -42,9 +42,9 @@ class Known:
 def groups(
     table: Table, kind: str, hosts: Sequence[str], candidates: Sequence[traits.Trait]
 ) -> tuple[list[Finding], np.ndarray | None]:
-    """Return the groups of ``hosts`` that are slower and share a fact or label, and what they lose.
+    """Return the groups of slower ``hosts`` that share a fact or label, and their losses.
 
-    The loss is a matrix of benchmarks x hosts to add to the oriented logarithms, or None if there is no group.
+    The losses are a matrix of benchmarks x hosts to add to the oriented logarithms, or None if there is no group.
     """
     columns = np.array([table.place[host] for host in hosts])
     values = table.values[:, columns]
@@ -77,7 +77,10 @@ def finding(
     hosts: Sequence[str],
     candidates: Sequence[traits.Trait],
 ) -> Finding:
-    """Return the finding of a slower group; ``levels`` are oriented logarithms, of which ``value`` gives the value."""
+    """Return the finding for a slower group.
+
+    ``levels`` are oriented logarithms; ``value`` converts one to the base unit.
+    """
     slow, fast = levels[group.members], levels[group.others]
     by_name = {trait.name: trait for trait in candidates}
     because = tuple(
@@ -103,7 +106,9 @@ def finding(
 
 
 def explained(findings: Sequence[Finding], hosts: Sequence[str], candidates: Sequence[traits.Trait]) -> list[Finding]:
-    """Return the findings with the facts and labels that all slow hosts of a benchmark share and no sound host has."""
+    """Return the findings, each with the facts and labels that all slow hosts of its benchmark and no healthy host
+    have.
+    """
     place = {host: number for number, host in enumerate(hosts)}
     slow_by_benchmark: dict[tuple[str, ...], set[int]] = {}
     for slow_host in findings:

@@ -23,13 +23,13 @@ from fleetmark.record.diagnosis.table import Table, title
 from fleetmark.workloads import declared
 
 MEMORY, CORE, COLLECTIVE = "mem-bw", "core-bw", "collective"  # classes of metrics
-PEERS = 3  # minimum number of hosts of a kind for a comparison with their median
+PEERS = 3  # minimum hosts of a kind for a comparison with their median
 MOST_RUNS = 300  # maximum number of runs whose telemetry is read
 _LOADED = 0.9  # share of CPU time above which the clock counts as measured under load
 _BUSY = 0.1  # cores used by other processes, above which they cause the waiting for a CPU
 _LOG = 1 << 20  # maximum bytes to read of a log
 _LOGS = 4  # maximum logs to read per host
-_MTUS = range(1280, 9217)  # MTUs that may be recommended: from the minimum of IPv6 to the maximum of switches
+_MTUS = range(1280, 9217)  # range of MTUs to recommend: from the minimum of IPv6 to the maximum of switches
 
 
 def subjects(
@@ -150,9 +150,10 @@ def _responsive(table: Table) -> set[str]:
 class _Runs:
     """Store the extremes over a host's runs.
 
-    They are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and the
-    highest mean clock (Hz) under load. Waiting counts only then, since a program with more threads than CPUs waits for
-    itself. For accelerators, they are the highest share of throttled samples by reason.
+    The extremes are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and
+    the highest mean clock (Hz) under load. Waiting counts only while other processes are busy, because a program with
+    more threads than CPUs waits for its own threads. For accelerators, they are the highest share of throttled samples
+    by reason.
     """
 
     stolen: float | None = None
@@ -224,7 +225,7 @@ def _direct(archive: Archive, table: Table) -> dict[str, bool]:
 def _mtus(facts: Mapping[str, Facts]) -> dict[str, dict[float, Counter[int]]]:
     """Count the hosts by their most frequent MTU, for each kind of host and link speed.
 
-    A host counts once, however many active interfaces it has. It does not count if two of its MTUs are equally
+    A host counts once, however many active interfaces it has. A host does not count if two of its MTUs are equally
     frequent.
     """
     counts_by_kind: dict[str, dict[float, Counter[int]]] = {}

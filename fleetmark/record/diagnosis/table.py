@@ -13,7 +13,7 @@ from fleetmark.planner.diagnosis import outliers
 from fleetmark.record.figures import Figures
 
 BENCHMARK = (*schema.KEY, "better", "class")
-_NAMED = 6  # hosts that a sentence names
+_NAMED = 6  # maximum hosts in a sentence
 
 
 class Table:
@@ -30,7 +30,7 @@ class Table:
         single = ~between & (keys["members"] == "").to_numpy(bool)
         self.place = {host: n for n, host in enumerate(hosts)}
         self.hosts = list(hosts)
-        self.keys = np.flatnonzero(single)  # the key of each row
+        self.keys = np.flatnonzero(single)  # the benchmark of each row
         self.metrics = keys.iloc[self.keys]
         self._names = list(zip(*(self.metrics[name].astype(str) for name in BENCHMARK), strict=True))
         row_of = np.full(len(keys), -1)
@@ -49,7 +49,7 @@ class Table:
         self.runs[row, column] = rows["n"].to_numpy()
         self.sd = np.full(shape, np.nan, dtype=np.float32)
         self.sd[row, column] = rows["log_sd"].to_numpy()
-        tailed = (self.metrics["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
+        tailed = (self.metrics["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # storage and network
         self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
         if least:
             classes = self.metrics["class"].astype(str)
@@ -57,7 +57,7 @@ class Table:
             self.deficit = np.array([d if w is None else w for w, d in zip(wanted, self.deficit, strict=True)])
 
     def errors(self, columns: np.ndarray) -> np.ndarray:
-        """Return the standard error of each value: the median spread of runs over the root of their number."""
+        """Return the standard error of each value: the median spread of runs over the square root of their number."""
         with np.errstate(invalid="ignore"):
             known = ~np.isnan(self.sd[:, columns]).all(axis=1)
         usual = np.full(len(self.values), np.nan)

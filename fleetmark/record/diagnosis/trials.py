@@ -1,4 +1,4 @@
-"""Plan trials of settings, and read from pairs of runs what each setting changed."""
+"""Plan trials of settings, and estimate the effect of each setting from pairs of runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fleetmark.record.view import read_values
 from fleetmark.workloads import entry_of, plain_case
 
 _TRIAL = TypeAdapter(Trial)
-FOLDER = "trials"  # folder of campaigns, inside the campaign whose hosts they try
+FOLDER = "trials"  # subfolder of a campaign for the trials on its hosts
 _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 
@@ -37,9 +37,9 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 class Tried:
     """Store the result of a trial.
 
-    ``items``: the settings, a line each; ``before``, ``after``: the values on the host without and with the setting;
+    ``items``: the settings, one per line; ``before``, ``after``: the values on the host without and with the setting;
     ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign
-    whose host it tries. ``refused``: why nothing could be set; ``left``: values that could not be restored;
+    whose host it tries. ``refused``: why no setting could be applied; ``left``: values that could not be restored;
     ``cleared``: values that an interrupted trial left and that were restored; ``lost``: the number of runs that did not
     pass.
     """
@@ -59,7 +59,7 @@ class Tried:
 
 
 def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
-    """Return the suite that shows on ``host`` whether the rule's setting helps, as in a suite file.
+    """Return the suite that measures the effect of the rule's setting on ``host``, in the form of a suite file.
 
     It has the measured cases with headlines in the rule's classes, or those that match ``patterns`` (WORKLOAD/CASE). A
     case between hosts runs with one partner. Raise FleetmarkError if the campaign measured none of them on the host.
@@ -92,7 +92,7 @@ def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repe
         )
     settings = archive.campaign().get("settings") or {}
     return {
-        "description": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
+        "description": f"Trial of {rule.name} on {host} of {archive.id}.",
         "repeats": repeats,
         **repeated(archive),
         "workloads": {
@@ -127,8 +127,8 @@ def trials(archive: Archive) -> list[Archive]:
 
 def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
     """Return the last trial of a rule's setting on a host if it is unfinished."""
-    asked = host, rule, json.loads(json.dumps(items))
-    matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == asked]
+    wanted = host, rule, json.loads(json.dumps(items))
+    matches = [t for t in trials(archive) if (a := _about(t)) and (a.host, a.rule, list(a.items)) == wanted]
     return matches[-1] if matches and not summarise(matches[-1]).finished else None
 
 
@@ -153,7 +153,7 @@ def of_trial(archive: Archive) -> Tried:
     """Return the result of a trial. A run counts if the right setting was read back after it."""
     trial = _about(archive)
     if trial is None:
-        raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: it does not say what was tried")
+        raise FleetmarkError(f"{archive.path / 'campaign.json'}: damaged: the tried setting is missing")
     host, sides = trial.host, list(trial.sides)
     values: dict[bool, set[str]] = {False: set(), True: set()}
     refused = ""

@@ -1,4 +1,4 @@
-"""Say what a diagnosis cannot judge, and why."""
+"""List the benchmarks and hosts that a diagnosis cannot judge, with reasons."""
 
 from __future__ import annotations
 

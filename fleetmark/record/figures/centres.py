@@ -24,7 +24,7 @@ BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of different v
 _IDENTITY = [*BENCHMARK, "members", "rule"]
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING = "headline", "true"  # SQL conditions that select rows
-_TINY = math.log(1e-30)  # stands for the logarithm of zero
+_TINY = math.log(1e-30)  # replaces the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # the standard error of a median over that of a mean, for normal values
 
 
@@ -87,12 +87,12 @@ def read(
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return the values behind ``parts`` (``record`` and ``key`` of rows of Figures), sorted by part and repeat.
+    """Return the single values of ``parts`` (``record`` and ``key`` of rows of Figures), sorted by part and repeat.
 
     The columns are ``record``, ``key``, ``value``, ``repeat``, ``time``, ``tool_version`` and ``raw`` (a path).
     """
     with _opened(duckdb, figures.files, figures.hosts, figures.condition) as (con, _keys, _number):
-        con.register("parts", parts[["record", "key"]])  # the same rows give the same keys again
+        con.register("parts", parts[["record", "key"]])  # the same rows always give the same keys
         frame: pd.DataFrame = con.execute(
             "select host_id as record, metric_id as key, value, repeat, time, tool_version, raw from value "
             "semi join parts p on p.record = host_id and p.key = metric_id where scored order by all"

@@ -26,7 +26,7 @@ _AT_ONCE = 100_000  # maximum figures per part; the frame of a part takes severa
 _SIZES = ((125_000, 16), (2_500_000, 40))  # (target values per part, maximum number of parts of that size)
 _FIGURES = ("n", "value", "rule", "lo", "hi", "interval", "cv")
 
-Rank = Callable[[str, Sequence[str]], Sequence[int]]  # from a column and its values to the rank of each value
+Rank = Callable[[str, Sequence[str]], Sequence[int]]  # maps a column and its values to the rank of each value
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,8 @@ def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank
     order = _order(metrics, rank)
     place = np.argsort(order)
     number = len(used) + called.groupby(METRIC, sort=False).ngroup().to_numpy()
-    rule = paired["rule"].astype(object).replace(Centre.MEAN.value, Centre.GEOMEAN.value)  # it describes repeats
+    # the arithmetic mean applies only to repeats
+    rule = paired["rule"].astype(object).replace(Centre.MEAN.value, Centre.GEOMEAN.value)
     frame = pd.DataFrame({"metric": place[number], "host": paired["host"], "rule": rule, "value": paired["value"]})
     kept = kept.assign(metric=place[np.searchsorted(used, kept["metric"])])
     parts = [kept, _regrouped(frame, "metric, host")]

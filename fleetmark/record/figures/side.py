@@ -11,7 +11,7 @@ from fleetmark.record.figures.centres import BENCHMARK, Figures
 from fleetmark.record.figures.statement import RULES, groups
 from fleetmark.record.values.database import connect
 
-PAIRS = "pairs"  # the subject of measurements between hosts of the same side
+PAIRS = "pairs"  # the subject of all pairs of hosts of the same side
 SHARED = "shared with hosts of another side"
 
 # The figures of the side's hosts. A pair of hosts belongs to a side if both of them do.
@@ -31,11 +31,11 @@ _SHARED = """
 class SideFigures:
     """Store the figures of a side. ``record`` is the position of a host in the side.
 
-    ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark``
-    is a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural
-    logarithm of their centre (for pairs, the centre of the pairs' centres), and its standard ``error`` (NaN if
-    unknown). ``parts``: the rows behind each centre, with ``key`` (as in Figures). ``left_out``: ``record``,
-    ``benchmark``, ``why``, ``n``.
+    ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark`` is
+    a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural logarithm of
+    their centre (for pairs, the centre of the pairs' centres), and its standard ``error`` (NaN if unknown). ``parts``:
+    the rows that each centre is computed from, with ``key`` (as in Figures). ``left_out``: ``record``, ``benchmark``,
+    ``why``, ``n``.
     """
 
     benchmarks: pd.DataFrame

@@ -15,7 +15,7 @@ CENTRES = (Centre.GEOMEAN, Centre.MEDIAN, Centre.MEAN)
 
 
 def rule_of(centre: str, class_: str) -> Centre:
-    """Return the rule of a metric from what its rows declare."""
+    """Return the rule of a metric: the declared ``centre``, else the usual rule of its class."""
     if centre in RULES:
         return Centre(centre)
     return Centre.MEDIAN if class_.partition("-")[0] in MEDIAN_CLASSES else Centre.GEOMEAN
@@ -34,7 +34,7 @@ def groups(rows: str, columns: str, rule: Centre) -> str:
     ``sd``, ``log_sd`` (of logarithms), ``low``, ``high``, and ``ordered``, the values of a median.
 
     If a scored value is not positive, which only guardrails and descriptive metrics have, no geometric mean exists.
-    ``value`` is then the arithmetic mean, and ``rule`` says so. DuckDB computes only columns that a query uses.
+    ``value`` is then the arithmetic mean, and ``rule`` is ``mean``. DuckDB computes only columns that a query uses.
     """
     if rule is Centre.MEDIAN:
         log, ordered = "ln(nullif(median(value), 0))", "list_sort(list(value) filter (where value is not null))"

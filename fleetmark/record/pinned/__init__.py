@@ -1,6 +1,6 @@
 """Save documents by name and version under the results root. A new version never changes an old one.
 
-``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
+The files are ``references/NAME.VERSION.json`` and ``profiles/NAME.VERSION.json``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One kind of document: its ``word`` (its folder is the plural), an ``example`` of a name, the command that makes
-    one (``made_by``), and what to do where one is ``damaged``.
+    """Describe one kind of document: its noun (``word``; the folder is the plural), an ``example`` of a name, the
+    command that saves one (``made_by``), and the advice for a ``damaged`` one.
     """
 
     word: str
@@ -42,21 +42,23 @@ class Shelf:
     damaged: str
 
     def path(self, root: Path, name: str, version: int | str) -> Path:
-        """Return the path of that version."""
+        """Return the path of version ``version`` of ``name``."""
         return root / f"{self.word}s" / f"{name}.{version}.json"
 
     def versions(self, root: Path) -> list[tuple[str, int]]:
-        """Return every (name, version)."""
+        """Return all saved documents as (name, version)."""
         matches = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
         return [(m[1], int(m[2])) for m in matches if m]
 
     def save(self, root: Path, name: str, content: Mapping[str, Any], after: int = 0) -> dict[str, Any]:
-        """Save ``content`` as the next version of ``name``, or as the one ``after`` a later one. Return the document.
+        """Save ``content`` as the next version of ``name``, with a number above ``after``. Return the document.
 
-        Raise FleetmarkError for a bad name.
+        Raise FleetmarkError if the name is invalid.
         """
         if not _NAME.fullmatch(name):
-            raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
+            raise FleetmarkError(
+                f"{self.word} {name!r}: not a name; use letters, digits, - and _, such as {self.example}"
+            )
         version = 1 + max((v for n, v in self.versions(root) if n == name), default=after)
         head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
         doc = head | dict(content)
@@ -104,4 +106,4 @@ class Shelf:
 
 # Defined here because every report checks whether any exist, but few load the modules that read them.
 REFERENCES = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from last", "save the reference again")
-BASELINES = Shelf("baseline", "genoa-2026", REFERENCES.made_by, REFERENCES.damaged)  # of earlier versions, read only
+BASELINES = Shelf("baseline", "genoa-2026", REFERENCES.made_by, REFERENCES.damaged)  # of earlier versions; read-only

@@ -12,13 +12,16 @@ _Quantity = float | Literal["inf"]  # JSON has no infinity
 
 
 class _Text(BaseModel, defer_build=True):
-    """A part of a document. Numbers and text are not converted into each other; unknown keys are ignored."""
+    """Validate a part of a document.
+
+    Numbers and text are not converted into each other, and unknown keys are ignored.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
 class PinnedText(_Text):
-    """The fields at the beginning of every saved document."""
+    """Hold the first fields of every saved document."""
 
     name: str
     version: int
@@ -26,14 +29,14 @@ class PinnedText(_Text):
 
 
 class RecordText(_Text):
-    """A recorded machine."""
+    """Describe a recorded machine."""
 
     campaign: str
     host: str
 
 
 class BenchmarkText(_Text):
-    """A benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms of values in the base unit."""
+    """Describe a benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms of values in the base unit."""
 
     title: str
     workload: str
@@ -52,7 +55,7 @@ class BenchmarkText(_Text):
 
 
 class RunsText(_Text):
-    """Hold what single hosts measured, with a row per benchmark and a column per host."""
+    """Hold the measurements of single hosts, with a row per benchmark and a column per host."""
 
     hosts: list[str]
     benchmarks: list[dict[str, Any]]
@@ -62,7 +65,10 @@ class RunsText(_Text):
 
 
 class ReferenceText(PinnedText):
-    """A reference. ``measured``: the values and spread of its hosts, absent for published figures and in old files."""
+    """Describe a reference.
+
+    ``measured``: the values and spread of its hosts; absent for published figures and in old files.
+    """
 
     selector: str
     hosts: int = Field(ge=0)
@@ -75,13 +81,13 @@ class ReferenceText(PinnedText):
 
 
 class BaselineText(PinnedText, RunsText):
-    """A reference as earlier versions saved it for ``diagnose``, in ``baselines/``."""
+    """Describe a reference that an earlier version saved for ``diagnose`` in ``baselines/``."""
 
     campaign: str
 
 
 class MachineText(_Text):
-    """A machine in a profile."""
+    """Describe a machine in a profile."""
 
     name: str
     rates: list[_Number]
@@ -89,7 +95,7 @@ class MachineText(_Text):
 
 
 class ResourceText(_Text):
-    """A resource in a profile."""
+    """Describe a resource in a profile."""
 
     pattern: str
     benchmarks: list[str]
@@ -97,7 +103,7 @@ class ResourceText(_Text):
 
 
 class ProfileText(PinnedText):
-    """A profile."""
+    """Describe a profile."""
 
     target: str
     unit: str

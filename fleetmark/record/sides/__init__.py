@@ -138,7 +138,7 @@ def _side(
     if rows.empty:
         raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
     missing = sorted({m.campaign for m in chosen} - record.files.keys())
-    notes += [message("{campaign}: nothing measured there", campaign=name) for name in missing]
+    notes += [message("{campaign}: no measurements", campaign=name) for name in missing]
     traits = _traits(chosen)
     rows = rows.assign(per=0.0)
     shares = (benchmarks["kind"] == Kind.CAPACITY).to_numpy()[rows["benchmark"].to_numpy(int)]
@@ -149,7 +149,9 @@ def _side(
     under = titled(rows, benchmarks, hosts)
     means = under.means(under.rows["log"])
     if best:
-        means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # unlike the other side's
+        means = pd.DataFrame(
+            [means.max()], [f"best of {len(means)} of {title}"]
+        )  # distinguishes the host from those of the other side
     shared = under.means(under.rows["log"] - under.rows["per"]) if per != "server" else None
     measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
     failed = {(w, c): reason for w, c, _, reason in without.index if (w, c) not in measured}
@@ -181,7 +183,7 @@ def _side(
 
 
 def _demoted(benchmarks: pd.DataFrame) -> pd.DataFrame:
-    """Return ``benchmarks`` with recorded capacity changed to responsiveness if its manifest says so.
+    """Return ``benchmarks`` with recorded capacity changed to responsiveness if the manifest declares that kind.
 
     A record may classify the throughput of a closed loop at fixed concurrency as capacity.
     """
@@ -213,7 +215,7 @@ def _values(
     rows: pd.DataFrame,
     names: Mapping[tuple[str, str], str],
 ) -> pd.DataFrame:
-    """Return every value behind ``rows`` with its part and the centre of its parts; see ``Side.values``."""
+    """Return every single value of ``rows`` with its part and the centre of its parts; see ``Side.values``."""
     parts = figures_of_side.parts[["record", "key", "benchmark"]].merge(
         rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
     )

@@ -22,7 +22,7 @@ from fleetmark.record.sides.titles import joined
 from fleetmark.record.values.host import numbered
 from fleetmark.workloads import declared
 
-# What can be divided by: where it stands among facts or labels, and how it is read there.
+# Divisors: the fact or label that holds the amount, and the function that reads it.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "socket": lambda m, f: f.cpu.sockets if f else positive(m.labels.get("chips")),
     "core": lambda m, f: f.cpu.cores if f else positive(m.labels.get("cores")),
@@ -35,7 +35,7 @@ PER = ("server", *_PER)
 
 
 def amount_of(machine: Machine, per: str) -> float | None:
-    """Return how much of ``per`` a machine has, or None if it does not tell."""
+    """Return a machine's amount of ``per``, or None if it is not recorded."""
     return _PER[per](machine, machine.facts())
 
 
@@ -43,7 +43,7 @@ _LABELS = {"socket": "chips", "core": "cores", "thread": "threads", "gpu": "gpus
 _HINTS = {
     "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
     "money": message("give it the labels price and currency (and price_date, term) in the inventory"),
-    "gpu": message("its facts show none; give it the label gpus in the inventory"),
+    "gpu": message("its facts list no GPU; give it the label gpus in the inventory"),
 }
 
 
@@ -71,7 +71,7 @@ def amounts(
     if not unknown.any():
         return amount, notes, sources
     without = [chosen[n] for n in sorted(set(rows["record"][unknown]))]
-    hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    hint, label = _HINTS.get(per, message("its facts lack this value")), without[0].labels.get(_LABELS.get(per, ""))
     if is_imported(without[0]):
         hint = message(
             "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
@@ -80,10 +80,10 @@ def amounts(
         hint = message("its label {label} is {value}, which is not a number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
-        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
+        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) has no known amount: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
     left_out = message(
-        "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
+        "per {per}: {figures} left out, because the amount is unknown: {machines}: {hint}",
         per=word(per),
         figures=count(int(unknown.sum()), "figure"),
         machines=named,
@@ -144,7 +144,7 @@ def _power(
     drawn = _drawn(side.rows.merge(side.benchmarks, left_on="benchmark", right_index=True))
     keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
-    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step of several cases has one power
+    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step has one power for all its cases
         place = pd.MultiIndex.from_arrays([keys["record"], keys["workload"], case])
         measured = drawn.reindex(place).set_axis(rows.index)
         source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
@@ -159,8 +159,9 @@ def _power(
 
 
 def _drawn(power: pd.DataFrame) -> pd.DataFrame:
-    """``log`` W and ``source`` by record, workload and case: of the host, with its accelerators where its source leaves
-    them out; of them alone if nothing else was measured. Two sources together are one, ``rapl + nvml``.
+    """Return ``log`` (of W) and ``source`` by record, workload and case: the host's power, plus that of its
+    accelerators if the source excludes them; the accelerators' power alone if no other power was measured. Combined
+    sources are joined, such as ``rapl + nvml``.
     """
     power = power.assign(source=[json.loads(text).get("source", "a table") for text in power["labels"]])
     place = ["record", "workload", "case"]
@@ -168,9 +169,9 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
     parts = (power[~is_devices], power[is_devices])
     host, devices = (part.groupby(place).agg({"log": "mean", "source": joined}) for part in parts)
     both = host.merge(devices, how="outer", left_index=True, right_index=True, suffixes=("", "_devices"))
-    alone = [isinstance(s, str) and has_devices(s.split(", ")) for s in both["source"]]
+    includes_devices = [isinstance(s, str) and has_devices(s.split(", ")) for s in both["source"]]
     watts = both[["log", "log_devices"]].astype(float).rpow(math.e).fillna(0.0)
-    watts.loc[alone, "log_devices"] = 0.0
+    watts.loc[includes_devices, "log_devices"] = 0.0
     named = both[["source", "source_devices"]].astype(object).where(watts.to_numpy() > 0, "")
     return pd.DataFrame(
         {
@@ -182,7 +183,7 @@ def _drawn(power: pd.DataFrame) -> pd.DataFrame:
 
 
 def _threads(machine: Machine) -> float | None:
-    """Return the number that a published machine had. Some tables give it per core."""
+    """Return the number of threads of a published machine. Some tables give the threads per core."""
     cores, each = (positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
     return positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 

@@ -1,4 +1,4 @@
-"""Match sides before comparing them: within strata if they mix sizes, and again without some hosts."""
+"""Match sides before comparing them: within strata if they mix machine sizes, and on request without some hosts."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Matching:
                 parts = self._stratified(strata, base, other, drop)
                 sentence = _matched(base.title, other.title, some, parts, len(pool.classes) > 1)
                 some = joined_parts(some, parts)
-                if some.classes:  # guardrails have their own note
+                if some.classes:  # guardrails have a separate note
                     sentences.append(sentence)
                     self.effects[sentence] = max(map(_moved, some.classes.values()))
                 alike += hosts_of(base.title, other.title, some.classes, parts)
@@ -186,7 +186,7 @@ def without(side: Side, hosts: Collection[str]) -> Side:
 
 
 def moved(before: Comparison, after: Comparison) -> float:
-    """Return how far the result moves, as a logarithm: the largest change of a headline ratio.
+    """Return the largest change of a headline ratio between two comparisons, as a logarithm.
 
     Capacity headlines take precedence if there are any. The result is infinite if a headline disappears.
     """
@@ -202,14 +202,14 @@ def moved(before: Comparison, after: Comparison) -> float:
 
 
 def _moved(e: Equivalence) -> float:
-    """Return how far the headline ratio within strata lies from the ratio over all hosts, as a logarithm."""
+    """Return the distance of the headline ratio within strata from the ratio over all hosts, as a logarithm."""
     return abs(math.log(e.headline.value / e.geometric.value)) if e.headline and e.geometric else 0.0
 
 
 def _by_machines(base: Side, other: Side, pool: Candidate) -> dict[tuple[Places, Places], Candidate]:
     """Split a candidate's classes and guardrails by the machines of both sides that measured them.
 
-    A machine that did not measure a class says nothing about the sizes in that class.
+    A machine that did not measure a class does not count for the sizes in that class.
     """
     groups: dict[tuple[Places, Places], Candidate] = {}
     nothing = replace(pool, classes={}, guardrails={})
@@ -257,7 +257,7 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
         )
         for part in parts[:MOST_STRATA]
     ]
-    more = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
+    further = [message("and {n} more", n=len(parts) - MOST_STRATA)] if len(parts) > MOST_STRATA else []
     if class_ is not None and several:
         return message(
             "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares; "
@@ -265,11 +265,11 @@ def _matched(baseline: str, candidate: str, pool: Candidate, parts: Sequence[Par
             candidate=candidate,
             baseline=baseline,
             class_=word(class_),
-            strata=joined([*shown, *more], "; "),
+            strata=joined([*shown, *further], "; "),
         )
     return message(
         "{candidate} is compared with {baseline} size by size, weighted by the baseline's shares: {strata}",
         candidate=candidate,
         baseline=baseline,
-        strata=joined([*shown, *more], "; "),
+        strata=joined([*shown, *further], "; "),
     )

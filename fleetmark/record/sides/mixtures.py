@@ -1,6 +1,6 @@
-"""Describe mixed sides: one sentence each for several CPUs, memory configurations or software versions.
+"""Describe mixed sides: one sentence for each property, such as CPU, memory or software, that differs within a side.
 
-Each sentence ends with the condition that selects one part, where one condition does.
+Each sentence ends with a condition that selects one part of the side, if a single condition can.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fleetmark.record.select import Machine, Term
 from fleetmark.record.sides.titles import is_of_mixed_standing
 
 MOST_VALUES = 3
-MOST_FACTS = 200  # hosts of a side whose facts are read, evenly spread: a large fleet has thousands
-ALIKE = 1.05  # times one size of memory another, below which they are the same: kernels reserve different amounts
+MOST_FACTS = 200  # maximum hosts of a side whose facts are read, evenly spread, because a large fleet has thousands
+ALIKE = 1.05  # maximum ratio of memory sizes that count as equal, because kernels reserve different amounts
 _GiB = 1 << 30
 _SENTENCES: Mapping[str, Message] = {
     "processor": message("{side} mixes processors: {values}"),
@@ -35,7 +35,7 @@ _SENTENCES: Mapping[str, Message] = {
     "software": message("{side} mixes software: {values}"),
 }
 _POWER = {"true": message("with"), "false": message("without")}
-_FACTS = {  # what a selector says of a host of a campaign; memory apart
+_FACTS = {  # fact paths to select campaign hosts by; memory is handled separately
     "processor": ("cpu.model",),
     "sockets": ("cpu.sockets",),
     "accelerator": ("gpus.name",),
@@ -119,7 +119,7 @@ def under_shares(title: str, chosen: Sequence[Machine]) -> Iterator[Message]:
 
 
 def is_of_size(warning: str) -> bool:
-    """Return whether a warning says that machines differ in a number of parts, which is their size."""
+    """Return whether a warning is about machine sizes, which are numbers of parts."""
     if not isinstance(warning, Message):
         return False
     mixed = warning.values.get("mixed", warning)
@@ -138,7 +138,7 @@ def _standings(side: Side) -> list[str]:
 
 
 def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
-    """``EPYC 9654 (12); EPYC 9554 (3)``, the most frequent first."""
+    """Return the values with their counts, the most frequent first: ``EPYC 9654 (12); EPYC 9554 (3)``."""
     numbers = Counter({value: len(part.hosts) for value, part in parts.items()})
     some: list[str] = []
     for value, n in numbers.most_common(MOST_VALUES):
@@ -149,7 +149,8 @@ def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
     return joined(some, "; ")
 
 
-# --- what selects one part -------------------------------------------------------------------------------------------
+# --- conditions that select one part
+# -------------------------------------------------------------------------------------------
 
 
 def _term(trait: str, value: str, part: _Part, everyone: Sequence[Machine]) -> Term | None:
@@ -166,7 +167,7 @@ def _candidates(trait: str, value: str, example: Machine) -> Iterator[Term]:
     for key in (*labels, *_FACTS.get(trait, ())):
         for text in example.values(key):
             yield Term(key, "=", text)
-            if key == "memory" and text.isdecimal():  # sizes that are alike differ by what kernels reserve
+            if key == "memory" and text.isdecimal():  # equal sizes differ by the memory that kernels reserve
                 yield Term(key, ">=", f"{int(int(text) / ALIKE)}")
                 yield Term(key, "<=", f"{int(int(text) * ALIKE)}")
     for key in labels:
@@ -177,7 +178,8 @@ def _written(term: Term) -> str:
     return f"{term.key}{term.operator}{term.value}"
 
 
-# --- in what machines differ -----------------------------------------------------------------------------------------
+# --- properties in which machines differ
+# -----------------------------------------------------------------------------------------
 
 
 def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]]]:
@@ -209,7 +211,7 @@ def population(text: str) -> str:
     """Return the number and speed of modules: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` becomes ``16 x PC4-3200``. Other texts
     are returned unchanged.
 
-    Their size is left out: twice as large modules are as fast, half as many are not.
+    The module size is left out, because larger modules are as fast, but fewer modules are not.
     """
     modules = _POPULATION.findall(text)
     if not modules:
@@ -228,7 +230,9 @@ def _software(facts: Facts) -> str:
 
 
 def _memory(hosts: Sequence[Facts]) -> list[str]:
-    """Return the memory of each host: its modules if every host lists them, else its size; empty if sizes agree."""
+    """Return the memory of each host: its modules if every host lists them, else its size; empty if all sizes are
+    equal.
+    """
     modules = [_modules(f) for f in hosts]
     if all(modules):
         return modules
@@ -240,7 +244,7 @@ def _memory(hosts: Sequence[Facts]) -> list[str]:
 
 
 def _modules(facts: Facts) -> str:
-    """``16 x 64 GiB DDR5-4800``; empty if the host does not tell."""
+    """Return the memory modules of a host, such as ``16 x 64 GiB DDR5-4800``; empty if they are unknown."""
     kinds: Counter[str] = Counter()
     for d in facts.dimms:
         if d.size:

@@ -1,4 +1,4 @@
-"""Find the selectors and the divisor with which a comparison of unequal sizes is made again at one size."""
+"""Find the selectors and the divisor that repeat a comparison of unequal machine sizes at equal size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.record.sides.mixtures import MOST_FACTS
 from fleetmark.record.sides.strata import Strata
 
 _FACTS: Mapping[str, Sequence[str]] = {"sockets": ("cpu.sockets",), "cores": ("cpu.cores",)}
-_PER = ("gpu", "socket", "core")  # what makes machines of different sizes comparable
+_PER = ("gpu", "socket", "core")  # divisors that make machines of different sizes comparable
 
 
 def conditions(strata: Strata, measured: Sequence[Sequence[Machine]]) -> tuple[str, str] | None:
@@ -47,9 +47,9 @@ def _terms(trait: str, example: Machine) -> Iterator[Term]:
 def divisor(sides: Sequence[Sequence[Machine]], *, has_gpus: bool, has_cores: bool) -> str:
     """Return the divisor that makes machines of unequal size comparable, or nothing.
 
-    It is the first of ``gpu``, ``socket`` and ``core`` of which no machine of one side has as many as one of another,
-    if every machine tells its number. ``has_gpus``: benchmarks of accelerators are compared. ``has_cores``: no other
-    size is compared. Servers of campaigns are compared whole, whatever their number of cores.
+    The divisor is the first of ``gpu``, ``socket`` and ``core`` whose numbers do not overlap between sides, if the
+    number is known for every machine. ``has_gpus``: whether benchmarks of accelerators are compared. ``has_cores``:
+    whether cores are the only size to compare. Servers of campaigns are compared whole, whatever their number of cores.
     """
     is_published = all(imports.publisher(side) for side in sides)
     left_out = {"gpu" if not has_gpus and not is_published else "", "core" if not (has_cores and is_published) else ""}

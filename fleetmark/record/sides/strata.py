@@ -23,12 +23,12 @@ _NAMES: Mapping[str, Message] = {
     "memory": message("memory"),
 }
 _PARTS = ("sockets", "devices")
-_SOFT = ("memory",)  # if these sizes do not match, the headline stays, with a warning
+_SOFT = ("memory",)  # if these sizes do not match, the headline is kept with a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The machines of one size on both sides. ``share``: their fraction of the baseline's machines."""
+    """Hold the machines of one size on both sides. ``share``: their fraction of the baseline's machines."""
 
     share: float
     baseline: Sequence[Machine]
@@ -39,8 +39,8 @@ class Stratum:
 class Strata:
     """Hold how two sides are compared within strata.
 
-    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: what defines them.
-    ``refused``: why the sides cannot be matched.
+    ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: the sizes that define the
+    strata. ``refused``: why the sides cannot be matched.
     """
 
     keys: Mapping[str, Stratum]
@@ -52,7 +52,10 @@ NONE = Strata({})
 
 
 class Sizes:
-    """The sizes of all machines in a comparison, by side. Only a sample of facts is read if the sample is uniform."""
+    """Hold the sizes of all machines in a comparison by side.
+
+    If a sample of the facts is uniform, no further facts are read.
+    """
 
     def __init__(self, chosen: Mapping[str, Sequence[Machine]]) -> None:
         self._chosen = chosen
@@ -84,8 +87,9 @@ class Sizes:
     def strata(self, baseline: tuple[str, Places], candidate: tuple[str, Places]) -> Strata:
         """Return how two sides are compared: without strata, within strata, or not at all.
 
-        A side is its title and the indices of the machines that count. If sizes do not match, one size counts that both
-        sides have. Published results are no fleet, so their numbers of sockets and accelerators always have to match.
+        A side is given as its title and the indices of its machines. If sizes do not match, only one size that both
+        sides have is compared. Published results do not come from a fleet, so their numbers of sockets and accelerators
+        must always match.
         """
         if not self._known:
             return NONE
@@ -98,8 +102,8 @@ class Sizes:
             matched.pop()
         open_ = [t for t in differing if t not in matched and t not in _SOFT]
         is_published = any(imports.publisher(side) for side in (machines, other))
-        alone = _PARTS if is_published else ()  # matched even if one side alone mixes them
-        if both := [t for t in open_ if t in alone or min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
+        required = _PARTS if is_published else ()  # matched even if only one side mixes them
+        if both := [t for t in open_ if t in required or min(len(_values(t, sizes)) for sizes in (a, b)) > 1]:
             hard = [t for t in differing if t not in _SOFT]
             shared = _largest_shared(_keys(hard, a), _keys(hard, b))
             if shared is None:
@@ -117,7 +121,7 @@ class Sizes:
 
 
 def _largest_shared(a: Sequence[Key], b: Sequence[Key]) -> Key | None:
-    """Return the size with the most machines on the side that has fewer of it; None if no size is on both sides."""
+    """Return the shared size that maximises the smaller side's number of machines; None if the sides share no size."""
     of_a, of_b = Counter(a), Counter(b)
     return max(of_a.keys() & of_b.keys(), key=lambda k: (min(of_a[k], of_b[k]), of_a[k], k), default=None)
 
@@ -159,7 +163,10 @@ def _sizes(machines: Sequence[Machine]) -> list[dict[str, str]]:
 
 
 def _of(machine: Machine) -> dict[str, float]:
-    """Return the sizes of a machine. With accelerators, only their number counts, because they do the work."""
+    """Return the sizes of a machine.
+
+    If a machine has accelerators, only their number counts, because they do the work.
+    """
     sockets: float | None
     cores: float | None
     devices: float | None

@@ -21,8 +21,10 @@ from fleetmark.planner.curves import CURVE
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """``rows``: the figures that count, with the ``host`` and ``title`` (categories) that each stands for.
-    ``benchmarks``: what stands behind each title, as in ``planner.comparison.Side``. ``notes``: sentences.
+    """Hold figures under titles.
+
+    ``rows``: the figures that count, each with its ``host`` and ``title`` (categories). ``benchmarks``: a row per
+    title, as in ``planner.comparison.Side``. ``notes``: sentences.
     """
 
     rows: pd.DataFrame
@@ -55,11 +57,11 @@ class Titled:
         return Repeats(self._framed(sums["squared"] ** 0.5 / sums["size"]), self._framed(sums["free"]))
 
     def _at(self, counted: pd.Series) -> list[pd.Series]:
-        """Host and title, as numbers, of the rows that count."""
+        """Return the codes of host and title of the rows that are ``counted``."""
         return [self.rows[name].cat.codes.astype(int).rename(name)[counted] for name in ("host", "title")]
 
     def _framed(self, values: pd.Series) -> pd.DataFrame:
-        """``values`` by host and title as a row per host, a column per title."""
+        """Return ``values``, indexed by host and title, as a frame with a row per host and a column per title."""
         frame = values.unstack("title").reindex(columns=range(len(self.benchmarks)))
         frame.index = pd.Index(self.rows["host"].cat.categories[frame.index])
         frame.columns = self.benchmarks.index
@@ -67,10 +69,10 @@ class Titled:
 
 
 def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -> Titled:
-    """``rows`` (``record``, ``benchmark``, ...) under titles; ``hosts``: what each record counts for.
+    """Assign titles to ``rows`` (``record``, ``benchmark``, ...). ``hosts``: the host name that each record counts as.
 
-    Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
-    host has one size of a thing, or a whole curve, its largest size goes by the thing's name alone.
+    Sizes that depend on the host, such as twice its cache, would prevent a comparison of generations. If a host has one
+    size of a benchmark, or a whole curve, its largest size gets a title without the size.
     """
     size = pd.Series({n: _size(text) for n, text in benchmarks["labels"].items()}, dtype=float)
     unsized = benchmarks.assign(labels=[_without_size(text) for text in benchmarks["labels"]])
@@ -101,8 +103,9 @@ def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -
 
 
 def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Return what the titles of ``rows`` refer to. ``sizes``: rows that are selected by name alone, under their
-    title.
+    """Return a description of each title of ``rows``.
+
+    ``sizes``: the sizes of rows whose title omits the size, by title.
     """
     titles = rows["title"].cat
     cells = pd.unique(titles.codes.to_numpy(int) * len(benchmarks) + rows["benchmark"].to_numpy(int))
@@ -124,7 +127,7 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
 
 
 def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
-    """Return the words that ``codes`` refer to, with only those of ``words`` that occur."""
+    """Return ``codes`` as a categorical of ``words`` without unused categories."""
     occurs = np.bincount(codes.to_numpy(), minlength=len(words)) > 0
     place = np.cumsum(occurs) - 1
     used = [words[n] for n in np.flatnonzero(occurs).tolist()]
@@ -134,9 +137,10 @@ def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
 def _official(
     rows: pd.DataFrame, lesser_benchmark: npt.NDArray[np.bool_], names: Sequence[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Without the estimates of a title of a host that has official results of it: they do not mix.
+    """Drop a host's unofficial figures under each title for which the host also has official results.
 
-    What has to be said of that, and of titles that only some hosts have official results of.
+    Return the remaining rows, and notes on dropped figures and on titles for which only some hosts have official
+    results.
     """
     if not lesser_benchmark.any():
         return rows, []
@@ -156,19 +160,20 @@ def _official(
 
 
 def is_of_mixed_standing(note: str) -> bool:
-    """Return whether a note of ``titled`` says that a mean mixes official results and others."""
+    """Return whether a note of ``titled`` is about a mean of official and other results."""
     return isinstance(note, Message) and note.template == _mixed("").template
 
 
 def _mixed(title: str) -> Message:
     return message(
-        "{title}: the mean is over official results of some hosts and figures of others that are none", title=title
+        "{title}: the mean mixes official results of some hosts with unofficial figures of others", title=title
     )
 
 
 def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
-    """Return the title of a benchmark as recorded (workload, case, metric, subject, labels). ``sized``: include its
-    size, which a host with a single size does not show.
+    """Return the title of a benchmark as recorded (workload, case, metric, subject, labels).
+
+    ``sized``: whether to include the size, which the title of a host with a single size omits.
     """
     return _title(benchmark if sized else {**benchmark, "labels": _without_size(str(benchmark["labels"]))})
 

@@ -1,4 +1,4 @@
-"""Use a results root in an object store through a local copy, which verbs treat as any root."""
+"""Use a results root in an object store through a local copy, which verbs treat like any other root."""
 
 from fleetmark.record.store.copy import Need, StoreCopy, copy_of
 from fleetmark.record.store.lock import held

@@ -1,8 +1,8 @@
 """Synchronise the local copy of a store's results root: fetch changes before a verb, and store them after it.
 
-``.store/FOLDER.json`` under the copy says which version of each object the files of a folder are, and how they looked
-when they were written: so what the store has newer and what was changed here are told apart. A folder without such a
-file was made here and is not stored yet. Nothing that was measured is removed.
+``.store/FOLDER.json`` under the copy has the object version of each file in a folder, and the file's size and time
+after the transfer. This distinguishes changes in the store from local changes. A folder without such a file was created
+locally and is not stored yet. Measurements are never removed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from fleetmark.record.store.place import ABOUT
 SHELVES = ("references", "baselines", "profiles", "imports")
 _GONE, _INCOMING = ".gone", ".incoming"
 _PAGE, _FIGURES = "summary.html", "measurements.parquet"
-_LOCKS = ("controller.lock", DRIVEN)  # say nothing elsewhere
+_LOCKS = ("controller.lock", DRIVEN)  # have no meaning on other machines
 _MARK, _MARKED = ".fleetmark", b"a results root of Fleetmark\n"
-_HEAD = "campaign.json"  # stored last: without it a folder is not a campaign
+_HEAD = "campaign.json"  # stored last, because a folder without this file is not a campaign
 _OF_HOSTS = ("facts", "jobs")
 _ID = re.compile(r"\d{8}T\d{6}-")
-_MOST = 20_000  # files of one campaign that are fetched with raw/
-_SPARE = 1 << 30  # bytes of a disk that a copy leaves free
+_MOST = 20_000  # maximum number of files for which raw/ is fetched too
+_SPARE = 1 << 30  # bytes to leave free on the disk
 
 
 class Need(IntEnum):
-    """Name how much of the root a verb reads; each level includes the previous ones."""
+    """Name the part of the root that a verb reads; each level includes the previous ones."""
 
     SHELVES = 0  # pinned references, baselines, profiles, imported tables
-    LIST = 1  # what campaigns say of themselves
-    FIGURES = 2  # and what was measured
+    LIST = 1  # and the small files of campaigns
+    FIGURES = 2  # and the measurements
 
 
 def copy_of(url: str) -> StoreCopy:
@@ -60,14 +60,14 @@ def copy_of(url: str) -> StoreCopy:
     for other in place.others(objects) if is_new else ():
         if kept := StoreCopy(other, objects).unstored():
             reason = (
-                f"of other credentials or another address, and stored nowhere; what belongs to {url}: move it to {root}"
+                f"of other credentials or another address, and not stored; if it belongs to {url}, move it to {root}"
             )
             leave_out(f"{', '.join(kept[:4])}{' and others' if kept[4:] else ''} in {other}", FleetmarkError(reason))
     return copy
 
 
 class StoreCopy:
-    """``root``, a folder that every verb takes for a results root, and the ``objects`` that it is a copy of."""
+    """Synchronise ``root``, a local folder that verbs use as a results root, with the store's ``objects``."""
 
     def __init__(self, root: Path, objects: Objects) -> None:
         self.root, self.objects = root, objects
@@ -79,7 +79,7 @@ class StoreCopy:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Lock the copy, so that other commands on this machine wait."""
+        """Lock the copy; other commands on this machine wait for the lock."""
         with _writing(self.root):
             lock = append_inside(self.root / ABOUT / "lock", self.root)
             try:
@@ -91,7 +91,10 @@ class StoreCopy:
     # ------------------------------------------------------------ from the store
 
     def pull(self, need: Need) -> None:
-        """Fetch what differs, of all campaigns. Those that the store has no more are moved out of sight."""
+        """Fetch changed files of all campaigns.
+
+        Move campaigns that were deleted from the store into a hidden folder.
+        """
         with self._alone():
             remote = self.objects.folders()
             self._shelves(remote)
@@ -102,8 +105,9 @@ class StoreCopy:
             self._campaigns(names, figures=need is Need.FIGURES)
 
     def pull_campaign(self, name: str) -> tuple[list[str], list[str]]:
-        """Fetch all of the campaign that a user calls ``name`` (an id, the beginning of one, or last), with its raw
-        files. The ids of those that the store has, and what could not be had, in sentences.
+        """Fetch all files, including raw files, of the campaign ``name`` (an id, the start of an id, or last).
+
+        Return the ids of the matching campaigns in the store, and sentences about files that were not fetched.
         """
         with self._alone():
             remote = self.objects.folders()
@@ -136,7 +140,7 @@ class StoreCopy:
         top = self.objects.files([n for n in names if not self._is_own(n)])
         left = {_PAGE, *_LOCKS} | (set() if figures else {_FIGURES})
         wanted = {n: {name: o for name, o in objects.items() if name not in left} for n, objects in top.items()}
-        # Without its head a folder is not a campaign, or not all of it has come.
+        # A folder without its head is not a campaign, or is not completely stored yet.
         changed = [n for n, objects in wanted.items() if _HEAD in objects and self._differs(n, objects)]
         inner = self.objects.everything([f"{n}/{kind}" for n in changed for kind in _OF_HOSTS])
         for n in changed:
@@ -145,11 +149,11 @@ class StoreCopy:
         self._fetch({n: wanted[n] for n in changed})
 
     def unstored(self) -> list[str]:
-        """Return the campaigns that were made here and are not completely stored yet."""
+        """Return the campaigns that were created locally and are not completely stored yet."""
         return sorted(n for n in self._folders() - set(SHELVES) if self._is_own(n))
 
     def _is_own(self, name: str) -> bool:
-        """Return whether a campaign was made here and is not completely stored yet."""
+        """Return whether a campaign was created locally and is not completely stored yet."""
         return (self.root / name).is_dir() and not self._notes.has(name)
 
     def _differs(self, folder: str, objects: Mapping[str, Stored]) -> bool:
@@ -157,7 +161,7 @@ class StoreCopy:
         return any(manifest.get(name, {}).get("version") != o.version for name, o in objects.items())
 
     def _fetch(self, wanted: Mapping[str, Mapping[str, Stored]]) -> None:
-        """Fetch those objects of folders that differ from what is here, all of them at once."""
+        """Fetch all objects of folders that differ from the local files, in one batch."""
         incoming = self.root / _INCOMING / secrets.token_hex(4)
         files: dict[str, tuple[str, str, Stored]] = {}
         for folder, objects in wanted.items():
@@ -170,12 +174,11 @@ class StoreCopy:
                 file = self.root / folder / name
                 if file.is_dir() or any(p.is_file() for p in file.parents[: name.count("/") + 1]):
                     raise FleetmarkError(
-                        f"{file}: a file here and a folder in {self.objects.url}, or the other way; move it away"
+                        f"{file}: a file locally and a folder in {self.objects.url}, or vice versa; move it away"
                     )
                 if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
-                        f"{self.root / folder / name}: changed here, and since then in {self.objects.url} too; "
-                        "move one of them away"
+                        f"{self.root / folder / name}: changed locally and in {self.objects.url}; move one of them away"
                     )
                 files[str(len(files))] = (folder, name, o)
         if not files:
@@ -183,10 +186,10 @@ class StoreCopy:
         size, free = sum(o.size for _, _, o in files.values()), shutil.disk_usage(self.root).free
         if size > free - _SPARE:
             raise FleetmarkError(
-                f"{self.objects.url}: {size >> 20:,} MiB are to be fetched, and {self.root} has room for "
-                f"{max(0, free - _SPARE) >> 20:,}; FLEETMARK_STORES names another folder for copies of stores"
+                f"{self.objects.url}: needs {size >> 20:,} MiB, but {self.root} has room for "
+                f"{max(0, free - _SPARE) >> 20:,} MiB; set FLEETMARK_STORES to another folder"
             )
-        for folder in {folder for folder, _, _ in files.values()}:  # before anything of it lies here
+        for folder in {folder for folder, _, _ in files.values()}:  # before any of its files arrive
             self._notes.add(folder, {})
         try:
             incoming.mkdir(mode=PRIVATE_FOLDER, parents=True)
@@ -196,17 +199,19 @@ class StoreCopy:
             shutil.rmtree(self.root / _INCOMING, ignore_errors=True)
 
     def _refuse_clash(self, folder: str, names: Collection[str]) -> None:
-        """Raise FleetmarkError if one name is an object and a folder too, as keys may be and files may not."""
+        """Raise FleetmarkError if a name is both an object and a folder, which a store allows but a file system does
+        not.
+        """
         for name in (n for n in names if "/" in n):
             above = (str(parent) for parent in PurePosixPath(name).parents)
             if clash := next((parent for parent in above if parent in names), None):
                 raise FleetmarkError(
-                    f"{self.objects.url}/{folder}/{clash}: an object, and a folder too ({name}), which cannot both be "
-                    "fetched; rename or remove one of them"
+                    f"{self.objects.url}/{folder}/{clash}: both an object and a folder ({name}); "
+                    "rename or remove one of them"
                 )
 
     def _is_changed(self, folder: str, name: str, entry: Mapping[str, Any], stored: Stored) -> bool:
-        """Return whether fetching a file would replace one that was changed here, or saved here and never stored."""
+        """Return whether fetching a file would overwrite a local change or a local file that was never stored."""
         file = self.root / folder / name
         if entry:
             return looks_of(file) not in (entry["looks"], None)
@@ -224,7 +229,9 @@ class StoreCopy:
             self._notes.add(folder, entries)
 
     def _set_gone_aside(self, remote: set[str]) -> None:
-        """Move the campaigns that the store has no more out of sight, but for those being driven from here."""
+        """Move local campaigns that were deleted from the store into a hidden folder, unless a local controller is
+        running them.
+        """
         for name in self._copied() - remote:
             if self._is_driven(name):
                 continue
@@ -237,7 +244,7 @@ class StoreCopy:
     # ------------------------------------------------------------ to the store
 
     def check_writable(self) -> None:
-        """Raise CannotKeep if the store cannot be written, FleetmarkError if it does not answer."""
+        """Raise CannotKeep if the store cannot be written, or FleetmarkError if it does not answer."""
         self.objects.folders()
         self.objects.write(_MARK, _MARKED)
         if self.objects.read(_MARK) != _MARKED:
@@ -246,8 +253,9 @@ class StoreCopy:
             )
 
     def push(self, changed: Sequence[str] = ()) -> list[str]:
-        """Store the folders made here, those ``changed``, and the shelves; their names. Raise CannotKeep if the store
-        refuses: everything is still here then, and the next call goes on.
+        """Store the folders created locally, those in ``changed``, and the shelves.
+
+        Return their names. Raise CannotKeep if the store refuses; the local files remain, and the next call continues.
         """
         self.expect(changed)
         with self._alone():
@@ -260,7 +268,9 @@ class StoreCopy:
             return stored
 
     def expect(self, changed: Sequence[str]) -> None:
-        """Note that those folders are going to be changed: however that ends, a later ``push`` stores them."""
+        """Note that the folders in ``changed`` are about to change, so that a later ``push`` stores them even after a
+        crash.
+        """
         with self._alone():
             self._wait_for({*self._waiting(), *changed})
 
@@ -273,21 +283,27 @@ class StoreCopy:
         replace_inside(self.root / ABOUT / "waiting", self.root, "\n".join(sorted(names)))
 
     def _store(self, folder: str) -> bool:
-        """Store new and changed files of a folder, its head last. Return whether there were any."""
-        manifest, here = self._notes.entries(folder), self._walk(folder)
-        files = {name: self.root / folder / name for name, looks in here.items() if looked(manifest, name) != looks}
-        moved = {name.split("/", 2)[2] for name in here if name.startswith("superseded/") and name.count("/") > 1}
-        removed = [n for n in manifest if n.startswith("raw/") and n not in here and n.removeprefix("raw/") in moved]
+        """Store new and changed files of a folder, with campaign.json last. Return whether there were any."""
+        manifest, local_looks = self._notes.entries(folder), self._walk(folder)
+        files = {
+            name: self.root / folder / name for name, looks in local_looks.items() if looked(manifest, name) != looks
+        }
+        moved = {
+            name.split("/", 2)[2] for name in local_looks if name.startswith("superseded/") and name.count("/") > 1
+        }
+        removed = [
+            n for n in manifest if n.startswith("raw/") and n not in local_looks and n.removeprefix("raw/") in moved
+        ]
         if not files and not removed:
             return False
-        is_local = self._is_own(folder) and folder not in SHELVES  # of an earlier try, nobody else's
+        is_local = self._is_own(folder) and folder not in SHELVES  # stored by this copy only
         remote = {} if is_local else self.objects.everything([folder])[folder]
         for name in files:
             known = manifest.get(name, {}).get("version")
             if name in remote and name != _PAGE and remote[name].version != known:
                 raise FleetmarkError(
-                    f"{self.objects.url}/{folder}/{name}: changed there since it was read, so nothing is stored; "
-                    f"what was measured here is in {self.root / folder}"
+                    f"{self.objects.url}/{folder}/{name}: changed in the store since it was read, so nothing is "
+                    f"stored; the local measurements are in {self.root / folder}"
                 )
         head = {name: files.pop(name) for name in (_HEAD,) if name in files}
         for part in (files, head):
@@ -297,9 +313,9 @@ class StoreCopy:
         stored = {**files, **head}
         if short := [n for n, p in stored.items() if n not in remote or remote[n].size != p.stat().st_size]:
             raise FleetmarkError(
-                f"{self.objects.url}/{folder}/{short[0]}: it is not there as it was stored; type it again"
+                f"{self.objects.url}/{folder}/{short[0]}: the stored object is incomplete; run the command again"
             )
-        self._notes.add(folder, {n: {"version": remote[n].version, "looks": here[n]} for n in stored}, removed)
+        self._notes.add(folder, {n: {"version": remote[n].version, "looks": local_looks[n]} for n in stored}, removed)
         return True
 
     def _walk(self, folder: str) -> dict[str, list[int]]:
@@ -326,7 +342,7 @@ class StoreCopy:
                 os.close(lock)
         return False
 
-    # ------------------------------------------------------------ what is here
+    # ------------------------------------------------------------ local state
 
     def _folders(self) -> set[str]:
         with os.scandir(self.root) as entries:
@@ -339,17 +355,20 @@ class StoreCopy:
 
 @contextlib.contextmanager
 def _writing(root: Path) -> Iterator[None]:
-    """Raise FleetmarkError, with what to type, where the copy cannot be written."""
+    """Raise FleetmarkError, with advice, if the copy cannot be written."""
     try:
         yield
     except OSError as error:
         raise FleetmarkError(
-            f"{error.filename or root}: {error.strerror}; FLEETMARK_STORES names another folder for copies of stores"
+            f"{error.filename or root}: {error.strerror}; set FLEETMARK_STORES to another folder"
         ) from error
 
 
 def _meant(name: str, names: set[str]) -> list[str]:
-    """Return the folders that ``name`` may mean. ``last`` means the latest campaign and the last folder of any name."""
+    """Return the folders that ``name`` may refer to.
+
+    ``last`` refers to the latest campaign and the last folder of any name.
+    """
     ordered = sorted(names - set(SHELVES))
     if name != "last":
         return [n for n in ordered if n == name] or [n for n in ordered if n.startswith(name)]

@@ -23,7 +23,7 @@ NAME = ".driven.json"
 
 @contextlib.contextmanager
 def held(objects: Objects, campaigns: Sequence[str]) -> Iterator[None]:
-    """Hold the locks of ``campaigns``. Raise FleetmarkError, with whose it is, where another process holds one."""
+    """Hold the locks of ``campaigns``. Raise FleetmarkError, with the holder's name, if another process holds one."""
     with contextlib.ExitStack() as locks:
         for campaign in campaigns:
             _take(objects, campaign)
@@ -43,15 +43,15 @@ def _take(objects: Objects, campaign: str) -> None:
     if objects.create(name, json.dumps(mine).encode()):
         return
     other = _owner(objects.read(name))
-    here = all(other.get(name) == mine[name] for name in ("host", "among"))
-    if here and not _lives(other.get("pid")):  # killed before it could remove it
+    is_local = all(other.get(name) == mine[name] for name in ("host", "among"))
+    if is_local and not _lives(other.get("pid")):  # the holder was killed before it could remove the lock
         objects.write(name, json.dumps(mine).encode())
         return
     holder = (
         f"{other.get('user', 'somebody')} on {other.get('host', 'another machine')}, since {other.get('since', '?')}"
     )
     raise FleetmarkError(
-        f"campaign {campaign} is being driven by another fleetmark ({holder}); if that one is dead: "
+        f"campaign {campaign} is in use by another fleetmark process ({holder}); if that process is dead: "
         f"{shlex.join(['aws', 's3', 'rm', f'{objects.url}/{name}'])}"
     )
 
@@ -65,8 +65,10 @@ def _owner(content: bytes) -> dict[str, Any]:
 
 
 def _processes() -> str:
-    """Among which processes a process id of ours counts: machines may share a name, and a container counts its own.
-    A digest, as a machine's id is nobody else's business (machine-id(5)).
+    """Return an identifier of this machine and process-ID namespace, within which a process ID is unique.
+
+    Machines may share a name, and each container has its own process IDs. The identifier is a digest, because a machine
+    ID is confidential (machine-id(5)).
     """
     machine, namespace = Path("/etc/machine-id"), Path("/proc/self/ns/pid")
     words = b""

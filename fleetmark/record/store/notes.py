@@ -1,4 +1,4 @@
-"""Record the state of a copy's files: the version of each in the store, and its local state when it was written."""
+"""Record the state of a copy's files: the version in the store, and the local size and time after the last transfer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.record.store.objects import Stored
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The notes in ``place``: ``FOLDER.json`` for each folder that came from the store or was stored there."""
+    """Read and write the notes in ``place``: ``FOLDER.json`` for each folder that was fetched or stored."""
 
     place: Path
 
@@ -33,7 +33,10 @@ class Notes:
         return self._file(folder).exists()
 
     def entries(self, folder: str) -> dict[str, Any]:
-        """File's name to its ``version`` and ``looks``. Damaged notes count as none: all of it is fetched again."""
+        """Return the ``version`` and ``looks`` (local state) of each file by name.
+
+        Damaged notes are ignored, so the folder is fetched again.
+        """
         try:
             notes = decode_json(self._file(folder).read_bytes())
             return {str(n): {"version": str(e["version"]), "looks": list(e["looks"])} for n, e in notes.items()}
@@ -51,7 +54,7 @@ class Notes:
 
 
 def looks_of(file: Path) -> list[int] | None:
-    """Size and time of a file; None if there is none."""
+    """Return the size and time of a file; None if it does not exist."""
     try:
         state = os.lstat(file)
     except OSError:
@@ -60,7 +63,10 @@ def looks_of(file: Path) -> list[int] | None:
 
 
 def is_content(stored: Stored, file: Path) -> bool:
-    """Return whether a file's content is the ``stored`` one. False if the store's versions are not MD5."""
+    """Return whether a file's content equals the ``stored`` object.
+
+    Return False if the store's versions are not MD5 digests.
+    """
     if file.stat().st_size != stored.size:
         return False
     return hashlib.md5(file.read_bytes(), usedforsecurity=False).hexdigest() == stored.version

@@ -16,9 +16,9 @@ from fleetmark.base.errors import CannotKeep, FleetmarkError, required
 from fleetmark.record.store.refusals import code_of, sentence
 
 _URL = re.compile(r"s3://[a-z0-9][a-z0-9._-]{1,62}(/[^\x00-\x1f?#]*)?")
-_AT_ONCE = 32  # requests
+_AT_ONCE = 32  # maximum concurrent requests
 _SMALL = 1 << 16  # bytes
-_LONGEST = 255  # bytes of a name that a file system takes
+_LONGEST = 255  # maximum length of a file name in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Stored:
 
 
 class Objects:
-    """What lies under ``url``, s3://BUCKET/PATH. Every method raises FleetmarkError where the store refuses."""
+    """Access the objects under ``url``, s3://BUCKET/PATH. Every method raises FleetmarkError if the store refuses."""
 
     def __init__(self, url: str) -> None:
         if not _URL.fullmatch(url) or not all(map(_is_plain, url.rstrip("/").split("/")[3:])):
@@ -38,12 +38,14 @@ class Objects:
         self.url = url.rstrip("/")
         s3fs = required("s3fs", "stores", f"--results {url}: an object store")
         self._base = self.url.removeprefix("s3://")
-        settings = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself tries five times
+        settings = {"connect_timeout": 10, "retries": {"total_max_attempts": 1}}  # s3fs itself retries up to five times
         self._store: Any = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True, config_kwargs=settings)
 
     def place(self) -> tuple[str, ...]:
-        """Return what distinguishes this bucket from others of the same name. Amazon's names are unique within a
-        partition. Another store has an address, and its accounts may have buckets of the same name.
+        """Return path components that distinguish this bucket from others of the same name.
+
+        Amazon's bucket names are unique within a partition. For other stores, the components are the address and the
+        account.
         """
         with self._asked("list"):
             client = self._store.s3.meta
@@ -51,11 +53,11 @@ class Objects:
         if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
             return ("s3" if client.partition == "aws" else str(client.partition),)
         address = re.sub(r"//[^/]*@", "//", client.endpoint_url)  # a password is not part of a folder's name
-        return address, f"by={self._account()}"  # no bucket's name has a =
+        return address, f"by={self._account()}"  # a bucket name cannot contain =
 
     def _account(self) -> str:
-        """Whose credentials are used. Those of a session change too often to be a name."""
-        key = os.environ.get("AWS_ACCESS_KEY_ID")  # goes before any profile
+        """Return the access key or profile in use. Temporary session keys change too often to serve as a name."""
+        key = os.environ.get("AWS_ACCESS_KEY_ID")  # takes precedence over profiles
         if key and not os.environ.get("AWS_SESSION_TOKEN"):
             return key
         return str(self._store.session.profile or "default")
@@ -66,7 +68,7 @@ class Objects:
 
         try:
             yield
-        except (OSError, BotoCoreError, ClientError, ValueError) as error:  # ValueError: an address that is none
+        except (OSError, BotoCoreError, ClientError, ValueError) as error:  # ValueError: an invalid address
             kind = CannotKeep if doing == "write in" else FleetmarkError
             raise kind(sentence(error, self.url, doing)) from error
 
@@ -113,11 +115,11 @@ class Objects:
         except FileNotFoundError as error:
             if code_of(error) == "NoSuchBucket":
                 raise
-            return []  # an empty folder is none
+            return []  # an empty folder is not an object
         return entries
 
     def fetch(self, files: Mapping[str, Path]) -> None:
-        """Fetch objects by name, each to a file whose folder is there."""
+        """Fetch objects by name, each to a file in an existing folder."""
         if files:
             with self._asked("read"):
                 self._store.get(
@@ -125,7 +127,7 @@ class Objects:
                 )
 
     def store(self, files: Mapping[str, Path]) -> None:
-        """Store files as objects of these names. Raise CannotKeep."""
+        """Store files as objects with these names. Raise CannotKeep on failure."""
         if files:
             with self._asked("write in"):
                 self._store.put(
@@ -133,12 +135,12 @@ class Objects:
                 )
 
     def write(self, name: str, content: bytes) -> None:
-        """Store ``content`` as the object ``name``. Raise CannotKeep."""
+        """Store ``content`` as the object ``name``. Raise CannotKeep on failure."""
         with self._asked("write in"):
             self._store.pipe_file(f"{self._base}/{name}", content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Store ``content`` as the object ``name`` if there is none of that name: whether it did."""
+        """Store ``content`` as the object ``name`` unless that exists. Return whether the object was created."""
         with self._asked("write in"):
             try:
                 self._store.pipe_file(f"{self._base}/{name}", content, mode="create")
@@ -156,13 +158,13 @@ class Objects:
             try:
                 content: bytes = self._store.cat_file(f"{self._base}/{name}", start=0, end=_SMALL)
             except OSError as error:
-                if isinstance(error, FileNotFoundError) or code_of(error) == "InvalidRange":  # none, or an empty one
+                if isinstance(error, FileNotFoundError) or code_of(error) == "InvalidRange":  # missing or empty
                     return b""
                 raise
         return content
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove the objects of these names."""
+        """Remove the objects with these names."""
         if names:
             with self._asked("write in"), contextlib.suppress(FileNotFoundError):
                 self._store.rm([f"{self._base}/{n}" for n in names])
@@ -177,5 +179,5 @@ def _last(path: str) -> str:
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether a part of a key is safe as a file name here. Keys may come from anybody."""
+    """Return whether a part of an untrusted key is safe as a local file name."""
     return name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST

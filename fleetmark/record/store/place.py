@@ -1,4 +1,4 @@
-"""Find the folder of a store's local copy, and the root that a folder is a copy of."""
+"""Find the folder of a store's local copy, and the store of a copy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from fleetmark.record.store.objects import Objects
 
-ABOUT = ".store"  # the folder of a copy that says what it is of
-_COPY = "@"  # below the folder of its URL, so that no root's copy lies in that of another
+ABOUT = ".store"  # the folder in a copy that holds the store's URL and the copy's state
+_COPY = "@"  # subfolder of the URL's folder, so that no copy is inside another copy
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
 
 def url_of(root: Path) -> str | None:
-    """Return the URL that ``--results`` named; None for a folder. A path is what s3://BUCKET became on its way here."""
+    """Return the URL given with ``--results``, or None for a folder. ``Path`` has shortened ``s3://`` to ``s3:/``."""
     kind, slash, rest = str(root).partition(":/")
     return f"{kind}://{rest.lstrip('/')}" if slash and kind.isalnum() and not root.exists() else None
 
@@ -36,13 +36,13 @@ def copy_root(objects: Objects) -> Path:
 
 
 def before(objects: Objects) -> Path | None:
-    """Return the former path of a store's copy, from before the path depended on the credentials."""
+    """Return the path that earlier versions used for a store's copy, which did not depend on the credentials."""
     named = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
     return _folder(re.sub(r"//[^/]*@", "//", named), *_path(objects)) if named else None
 
 
 def others(objects: Objects) -> Sequence[Path]:
-    """Other copies of this URL: by other credentials, or from another address."""
+    """Return other copies of this URL, made with other credentials or from another address."""
     end = "/".join((*map(_quoted, _path(objects)), _COPY))
     ours = copy_root(objects)
     return [root for depth in ("*", "*/*") for root in _home().glob(f"{depth}/{end}") if root != ours]

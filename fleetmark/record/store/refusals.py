@@ -1,4 +1,4 @@
-"""Explain in one sentence why a store refused, and what to type."""
+"""Explain in one sentence why a store refused a request, and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_ANSWER = ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutErro
 
 
 def sentence(error: BaseException, url: str, doing: str) -> str:
-    """Return why the store at ``url`` refused ``doing`` ("list", "read", "write in"), and what to do."""
+    """Return why the store at ``url`` refused an operation (``doing``: "list", "read", "write in"), with advice."""
     bucket = "/".join(url.split("/")[:3])
     chain = list(_chain(error))
     codes = [code for e in chain if (code := _code(e))]
@@ -28,14 +28,14 @@ def sentence(error: BaseException, url: str, doing: str) -> str:
     if any(code in _DENIED for code in codes) or any(isinstance(e, PermissionError) for e in chain):
         return f"{url}: no right to {doing} it; ask its owner for {_RIGHTS[doing]} there, or choose another --results"
     if isinstance(error, ValueError) or any(kind in _ADDRESS for kind in kinds):
-        return f"{bucket}: the store's address does not work ({reason}); AWS_ENDPOINT_URL is to be https://HOST:PORT"
+        return f"{bucket}: the store's address does not work ({reason}); set AWS_ENDPOINT_URL to https://HOST:PORT"
     if any(kind in _NO_ANSWER for kind in kinds) or isinstance(error, (TimeoutError, ConnectionError)):
         return f"{bucket}: the store does not answer ({reason}); check the network, and AWS_ENDPOINT_URL if it is set"
     return f"{url}: cannot {doing} it ({': '.join([*codes[:1], reason])})"
 
 
 def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> str:
-    """Return what is wrong with the credentials, and what to do; empty if they are not the reason."""
+    """Return the problem with the credentials and advice; empty if the credentials are not the reason."""
     if unknown := [code for code in codes if code in _UNKNOWN_KEYS]:
         return f"the store does not accept these credentials ({unknown[0]}); {_KEYS}"
     if expired := [word for word in (*codes, *kinds) if word in _EXPIRED]:
@@ -43,7 +43,7 @@ def _of_credentials(codes: Sequence[str], kinds: Sequence[str], reason: str) -> 
     if "RequestTimeTooSkewed" in codes:
         return "the store does not accept this machine's time (RequestTimeTooSkewed); set its clock"
     if "ProfileNotFound" in kinds:
-        return f"{reason}; AWS_PROFILE is to name one of ~/.aws/config"
+        return f"{reason}; set AWS_PROFILE to a profile in ~/.aws/config"
     return f"no credentials; {_KEYS}" if any(kind in _NO_CREDENTIALS for kind in kinds) else ""
 
 

@@ -25,8 +25,8 @@ from fleetmark.record.values import footer, named
 from fleetmark.record.values.database import FEW, connect
 from fleetmark.record.values.engine import Engine, in_memory, literal, one_of, quoted
 
-# The SQL condition for a value that counts. A logarithm needs a value above zero. A guardrail may be zero, because no
-# loss is the best possible value, and a metric without a kind only describes.
+# The SQL condition for a value that counts. A logarithm needs a value above zero. A guardrail may be zero, because zero
+# loss is the best possible value. A metric without a kind is descriptive.
 PASSED = (
     f"status = '{Status.PASSED}' and isfinite(value) and "
     f"(value > 0 or kind = '' or kind = '{Kind.GUARDRAIL}' and value = 0)"
@@ -236,13 +236,13 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, co
         "create or replace temp table host as "
         f"select file::int as file, host::varchar as host, id::int as id{further} from host_frame"
     )
-    same = " and ".join(f'v."{name}" = m."{name}"' for name in differing)
+    equality = " and ".join(f'v."{name}" = m."{name}"' for name in differing)
     scored = f"coalesce(v.status = '{Status.PASSED}' and v.value >= m.lowest and isfinite(v.value), false)"
     engine.execute(
         "create or replace temp view value as "
         f"select h.id as host_id, m.id as metric_id, m.rule, v.on_record, v.status, {scored} as scored, "
         f"case when {scored} then v.value end as value, v.repeat, v.time, v.tool_version, v.raw "
-        f"from (select * from every where {condition}) v join metric m on {same} "
+        f"from (select * from every where {condition}) v join metric m on {equality} "
         "join host h on v.file = h.file and v.host = h.host"
     )
 

@@ -22,7 +22,7 @@ def connect(rows: float = math.inf) -> duckdb.DuckDBPyConnection:
     """Return a connection for statements on about ``rows`` rows. Closing it removes its temporary tables.
 
     For few rows, connections share one database, because opening a database takes longer than a query. For many rows,
-    each connection has its own database, because a shared one would keep the memory.
+    each connection has its own database, because a shared database would not release the memory.
     """
     connection = _shared().cursor() if rows <= FEW else _opened()
     # After two seconds, a progress bar would go to stdout and corrupt CSV and JSON.
@@ -35,7 +35,7 @@ def _shared() -> duckdb.DuckDBPyConnection:
     return _opened(threads=1)  # for few rows, starting threads takes longer than the query
 
 
-def _opened(**more: Any) -> duckdb.DuckDBPyConnection:
+def _opened(**settings: Any) -> duckdb.DuckDBPyConnection:
     # By default, DuckDB spills to a folder in the current directory.
     spill = f"{tempfile.gettempdir()}/fleetmark-{uuid.uuid4().hex}"
-    return duckdb.connect(config={**_CONFIG, **more, "temp_directory": spill})
+    return duckdb.connect(config={**_CONFIG, **settings, "temp_directory": spill})

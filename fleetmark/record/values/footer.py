@@ -45,4 +45,4 @@ def footer(file: Path) -> pq.FileMetaData:
 
 
 def _bomb(file: Path, problem: str) -> FleetmarkError:
-    return FleetmarkError(f"{file}: declares {problem}, more than any valid file; `fleetmark rebuild` makes it anew")
+    return FleetmarkError(f"{file}: declares {problem}, more than any valid file; regenerate it: fleetmark rebuild")

@@ -1,4 +1,4 @@
-"""Define a host on record by what identifies it in a query."""
+"""Define the identity of a recorded host in a query."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def engine(name: str) -> Iterator[Engine]:
     try:
         yield Engine(execute, register, scan, "0")
     except PySparkException as error:
-        raise FleetmarkError(f"Spark cannot make figures of the record: {_first_line(error)}") from error
+        raise FleetmarkError(f"Spark cannot compute figures from the record: {_first_line(error)}") from error
     finally:
         for view in dict.fromkeys(created):
             database.raw_sql(f"drop view if exists {view}")
@@ -92,7 +92,10 @@ class _Answer:
 
 @functools.cache
 def _connect(master: str) -> Any:
-    """Connect Ibis to a Spark session with ``master``. The process keeps it, because starting takes seconds."""
+    """Connect Ibis to a Spark session with ``master``.
+
+    The process keeps the session, because starting one takes seconds.
+    """
     if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
         raise FleetmarkError(
             "FLEETMARK_ENGINE: Spark needs Java 17 or later here: apt-get install default-jre-headless"

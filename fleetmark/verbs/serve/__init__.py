@@ -1,4 +1,4 @@
-"""``fleetmark serve``: show the record in a browser, read-only."""
+"""Implement ``fleetmark serve``: show the record in a browser, read-only."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fleetmark.verbs.serve.guard import Guard
 from fleetmark.verbs.serve.pages import Pages
 
 MOST_TOKEN, LEAST_TOKEN = 500, 16  # characters
-THREADS = 4  # requests at the same time
+THREADS = 4  # maximum concurrent requests
 _READY_S = 60.0
 _LOG = logging.getLogger("fleetmark.serve")
-REQUEST_BYTES = 1 << 16  # of the head of a request, and of its body, which is not read
+REQUEST_BYTES = 1 << 16  # maximum bytes of a request's header, and of its body, which is not read
 
 
 def show(root: Path, listen: str, token_file: Path | None, language: Language) -> None:
     """Serve the record under ``root`` until the process is interrupted.
 
-    ``listen``: HOST:PORT. ``token_file``: holds the token that a browser must present. Raise FleetmarkError if the
+    ``listen``: HOST:PORT. ``token_file``: contains the token that a browser must send. Raise FleetmarkError if the
     address is invalid or in use, or if other machines can reach it and there is no token.
     """
     calculate_in_one_thread()
@@ -53,7 +53,7 @@ def show(root: Path, listen: str, token_file: Path | None, language: Language) -
 
 
 def listening(pages: Pages, listen: str, token_file: Path | None) -> Any:
-    """Return a server of ``pages`` that listens. Raise FleetmarkError like ``show``."""
+    """Return a listening server of ``pages``. Raise FleetmarkError like ``show``."""
     host, port = address(listen)
     token = _token(token_file) if token_file else None
     if token is None and not _is_loopback(host):
@@ -65,7 +65,7 @@ def listening(pages: Pages, listen: str, token_file: Path | None) -> Any:
 
 
 def serve(pages: Pages, host: str, port: int, token: str | None) -> Any:
-    """Return a server that listens. ``port`` 0 chooses a free one. Raise FleetmarkError if it cannot listen."""
+    """Return a listening server. ``port`` 0 chooses a free port. Raise FleetmarkError if the server cannot listen."""
     waitress = required("waitress.server", "serve", "the server")
     names = None if token else ("localhost", "127.0.0.1", "[::1]", f"[{host}]" if ":" in host else host)
     try:
@@ -95,7 +95,7 @@ def _keep_ready(pages: Pages) -> None:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Return host and port of ``HOST:PORT``, ``[::1]:PORT`` or ``PORT``. Raise FleetmarkError if it is neither."""
+    """Parse host and port from ``HOST:PORT``, ``[::1]:PORT`` or ``PORT``. Raise FleetmarkError for any other form."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65535:

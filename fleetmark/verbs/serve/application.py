@@ -1,4 +1,4 @@
-"""The WSGI application: one request to one page, file or refusal."""
+"""Define the WSGI application, which answers each request with a page, a file or a refusal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.verbs.serve.waiting import Waiting
 
 Start = Callable[[str, list[tuple[str, str]]], Any]
 _LOG = logging.getLogger("fleetmark.serve")
-# Pages bring their own, stricter policy; a raw file must not be taken for a page.
+# Pages contain their own policy. A browser must not run scripts from a raw file.
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
@@ -25,9 +25,9 @@ _NO_PAGE = ("Content-Security-Policy", "default-src 'none'; sandbox")
 
 
 def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Start], Iterable[bytes]]:
-    """Return the application that shows ``pages`` to requests that ``guard`` lets pass."""
+    """Return the application that serves ``pages`` for the requests that ``guard`` allows."""
 
-    def made(path: str, fields: Mapping[str, str]) -> Reply:
+    def reply_or_failure(path: str, fields: Mapping[str, str]) -> Reply:
         try:
             return pages.reply(path, fields)
         except Missing as error:
@@ -36,9 +36,9 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
             return pages.failure(str(error), "400 Bad Request")
         except Exception:  # noqa: BLE001  a fault of one page must not end the server
             _LOG.exception("%s", path)
-            return pages.failure("This page cannot be made; the server's log says why.", "500 Internal Server Error")
+            return pages.failure("This page cannot be created; see the server's log.", "500 Internal Server Error")
 
-    waiting = Waiting(made, pages.being_made)
+    waiting = Waiting(reply_or_failure, pages.being_made)
 
     def answer(environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
         refusal = guard.check(environ)
@@ -46,8 +46,8 @@ def application(pages: Pages, guard: Guard) -> Callable[[Mapping[str, Any], Star
             return _plain(refusal, environ, start)
         fields = {name: value for name, value in fields_of(environ).items() if name != "token"}
         path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
-        is_browser = "text/html" in environ.get("HTTP_ACCEPT", "") and "as" not in fields  # other programs wait
-        reply = waiting.reply(path, fields) if is_browser else made(path, fields)
+        is_browser = "text/html" in environ.get("HTTP_ACCEPT", "") and "as" not in fields  # browsers get a waiting page
+        reply = waiting.reply(path, fields) if is_browser else reply_or_failure(path, fields)
         return _sent(reply, environ, start)
 
     return answer

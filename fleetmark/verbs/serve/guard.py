@@ -1,4 +1,4 @@
-"""Decide which requests are answered: reading only, from this machine by its name, or with the token."""
+"""Decide which requests to answer: only reads, and only to an allowed host name or with the token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_FIELDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer without a page: the status, a sentence, and headers."""
+    """Hold a response without a page: the status, a sentence, and headers."""
 
     status: str
     sentence: str
@@ -28,26 +28,27 @@ class Refusal:
 class Guard:
     """Check requests.
 
-    ``token``: what a browser must present, or None. ``hosts``: the names by which the server may be called, or None for
-    any. They keep a web page elsewhere from reading the record through a name that resolves to this machine.
+    ``token``: the token that a browser must send, or None. ``hosts``: the allowed values of the Host header, or None
+    for any. The check prevents DNS rebinding: another web site cannot read the record through a name that resolves to
+    this machine.
     """
 
     token: str | None
     hosts: Collection[str] | None
 
     def check(self, environ: Mapping[str, Any]) -> Refusal | None:
-        """Return why the request of a WSGI environment is not answered, or None."""
+        """Return why the request in a WSGI environment is refused, or None if it is allowed."""
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return Refusal("405 Method Not Allowed", "This server only reads; use GET.", (("Allow", "GET, HEAD"),))
         if len(environ.get("QUERY_STRING", "")) > MOST_QUERY:
             return Refusal("414 URI Too Long", f"The query is longer than {MOST_QUERY:,} characters; shorten it.")
         if self.hosts is not None and _name(environ.get("HTTP_HOST", "")) not in self.hosts:
-            return Refusal("403 Forbidden", "Open this server by the address that fleetmark serve printed.")
+            return Refusal("403 Forbidden", "Open this server at the address that fleetmark serve printed.")
         return None if self.token is None else self._checked(self.token, environ)
 
     def _checked(self, token: str, environ: Mapping[str, Any]) -> Refusal | None:
         fields = fields_of(environ)
-        if is_same(fields.get("token", ""), token):  # keep it out of the address, which history and logs store
+        if is_same(fields.get("token", ""), token):  # keep the token out of URLs in history and logs
             rest = urlencode({name: value for name, value in fields.items() if name != "token"})
             place = "/" + quote(environ.get("PATH_INFO", "").lstrip("/\\")) + (f"?{rest}" if rest else "")
             cookie = f"{COOKIE}={digest(token)}; HttpOnly; SameSite=Lax; Path=/"
@@ -63,7 +64,7 @@ class Guard:
 
 
 def fields_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of the query that are not empty; the last one counts if a name stands twice."""
+    """Return the nonempty fields of the query. If a name is repeated, the last value counts."""
     try:
         fields = parse_qs(environ.get("QUERY_STRING", ""), max_num_fields=MOST_FIELDS)
     except ValueError:  # too many fields
@@ -72,12 +73,12 @@ def fields_of(environ: Mapping[str, Any]) -> dict[str, str]:
 
 
 def digest(token: str) -> str:
-    """Return what the cookie holds instead of the token."""
+    """Return the digest of the token that the cookie holds."""
     return hashlib.sha256(b"fleetmark serve " + token.encode()).hexdigest()
 
 
 def is_same(given: str, expected: str) -> bool:
-    """Compare in constant time."""
+    """Compare two texts in constant time."""
     return hmac.compare_digest(given.encode(), expected.encode())
 
 

@@ -1,4 +1,4 @@
-"""Turn an address and the fields of its query into a page of the record."""
+"""Create pages of the record from a URL's path and query fields."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from fleetmark.reports.lists import recorded
 from fleetmark.verbs.documents import Documents, renderers
 from fleetmark.verbs.serve.shelf import Recorded, Shelf, Stamp, stamp_of
 
-ROWS = 100  # per page
-MOST_CHOICES = 200  # suggestions in a field
-MOST_RAW = 8 << 20  # bytes of a raw file that is shown
+ROWS = 100  # rows per page
+MOST_CHOICES = 200  # maximum suggestions in a form field
+MOST_RAW = 8 << 20  # maximum bytes of a raw file to show
 KINDS = {
     "pdf": "application/pdf",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -42,15 +42,15 @@ _HTML, _TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 
 
 class Missing(FleetmarkError):
-    """Report an address without a page, in one sentence."""
+    """Report in one sentence that a URL has no page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An HTTP response.
+    """Hold an HTTP response.
 
-    ``filename``: the name under which a browser stores it, or empty for a page to show. ``refresh_s``: seconds after
-    which a browser asks again, or 0.
+    ``filename``: the name under which a browser saves the file; empty for a page to show. ``refresh_s``: seconds until
+    the browser reloads the page; 0 for never.
     """
 
     body: bytes
@@ -62,10 +62,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A document with what surrounds it.
+    """Hold a document with the context of its page.
 
-    ``stamp``: differs if the document does; None for one that is not kept. ``archive``: the campaign whose files it
-    names.
+    ``stamp``: changes when the document changes; None if the document is not cached. ``archive``: the campaign whose
+    files the document names.
     """
 
     document: Document
@@ -76,7 +76,7 @@ class Page:
 
 
 class Pages:
-    """Make the pages of the record under ``root``. Threads may use it together."""
+    """Create the pages of the record under ``root``. Safe to use from several threads."""
 
     def __init__(self, root: Path, language: Language) -> None:
         self._root, self._language = root, language
@@ -85,7 +85,7 @@ class Pages:
     def reply(self, path: str, fields: Mapping[str, str]) -> Reply:
         """Return the page or file at ``path``.
 
-        Raise Missing if there is none, and FleetmarkError if its fields are invalid.
+        Raise Missing if there is no such page, and FleetmarkError if its fields are invalid.
         """
         if path == "/metrics":
             return _metrics(self._root)
@@ -120,25 +120,25 @@ class Pages:
         return make() if page.stamp is None else self._shelf.kept(key, page.stamp, make)
 
     def close(self) -> None:
-        """Wait for the page that is being made, and make no other."""
+        """Wait for the page in progress, and create no further pages."""
         self._shelf.close()
 
     def make_newest(self) -> None:
-        """Make what a reader opens first, so that it is kept: the report and findings of the newest campaign.
+        """Cache the pages that a reader opens first: the report and findings of the newest campaign.
 
-        Raise FleetmarkError if they cannot be made.
+        Raise FleetmarkError if the pages cannot be created.
         """
         newest = next(reversed(list(self._shelf.recorded().summaries)), None)
         for path in (f"/campaigns/{newest}", f"/campaigns/{newest}/findings") if newest else ():
             self.reply(path, {})
 
     def failure(self, sentence: str, status: str) -> Reply:
-        """Return a page that says in one sentence why there is no other."""
+        """Return an error page with one sentence."""
         document = Document(title=message("Not shown"), answer=sentence, tone="bad", sections=())
         return replace(self._shown(None, Page(document=document), ""), status=status)
 
     def being_made(self) -> Reply:
-        """Return a page that says that another one is being made, and that asks for it again."""
+        """Return a waiting page, which reloads until the requested page is ready."""
         text = message("Reading the record. The page opens by itself when it is ready.")
         document = Document(title=message("Reading the record"), answer=text, sections=())
         return replace(self._shown(None, Page(document=document), ""), status="202 Accepted", refresh_s=1)
@@ -185,7 +185,7 @@ class Pages:
             words = command(self._root, "history", "--limit", name)
             try:
                 series = history(self._root, (), name=name)
-            except FleetmarkError as error:  # none of its campaigns has figures
+            except FleetmarkError as error:  # no campaign of the host has figures
                 return recorded.one(host, None, str(error), utc(), fmt.typed(words))
             return recorded.one(host, series, "", utc(), fmt.typed(words))
 
@@ -252,12 +252,12 @@ class Pages:
         key = ("compare", question.baseline, tuple(question.candidates), question.per, question.mix)
         try:
             document = self._shelf.kept(key, now.stamp, make)
-        except FleetmarkError as error:  # the form stays, with what was typed
+        except FleetmarkError as error:  # keep the form with the user's input
             document = Document(title=message("Compare"), answer=str(error), tone="bad", sections=())
             return Page(document=document, form=form)
         return Page(document=document, stamp=now.stamp, form=form, related=_files("/compare", fields))
 
-    # --- what surrounds a document -----------------------------------------------------------------------------------
+    # --- the context of a document -----------------------------------------------------------------------------------
 
     def _shown(self, now: Recorded | None, page: Page, path: str) -> Reply:
         main = (
@@ -278,7 +278,7 @@ class Pages:
 
 
 def _addresses(now: Recorded) -> Callable[[str], str]:
-    """Return a function that gives the page about a campaign or a host, or an empty address."""
+    """Return a function that returns the URL of the page about a campaign or host, or an empty text."""
 
     def address(name: str) -> str:
         if name in now.summaries:
@@ -289,7 +289,7 @@ def _addresses(now: Recorded) -> Callable[[str], str]:
 
 
 def _archive(now: Recorded, name: str) -> Archive:
-    """Return a campaign on record; no other path is ever opened."""
+    """Return a recorded campaign. No other path is ever opened."""
     if name not in now.summaries:
         raise Missing(f"campaign {fmt.clean(name)!r} is not on record; / lists the campaigns")
     return Archive(now.summaries[name].path)
@@ -319,7 +319,7 @@ def _recorded_host(now: Recorded, name: str) -> recorded.RecordedHost:
 def _metrics(root: Path) -> Reply:
     body = watched.metrics(root)
     if body is None:
-        raise Missing("There are no metrics yet: fleetmark watch makes them.")
+        raise Missing("There are no metrics yet; fleetmark watch creates them.")
     return Reply(body=body, type=OPENMETRICS)
 
 
@@ -399,6 +399,6 @@ def _has(words: list[str], *texts: str) -> bool:
 
 
 def _file_name(title: str) -> str:
-    """Return a title as a file name of plain characters."""
+    """Return a title as a file name of ASCII letters, digits, hyphens, underscores and dots."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in title)
     return plain.strip("-.")[:80] or "fleetmark"

@@ -1,4 +1,4 @@
-"""Keep what the pages read from a results root until its campaigns change."""
+"""Cache the content of a results root for the pages until its campaigns change."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fleetmark.record.listing import summaries
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine
 
-FRESH_S = 5.0  # how long the list of campaigns counts as current
-MOST_KEPT = 32  # documents and pages in memory
+FRESH_S = 5.0  # seconds for which the list of campaigns counts as current
+MOST_KEPT = 32  # maximum documents and pages in memory
 _FILES = ("campaign.json", "journal.jsonl", "measurements.parquet")
 Stamp = tuple[Hashable, ...]
 T = TypeVar("T")
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The record at one time. ``stamp`` differs if anything in it differs.
+    """Hold the state of the record at one time. ``stamp`` changes with any change of the record.
 
-    ``summaries``: of all campaigns, oldest first. ``machines``: hosts of campaigns and machines of imported tables.
-    ``campaigns_by_host``: ids, oldest first, of the hosts of campaigns, sorted by name.
+    ``summaries``: all campaigns, oldest first. ``machines``: hosts of campaigns and machines of imported tables.
+    ``campaigns_by_host``: campaign ids, oldest first, by host name in alphabetical order.
     """
 
     stamp: Stamp
@@ -40,18 +40,18 @@ class Recorded:
 
 
 class Shelf:
-    """Keep the list of campaigns and hosts, and what was made last. Threads may use it together."""
+    """Cache the list of campaigns and hosts, and the latest pages. Safe to use from several threads."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._lock = threading.Lock()  # of the fields below
-        self._work = threading.Lock()  # one thing is made at a time: memory stays bounded
+        self._lock = threading.Lock()  # protects the fields below
+        self._work = threading.Lock()  # only one page is created at a time, which bounds the memory
         self._recorded: Recorded | None = None
         self._read_at = 0.0
         self._kept: OrderedDict[Hashable, tuple[Stamp, Any]] = OrderedDict()
 
     def recorded(self) -> Recorded:
-        """Return the record, at most FRESH_S old."""
+        """Return the state of the record, at most FRESH_S seconds old."""
         with self._lock:
             if self._recorded is None or time.monotonic() - self._read_at > FRESH_S:
                 self._recorded = self._read(self._recorded)
@@ -72,11 +72,11 @@ class Shelf:
         return Recorded(stamp, listed, on_record, dict(sorted(hosts.items())))
 
     def kept(self, key: Hashable, stamp: Stamp, make: Callable[[], T]) -> T:
-        """Return what is kept under ``key`` if its ``stamp`` is the same, else what ``make`` returns."""
+        """Return the cached value of ``key`` if its ``stamp`` is unchanged, else call ``make`` and cache its result."""
         stored = self._found(key, stamp)
         if stored is None:
             with self._work:
-                stored = self._found(key, stamp)  # another thread may have made it meanwhile
+                stored = self._found(key, stamp)  # another thread may have cached the value meanwhile
                 if stored is None:
                     stored = stamp, make()
                     self._keep(key, stored)
@@ -84,7 +84,10 @@ class Shelf:
         return result
 
     def close(self) -> None:
-        """Wait for what is being made, and make nothing more. Threads of libraries must not outlive the interpreter."""
+        """Wait for the page in progress, and create no more pages.
+
+        Threads of libraries must not outlive the interpreter.
+        """
         self._work.acquire()
 
     def _found(self, key: Hashable, stamp: Stamp) -> tuple[Stamp, Any] | None:
@@ -104,7 +107,7 @@ class Shelf:
 
 
 def stamp_of(archive: Archive) -> Stamp:
-    """Return sizes and times of a campaign's files."""
+    """Return the sizes and modification times of a campaign's files."""
     return _stamps([archive.path / name for name in _FILES])
 
 

@@ -1,4 +1,4 @@
-"""Let a reader wait for a slow page on a page that says so, instead of in front of a blank one."""
+"""Show a waiting page while a slow page is created, instead of a blank browser window."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from concurrent.futures import Future
 
 from fleetmark.verbs.serve.pages import Reply
 
-WAIT_S = 0.8  # how long a request waits for its page
-MAX_JOBS = 16  # pages that are being made, or that are ready for their reader
-Key = tuple[str, tuple[tuple[str, str], ...]]  # a path, and its fields in order
+WAIT_S = 0.8  # seconds that a request waits for its page
+MAX_JOBS = 16  # maximum pages in progress, or ready but not fetched
+Key = tuple[str, tuple[tuple[str, str], ...]]  # a path and its sorted fields
 
 
 class Waiting:
-    """Make replies beside the requests for them. Threads may use it together."""
+    """Create replies in background threads. Safe to use from several threads."""
 
     def __init__(self, make: Callable[[str, Mapping[str, str]], Reply], meanwhile: Callable[[], Reply]) -> None:
-        """``make``: returns the reply to a path and its fields; ``meanwhile``: returns the one to show until then."""
+        """Store ``make``, which returns the reply for a path and fields, and ``meanwhile``, which returns a waiting
+        page.
+        """
         self._make, self._meanwhile = make, meanwhile
-        self._lock = threading.Lock()  # of the jobs
+        self._lock = threading.Lock()  # protects the jobs
         self._jobs: OrderedDict[Key, Future[Reply]] = OrderedDict()
 
     def reply(self, path: str, fields: Mapping[str, str]) -> Reply:
-        """Return the reply if it is ready within WAIT_S, otherwise the one that asks the browser to come back."""
+        """Return the reply if it is ready within WAIT_S, otherwise the waiting page."""
         key = path, tuple(sorted(fields.items()))
         with self._lock:
             job = self._jobs.get(key)
@@ -49,7 +51,7 @@ class Waiting:
             job.set_exception(error)
 
     def _has_room(self) -> bool:
-        """Return whether another job can be kept. The oldest ready page makes room, because its reader has left."""
+        """Return whether another job fits. If necessary, drop the oldest ready page, whose reader has left."""
         if len(self._jobs) >= MAX_JOBS:
             left = next((key for key, job in self._jobs.items() if job.done()), None)
             if left is None:

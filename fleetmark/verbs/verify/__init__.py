@@ -1,4 +1,4 @@
-"""``fleetmark verify``: compare a campaign, or the figures of a document, with the record."""
+"""Implement ``fleetmark verify``: compare a campaign, or the figures of a document, with the record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_DOCUMENT = 512 << 20  # bytes
 
 
 def campaign(archive: Archive, signers: Path | None, form: str, console: Console, files: Documents) -> bool:
-    """Check a campaign against its hash chain and signatures. Return whether it is equal to its record."""
+    """Check a campaign against its hash chain and signatures. Return whether no difference was found."""
     with console.status(f"comparing {archive.id} with its record"):
         checked = check(archive, signers)
     documents.show(report.document(checked, str(signers or "")), form, console, files)
@@ -52,7 +52,7 @@ def campaign(archive: Archive, signers: Path | None, form: str, console: Console
 
 
 def document(path: Path, root: Path, signers: Path | None, form: str, console: Console, files: Documents) -> bool:
-    """Make the figures of a document again from the record under ``root``, and compare. Return whether they are equal.
+    """Regenerate a document's figures from the record under ``root``, and compare them. Return whether they are equal.
 
     Raise FleetmarkError if the file has no valid manifest, or if a campaign that it needs is not under ``root``.
     """
@@ -74,7 +74,7 @@ def document(path: Path, root: Path, signers: Path | None, form: str, console: C
 
 
 def foreign_version(manifest: Manifest) -> str:
-    """Return the version that made a document, if it is not this one; otherwise nothing."""
+    """Return the version that created a document if it differs from this version; otherwise an empty text."""
     version = (manifest.fleetmark, manifest.commit)
     return "" if version == (__version__, commit()) else " ".join(filter(None, version))
 
@@ -84,28 +84,30 @@ def _is_chained(root: Path, name: str) -> bool:
 
 
 def _refuse_missing(path: Path, manifest: Manifest, root: Path) -> None:
-    """Raise FleetmarkError if the record lacks what the document was made from."""
+    """Raise FleetmarkError if the record lacks a source of the document."""
     missing = [n for n in manifest.inputs if not (root / n / "measurements.parquet").is_file()]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        further = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise FleetmarkError(
-            f"{path}: its figures come from {missing[0]}{more}, which is not in {root}; name another --results"
+            f"{path}: its figures come from {missing[0]}{further}, which is not in {root}; name another --results"
         )
 
 
 def _inputs(manifest: Manifest, root: Path, checked: list[Integrity]) -> Iterator[Difference]:
-    """Yield what differs between the record and its own chain, and between the record now and then."""
+    """Yield differences between the record and its hash chain, and between the present record and the document's
+    sources.
+    """
     for result in checked:
         yield from (Difference(f"{result.campaign}/{d.place}", d.reason) for d in result.differences)
     for name, before in manifest.inputs.items():
         now = Origin.model_validate(origin(root, name))
         grown = before.chain and _is_chained(root, name) and Archive(root / name).has_digest(before.chain)
         if now != before and not grown:
-            yield Difference(name, message("its record is not the one that the document was made from"))
+            yield Difference(name, message("its record has changed since the document was created"))
 
 
 def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[Difference]:
-    """Yield the exhibits that differ when they are made again from the record, then the content of the file."""
+    """Yield the exhibits that differ when regenerated from the record, then the differences in the file's content."""
     kinds = dict.fromkeys([*manifest.kinds, kind], Path("-"))
     files = Documents(
         paths=kinds,
@@ -117,12 +119,14 @@ def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[
     try:
         again = _again(manifest, root, files)
     except FleetmarkError as error:
-        yield Difference(message("question"), message("it cannot be answered again: {fault}", fault=str(error)))
+        yield Difference(message("question"), message("it cannot be regenerated: {fault}", fault=str(error)))
         return
     for name in text_of.differing(manifest.exhibits, digests(again, root, manifest.kinds)):
         yield Difference(name, message("the record gives other figures"))
     if manifest.templates:
-        yield Difference(message("templates"), message("own templates made it, so its pages cannot be made again"))
+        yield Difference(
+            message("templates"), message("custom templates were used, so the pages cannot be regenerated")
+        )
         return
     stored = manifest.model_dump(mode="json", exclude_unset=True)
     del stored[text_of.VERSION]
@@ -132,7 +136,10 @@ def _content(manifest: Manifest, raw: bytes, kind: str, root: Path) -> Iterator[
 
 
 def _again(manifest: Manifest, root: Path, files: Documents) -> Document:
-    """Answer the question of a document again. Nothing is written, and only campaigns of the manifest are read."""
+    """Regenerate a document from the question in its manifest.
+
+    Write no file, and read only the manifest's campaigns.
+    """
     from fleetmark.verbs import report as reporting
 
     match manifest.question:

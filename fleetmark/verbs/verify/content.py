@@ -1,4 +1,4 @@
-"""Compare a document with the same one made again, and name the first line, key or cell of each part that differs."""
+"""Compare a document with a regenerated one, and report the first differing line, key or cell of each part."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from fleetmark.base.text import message
 from fleetmark.record.archive.integrity import Difference
 from fleetmark.reports.kit.manifest import KEY
 
-MAX_SHOWN = 20  # differences of one document
-_LOCAL_KEYS = (KEY, "page")  # of a JSON document: the manifest itself, and where a page was written
-MAX_TEXT = 40_000  # bytes of a cell
-_AROUND = 40  # characters before and after a difference
-# An element ends where the next of its kind begins, so that a file of elements without end is read in one pass.
+MAX_SHOWN = 20  # maximum differences to report per document
+_LOCAL_KEYS = (KEY, "page")  # keys of a JSON document to ignore: the manifest itself, and the path of a page
+MAX_TEXT = 40_000  # maximum bytes of a cell
+_AROUND = 40  # characters to show before and after a difference
+# An element ends where the next element of its kind begins, so that unclosed elements need only one pass.
 _CELL = re.compile(rb'<c r="([A-Z]{1,3}[0-9]{1,7})"([^<>]*?)(?:/>|>([^<]*(?:<(?!/?c[ >])[^<]*)*)</c>)')
 _COLUMNS = rb"<cols>[^<]*(?:<(?!/?cols>)[^<]*)*</cols>"
-_LAYOUT = re.compile(_COLUMNS + rb'| (?:ht|customHeight)="[^"<]*"')  # follows the length of paths
+_LAYOUT = re.compile(_COLUMNS + rb'| (?:ht|customHeight)="[^"<]*"')  # column widths depend on the length of paths
 _TEXT = re.compile(rb"<si>([^<]*(?:<(?!/?si>)[^<]*)*)</si>")
 _SHEET = re.compile(r"xl/worksheets/sheet([0-9]+)\.xml")
 _TAG = re.compile(r"<[^>]*>?")
 
 
 def differences(file: bytes, again: bytes, kind: str, local: Collection[str]) -> Iterator[Difference]:
-    """Yield what differs between a document and the one made ``again``; ``kind``: html, pdf, xlsx, md or json.
+    """Yield the differences between a document and the regenerated one (``again``).
 
-    ``local``: words that are allowed to differ, such as the path of the results root; texts with them are left out.
+    ``kind``: html, pdf, xlsx, md or json.
+
+    ``local``: words that may differ, such as the path of the results root; texts with these words are not compared.
     """
     if file == again:
         return
@@ -41,16 +43,14 @@ def differences(file: bytes, again: bytes, kind: str, local: Collection[str]) ->
     elif kind == "pdf":
         yield Difference(
             message("pages"),
-            message(
-                "they are not the pages that are made again here: edited, or made with other fonts or another root"
-            ),
+            message("they differ from the regenerated pages: edited, or created with other fonts or another root"),
         )
     else:
         yield from _lines(file.decode("utf-8", "replace"), again.decode("utf-8", "replace"), local)
 
 
 def _lines(file: str, again: str, local: Collection[str]) -> Iterator[Difference]:
-    """Yield the first line that differs, with the texts around the difference."""
+    """Yield the first differing line, with the texts around the difference."""
     before, now = file.split("\n"), again.split("\n")
     for number, (line, expected) in enumerate(zip(before, now, strict=False), 1):
         if line != expected and not _is_local(expected, local):
@@ -58,7 +58,7 @@ def _lines(file: str, again: str, local: Collection[str]) -> Iterator[Difference
             return
     if len(before) != len(now):
         lines = {"n": f"{len(before):,}", "expected": f"{len(now):,}"}
-        yield Difference(message("file"), message("it has {n} lines, and {expected} when it is made again", **lines))
+        yield Difference(message("file"), message("it has {n} lines; the regenerated document has {expected}", **lines))
 
 
 def _is_local(text: str, local: Collection[str]) -> bool:
@@ -66,12 +66,14 @@ def _is_local(text: str, local: Collection[str]) -> bool:
 
 
 def _excerpt(text: str, expected: str) -> Any:
-    """Return a sentence with both texts where they begin to differ, without tags."""
-    same = next(
+    """Return a sentence with excerpts of both texts around the first difference, without tags."""
+    position = next(
         (n for n, (a, b) in enumerate(zip(text, expected, strict=False)) if a != b), min(len(text), len(expected))
     )
-    shown = [" ".join(_TAG.sub(" ", t[max(0, same - _AROUND) : same + _AROUND]).split()) for t in (text, expected)]
-    return message("it says '{shown}', and '{expected}' when it is made again", shown=shown[0], expected=shown[1])
+    shown = [
+        " ".join(_TAG.sub(" ", t[max(0, position - _AROUND) : position + _AROUND]).split()) for t in (text, expected)
+    ]
+    return message("it has '{shown}'; the regenerated document has '{expected}'", shown=shown[0], expected=shown[1])
 
 
 def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Iterator[Difference]:
@@ -86,12 +88,12 @@ def _keys(value: Any, expected: Any, path: str, local: Collection[str]) -> Itera
             pending += [(value[n], expected[n], f"{path}[{n}]") for n in reversed(range(len(value)))]
         elif value != expected and not _is_local(json.dumps(expected), local):
             shown = {"shown": json.dumps(value)[: 2 * _AROUND], "expected": json.dumps(expected)[: 2 * _AROUND]}
-            yield Difference(path[:200], message("it is {shown}, and {expected} when it is made again", **shown))
+            yield Difference(path[:200], message("it is {shown}; the regenerated document has {expected}", **shown))
             count += 1
 
 
 def _book(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Difference]:
-    """Yield the cells that differ, and the parts of a workbook that have no cells."""
+    """Yield the differing cells of a workbook, and its differing parts that have no cells."""
     with zipfile.ZipFile(io.BytesIO(again)) as book:
         expected = {name: book.read(name) for name in book.namelist()}
     try:
@@ -115,7 +117,7 @@ def _book(file: bytes, again: bytes, local: Collection[str]) -> Iterator[Differe
         elif name == "xl/sharedStrings.xml":
             yield from _texts(parts[name], raw, local)
         else:
-            yield Difference(name[:80], message("it is not the part that is made again"))
+            yield Difference(name[:80], message("it differs from the regenerated part"))
 
 
 def _bounded(book: zipfile.ZipFile, name: str, limit: int) -> bytes:
@@ -131,7 +133,7 @@ def _cells(file: bytes, again: bytes, sheet: str) -> Iterator[Difference]:
         place = message("sheet '{sheet}', cell {cell}", sheet=sheet, cell=name.decode())
         yield Difference(
             place,
-            message("it says '{shown}', and '{expected}' when it is made again", shown=texts[0], expected=texts[1]),
+            message("it has '{shown}'; the regenerated document has '{expected}'", shown=texts[0], expected=texts[1]),
         )
     if not names and _LAYOUT.sub(b"", file) != _LAYOUT.sub(b"", again):
         yield Difference(

@@ -1,4 +1,4 @@
-"""The manifest of a plan: the files of its question, and the plan that they give when it is made again."""
+"""Create the manifest of a plan with its input files, and solve a plan again from its manifest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def with_manifest(
 ) -> Document:
     """Return the plan's document with its manifest.
 
-    It has none if its input is too long or lies in several folders, or if an option is beyond what a manifest may ask.
+    There is no manifest if the input is too long or in several folders, or if an option exceeds the manifest's limits.
     """
     texts = _texts(answer.question.source, file, scenarios)
     if texts is None or answer.plan is None:
@@ -79,9 +79,9 @@ def _texts(source: Mapping[str, Any], file: Path, scenarios: Sequence[Path]) -> 
 
 
 def again(options: Planning, root: Path, files: Documents) -> Document:
-    """Return the document of a plan, solved again from the files in its manifest. Only these and ``root`` are read.
+    """Solve a plan again from the files in its manifest, and return its document. Read only these files and ``root``.
 
-    Raise FleetmarkError if they do not give a plan.
+    Raise FleetmarkError if there is no plan.
     """
     with tempfile.TemporaryDirectory(prefix="fleetmark-plan-") as name:
         folder = Path(name)
@@ -94,7 +94,7 @@ def again(options: Planning, root: Path, files: Documents) -> Document:
     effort = planning.Effort(options.gap, options.seconds, options.draws, options.seed)
     answer = planning.answer(question, effort, Console(quiet=True), others)
     if answer.plan is None:
-        raise FleetmarkError("there is no plan now")
+        raise FleetmarkError("its input no longer gives a plan")
     timed = replace(answer, plan=replace(answer.plan, seconds=options.solved_s), seconds=options.took_s)
     provenance = planning.Provenance(files.date, command=options.command)
     return planning.document(timed, provenance, files.language)
@@ -112,7 +112,7 @@ def _refuse_other_files(path: Path, scenarios: Sequence[Path], known: Collection
 
 
 def _named(value: Any, key: str = "") -> Iterator[str]:
-    """Yield the values of all keys ``file`` of a document, and histories that are only a name."""
+    """Yield the values of all keys ``file`` in a document, and histories given only by name."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _named(inner, str(name))

@@ -1,4 +1,4 @@
-"""``fleetmark watch``: measure idle hosts in rounds, judge each round, and tell what is new."""
+"""Implement ``fleetmark watch``: measure idle hosts in rounds, judge each round, and report new findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def once(question: WatchQuestion, console: Console) -> bool:
 
 
 def forever(question: WatchQuestion, every_s: float, console: Console) -> None:
-    """Run rounds until the process is interrupted. A round starts ``every_s`` after the start of the one before."""
+    """Run rounds until the process is interrupted.
+
+    Each round starts ``every_s`` seconds after the start of the previous one.
+    """
     judged: Sequence[Family] = ()
     while True:
         began = time.monotonic()
@@ -40,7 +43,7 @@ def forever(question: WatchQuestion, every_s: float, console: Console) -> None:
 
 @contextlib.contextmanager
 def serving(root: Path, listen: str | None, token_file: Path | None, language: Language) -> Iterator[None]:
-    """Serve the record and ``/metrics`` at ``listen`` meanwhile, as ``fleetmark serve`` does."""
+    """Serve the record and ``/metrics`` at ``listen`` while the block runs, like ``fleetmark serve``."""
     if listen is None:
         yield
         return

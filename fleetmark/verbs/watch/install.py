@@ -1,4 +1,4 @@
-"""Write what runs a watch as a service: systemd units, alert rules and a dashboard, and the collector for hosts."""
+"""Write the files to run a watch as a service: systemd units, alert rules, a dashboard and the collector for hosts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from fleetmark.hosts.agent import agent_source
 
 UNITS = ("fleetmark-watch.service", "fleetmark-watch.timer", "fleetmark-metrics.service")
 PLAIN = ("fleetmark-rules.yml", "fleetmark-dashboard.json", "prometheus.yml")
-AGENT = ("collector.py", "nic_counters.py", "usage.py")  # the first imports the others
+AGENT = ("collector.py", "nic_counters.py", "usage.py")  # the first file imports the others
 
 
 def contents(
     *, watch: Sequence[str], serve: Sequence[str], every_s: float, folder: Path, user: str, becomes: bool
 ) -> dict[str, str]:
-    """Return the files by name.
+    """Return the content of each file by its name.
 
-    ``watch`` and ``serve``: the commands of the services. ``folder``: where they run. ``becomes``: the watch uses sudo
-    on this machine, which needs new privileges.
+    ``watch`` and ``serve``: the commands of the services. ``folder``: their working directory. ``becomes``: whether the
+    watch uses sudo on this machine, which NoNewPrivileges would prevent.
     """
     values = {
         "@COMMAND@": _command(watch),
@@ -38,7 +38,7 @@ def contents(
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files to ``folder``, which is created. Raise FleetmarkError if it is a file."""
+    """Write the files to ``folder``, and create it if necessary. Raise FleetmarkError if it is a file."""
     if folder.exists() and not folder.is_dir():
         raise FleetmarkError(f"--install {folder}: is a file; name a folder")
     try:
@@ -61,7 +61,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _command(words: Sequence[str]) -> str:
-    """Return a command as systemd reads it: % and $ doubled, words with spaces or quotes in double quotes."""
+    """Return a command in systemd's syntax: double % and $, and put words with spaces or quotes in double quotes."""
     return " ".join(_quoted(_plain("command", word)) for word in words)
 
 

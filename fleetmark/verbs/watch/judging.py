@@ -1,4 +1,6 @@
-"""Judge a campaign of the watch by ``diagnose``, ``history`` and ``gate``, and compare with what was open before."""
+"""Judge a campaign of the watch with ``diagnose``, ``history`` and ``gate``, and compare with the earlier open
+findings.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ TOGETHER = (Kind.GROUPS, Kind.BORDER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """``judged``: the sources (diagnose, history, gate) with a verdict. ``problems``: why the others have none."""
+    """Hold the verdicts.
+
+    ``judged``: the sources (diagnose, history, gate) with a verdict. ``problems``: why the others have none.
+    """
 
     findings: tuple[OpenFinding, ...]
     judged: frozenset[str]
@@ -39,9 +44,11 @@ def judge(
     reference: str | None,
     least: Mapping[str, float] | None = None,
 ) -> Judgement:
-    """Return what the three judges say about a campaign. A judge without enough data is a problem, not a failure.
+    """Return the verdicts of the three judges on a campaign.
 
-    ``least``: the smallest loss that ``diagnose`` reports, by class of metrics ("": every class).
+    If a judge lacks data, report a problem instead of failing.
+
+    ``least``: the smallest loss for ``diagnose`` to report, by class of metrics ("": every class).
     """
     findings: list[OpenFinding] = []
     families: list[Family] = []
@@ -99,7 +106,7 @@ def _changed(series: histories.Series) -> OpenFinding:
     labels = {"host": series.host} | openmetrics.benchmark_labels(series.benchmark)
     loss = openmetrics.loss(series)
     title = " ".join(labels[name] for name in ("workload", "case", "metric"))
-    text = f"{series.host or 'all hosts'}: {title} became {loss:.1%} slower for good"
+    text = f"{series.host or 'all hosts'}: {title} became permanently slower by {loss:.1%}"
     named = {name: value for name, value in labels.items() if value}
     return OpenFinding(source="history", hosts=(series.host,), labels=named, text=text, deficit=loss)
 
@@ -107,7 +114,8 @@ def _changed(series: histories.Series) -> OpenFinding:
 def merged(before: Iterable[OpenFinding], judgement: Judgement, measured: set[str]) -> list[OpenFinding]:
     """Return the findings that are open after a round over the ``measured`` hosts.
 
-    A history is always that of all hosts. Other findings stay open until their hosts are measured without them.
+    ``history`` always covers all hosts. Other findings stay open until their hosts are measured again without the
+    finding.
     """
 
     def stays(finding: OpenFinding) -> bool:
@@ -119,7 +127,7 @@ def merged(before: Iterable[OpenFinding], judgement: Judgement, measured: set[st
 
 
 def news(before: Sequence[OpenFinding], after: Sequence[OpenFinding]) -> list[str]:
-    """Return a line for each finding that is new, and for each that is gone."""
+    """Return a line for each new finding and for each resolved one."""
     old, new = {f.key: f for f in before}, {f.key: f for f in after}
     return [
         *(f"New: {f.text}" for key, f in new.items() if key not in old),

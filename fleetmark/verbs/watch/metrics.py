@@ -1,4 +1,4 @@
-"""The state of a watch as OpenMetrics families."""
+"""Convert the state of a watch to OpenMetrics families."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ JUDGES = ("diagnose", "history", "gate")
 
 
 def families(state: WatchState, judged: Sequence[Family], moment: float) -> list[Family]:
-    """Return rounds, hosts, open findings, and hardware counters. ``judged``: what the judges of the round said."""
+    """Return the metrics of rounds, hosts, open findings and hardware counters.
+
+    ``judged``: the round's metrics from the judges.
+    """
     rounds = Family("fleetmark_watch_rounds", "Rounds of the watch.", "counter")
     rounds.add(state.rounds)
     campaigns = Family("fleetmark_watch_campaigns", "Campaigns that the watch ran.", "counter")
     campaigns.add(state.campaigns)
     failures = Family("fleetmark_watch_failures", "Rounds whose campaign could not run.", "counter")
     failures.add(state.failures)
-    last = Family("fleetmark_watch_last_round_timestamp_seconds", "The end of the last round, in seconds since 1970.")
+    last = Family("fleetmark_watch_last_round_timestamp_seconds", "End of the last round, in seconds since 1970.")
     last.add(round(moment, 3))
-    hosts = Family("fleetmark_watch_hosts", "Hosts by what the last round found them: idle, busy, unreachable.")
+    hosts = Family("fleetmark_watch_hosts", "Hosts by their state in the last round: idle, busy, unreachable.")
     by_status = Counter(host.status for host in state.hosts.values())
     for status in ("idle", "busy", "unreachable"):
         hosts.add(by_status[status], {"status": status})
-    open_ = Family("fleetmark_watch_open_findings", "Findings that are open, by the command that shows them.")
+    open_ = Family("fleetmark_watch_open_findings", "Open findings, by the command that shows them.")
     by_source = Counter(f.source for f in state.findings)
     for source in JUDGES:
         open_.add(by_source[source], {"source": source})
@@ -35,7 +38,7 @@ def families(state: WatchState, judged: Sequence[Family], moment: float) -> list
 
 
 def _hardware(state: WatchState) -> list[Family]:
-    errors = Family("fleetmark_host_errors", "Errors and throttling that a host counted.", "counter")
+    errors = Family("fleetmark_host_errors", "Errors and throttling events counted by a host.", "counter")
     gauges = Family("fleetmark_host_state", "States of devices, such as the width of a PCIe link.")
     for name, host in state.hosts.items():
         for device, counts in host.counters.items():

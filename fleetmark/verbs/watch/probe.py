@@ -1,4 +1,4 @@
-"""Ask hosts whether they are idle, and for their error counters: one short command on each, without root."""
+"""Query the load and the error counters of hosts with one short command on each, without root."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fleetmark.hosts.agent import agent_source
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host
 
-AT_ONCE = 32  # hosts
+AT_ONCE = 32  # maximum concurrent hosts
 TIMEOUT_S = 30.0
 MOST_DEVICES, MOST_NAMES = 2000, 200
-MOST_TEXT = 200  # characters of a name
+MOST_TEXT = 200  # maximum characters of a name
 Counts = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one host answered. ``problem``: why it did not. ``load``: of one minute, per CPU."""
+    """Hold one host's answer. ``problem``: why it did not answer. ``load``: the one-minute load average per CPU."""
 
     problem: str = ""
     load: float = 0.0
@@ -35,7 +35,7 @@ class Reading:
     events: Counts = field(default_factory=dict)
 
     def busy(self, most_load: float, allows_sessions: bool) -> str:
-        """Return why the host must not be measured now, or nothing if it is idle."""
+        """Return why the host must not be measured now; empty if it is idle."""
         if self.problem:
             return self.problem
         if self.load > most_load:
@@ -46,7 +46,7 @@ class Reading:
 
 
 def program(after: int) -> bytes:
-    """Return the program that prints a reading; only kernel messages later than number ``after`` count."""
+    """Return the program that prints a reading. It counts only kernel messages with a number above ``after``."""
     texts = {name: agent_source(f"{name}.py").decode() for name in ("nic_counters", "usage", "collector")}
     return (
         f"import json,sys,types\nfor name,text in {texts!r}.items():\n"
@@ -56,7 +56,10 @@ def program(after: int) -> bytes:
 
 
 def ask(hosts: Sequence[Host], known: dict[str, int], timeout_s: float | None) -> dict[str, Reading]:
-    """Return a reading of each host by name. ``known``: the last kernel message that each host reported."""
+    """Return a reading of each host by name.
+
+    ``known``: the number of the last kernel message that each host reported.
+    """
 
     def one(host: Host) -> Reading:
         return _reading(host, known.get(host.name, -1), timeout_s)
@@ -98,7 +101,7 @@ def parsed(out: bytes) -> Reading:
             events=_counts(answer["events"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        return Reading(problem="gave no readable answer")
+        return Reading(problem="sent an invalid answer")
 
 
 def _counts(answer: Any) -> Counts:

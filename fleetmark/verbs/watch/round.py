@@ -1,4 +1,4 @@
-"""One round of the watch: ask the hosts, measure a share of the idle ones, judge the campaign."""
+"""Run one round of the watch: query the hosts, measure a share of the idle ones, and judge the campaign."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from fleetmark.verbs.watch.probe import Counts, Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuestion:
-    """What to watch, and how.
+    """Hold the options of a watch.
 
-    ``options``: of the campaigns; its root is the record. ``most_load``: per CPU, above which a host is busy.
-    ``share``: of the idle hosts, per round. ``least``: the smallest loss that is reported, by class of metrics.
-    ``webhook``: the address, a secret.
+    ``options``: the options of the campaigns; their root is the record. ``most_load``: the load per CPU above which a
+    host is busy. ``share``: the share of hosts to measure per round. ``least``: the smallest loss to report, by class
+    of metrics. ``webhook``: the URL, which is secret.
     """
 
     options: Options
@@ -51,8 +51,8 @@ class WatchQuestion:
 def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()) -> tuple[bool, Sequence[Family]]:
     """Run a round, and store its state and metrics.
 
-    ``judged``: what the judges said in the last round that measured. Return whether nothing is wrong, and what the
-    judges said. Raise FleetmarkError if the inventory, or the state of the watch, cannot be read.
+    ``judged``: the metrics from the judges of the last round that measured. Return whether no finding is open, and the
+    metrics from this round's judges. Raise FleetmarkError if the inventory or the state of the watch cannot be read.
     """
     root = question.options.root
     state = watched.load(root)
@@ -65,7 +65,7 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
     is_open = windows.is_open(question.windows, datetime.now().astimezone().time())
     names = windows.chosen(idle, {n: h.measured for n, h in state.hosts.items()}, _share(question, hosts, idle))
     if not is_open:
-        _say(console, "outside every window: counters were read, and nothing runs")
+        _say(console, "outside all windows: only counters were read")
     elif names:
         try:
             judged = _measure(question, state, names, console)
@@ -73,7 +73,7 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
             state.failures += 1
             _say(console, f"the campaign could not run: {error}")
             lines.append(f"The watch could not measure: {error}")
-    if not judged and state.last:  # a timer starts a process for each round
+    if not judged and state.last:  # with a timer, each round is a new process
         with contextlib.suppress(FleetmarkError):
             last = Archive.open(root / state.last)
             judged = judging.judge(last, root, question.rules, question.reference, question.least).families
@@ -87,15 +87,15 @@ def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()
 
 
 def _share(question: WatchQuestion, hosts: Sequence[Host], idle: Sequence[str]) -> float:
-    """Return the share of the idle hosts that is the requested share of all hosts."""
+    """Return the share of the idle hosts that corresponds to the requested share of all hosts."""
     maximum = math.ceil(question.share * len(hosts))
     return min(1.0, maximum / len(idle)) if idle else 0.0
 
 
 def _take(state: WatchState, readings: dict[str, Reading]) -> list[str]:
-    """Store the readings, and return a line for each error that is new. Hosts that left the inventory are forgotten."""
+    """Store the readings, and return a line for each new error. Forget hosts that are no longer in the inventory."""
     lines: list[str] = []
-    quiet = agent_module("nic_counters").KEPT  # congestion: metrics show it, and it is no fault of a host
+    quiet = agent_module("nic_counters").KEPT  # congestion appears in metrics, but is not a fault of a host
     state.hosts = {name: state.hosts.get(name, HostState()) for name in readings}
     state.findings = [f for f in state.findings if not any(f.hosts) or set(f.hosts) & set(readings)]
     for name, reading in readings.items():
@@ -106,7 +106,7 @@ def _take(state: WatchState, readings: dict[str, Reading]) -> list[str]:
         if is_same:
             lines += [line for line in _grown(name, host.counters, reading.counters) if not quiet.search(line)]
             lines += _narrower(name, host.gauges, reading.gauges)
-        if host.boot:  # the first reading has what happened before the watch
+        if host.boot:  # the first reading includes events from before the watch
             lines += [
                 f"{name}: {event} {device} ({number:.0f} in the kernel log)"
                 for event, devices in reading.events.items()
@@ -159,7 +159,7 @@ def _idle(
 
 
 def _measure(question: WatchQuestion, state: WatchState, names: Sequence[str], console: Console) -> Sequence[Family]:
-    """Run a campaign over these hosts and judge it. Return the families of the judges."""
+    """Run a campaign on these hosts and judge it. Return the judges' metric families."""
     options = question.options
     limit = ",".join(names) if options.inventory else None
     _say(console, f"measuring {count(len(names), 'host')}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}")
@@ -186,7 +186,7 @@ def _measured(archive: Archive, names: Sequence[str]) -> set[str]:
 
 
 def _tell(question: WatchQuestion, state: WatchState, lines: Sequence[str], console: Console) -> None:
-    """Post the lines, with those that an earlier round could not post."""
+    """Post the lines, after those that earlier rounds could not post."""
     if question.webhook is None:
         return
     waiting = [*state.unsent, *lines][-1000:]

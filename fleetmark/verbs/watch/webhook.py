@@ -1,4 +1,4 @@
-"""Post messages to a webhook. The address is a secret: it is never printed."""
+"""Post messages to a webhook. The webhook's URL is a secret and is never printed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fleetmark.base.errors import FleetmarkError
 TRIES = 5
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 TIMEOUT_S = 15.0
-MOST_LINES = 30  # in one message
+MOST_LINES = 30  # maximum lines per message
 MOST_FILE = 4096  # bytes
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuse redirects: they would pass the message to an address that the user did not name."""
+    """Refuse redirects, which would send the message to a URL that the user did not give."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -31,7 +31,10 @@ _OPEN = urllib.request.build_opener(_NoRedirect).open
 
 
 def address_in(file: Path) -> str:
-    """Return the address of a webhook from the first line of a file. Raise FleetmarkError without quoting it."""
+    """Return the URL of a webhook from the first line of a file.
+
+    Raise FleetmarkError, without quoting the URL, if it is invalid.
+    """
     try:
         with file.open("rb") as stream:
             words = stream.read(MOST_FILE).decode("ascii").split()
@@ -44,7 +47,7 @@ def address_in(file: Path) -> str:
 
 
 def body(lines: Sequence[str]) -> bytes:
-    """Return Slack-compatible JSON. Characters that Slack reads as markup are escaped."""
+    """Return a message as Slack-compatible JSON. Escape Slack's markup characters."""
     shown = list(lines[:MOST_LINES])
     if len(lines) > MOST_LINES:
         shown.append(f"and {len(lines) - MOST_LINES} more")
@@ -53,7 +56,10 @@ def body(lines: Sequence[str]) -> bytes:
 
 
 def post(address: str, lines: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> str | None:
-    """Post ``lines``, trying again with growing pauses while the server fails. Return why it failed, or None."""
+    """Post ``lines``, with retries and exponential backoff on server errors.
+
+    Return the reason of a failure, or None.
+    """
     data, pause, reason = body(lines), FIRST_PAUSE_S, ""
     for attempt in range(TRIES):
         if attempt:
@@ -69,7 +75,7 @@ def post(address: str, lines: Sequence[str], sleep: Callable[[float], None] = ti
             if error.code != 429 and error.code < 500:
                 return reason  # the same request would fail again
             pause = max(pause, _asked(error.headers.get("Retry-After", "")))
-        except (OSError, HTTPException, ValueError) as error:  # the text of a ValueError may quote the address
+        except (OSError, HTTPException, ValueError) as error:  # the text of a ValueError may quote the URL
             reason = f"no connection ({type(error).__name__})"
     return f"{reason} in {TRIES} attempts"
 

@@ -1,4 +1,4 @@
-"""When a watch may measure, and which share of the hosts is next."""
+"""Decide when a watch may measure, and which hosts come next."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _WINDOW = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of each day, in local time. It spans midnight if it ends before it starts."""
+    """Describe a daily time window in local time. It spans midnight if it ends before it starts."""
 
     start: time
     end: time
 
     def has(self, now: time) -> bool:
-        """Return whether ``now`` is in the window; its end is not."""
+        """Return whether ``now`` is in the window. The end is exclusive."""
         if self.start < self.end:
             return self.start <= now < self.end
         return now >= self.start or now < self.end
 
 
 def window(text: str) -> Window:
-    """Return the window that ``22:00-06:00`` describes. Raise FleetmarkError if it is invalid."""
+    """Parse a window such as ``22:00-06:00``. Raise FleetmarkError if it is invalid."""
     match = _WINDOW.fullmatch(text.strip())
     try:
         if match is None:
@@ -44,12 +44,12 @@ def window(text: str) -> Window:
 
 
 def is_open(windows: Sequence[Window], now: time) -> bool:
-    """Return whether a watch may measure now: in any of the windows, or always without one."""
+    """Return whether a watch may measure now: inside any of the windows, or at any time if there are none."""
     return not windows or any(w.has(now) for w in windows)
 
 
 def share(text: str) -> float:
-    """Return the share of hosts that ``25%`` names. Raise FleetmarkError if it is not between 0 and 100%."""
+    """Parse a share of hosts such as ``25%``. Raise FleetmarkError if it is not above 0% and at most 100%."""
     value, unit = parse_quantity(text)
     if unit != "1" or not 0 < value <= 1:
         raise FleetmarkError(f"--share {text}: write a share of the hosts of at most 100%, such as 25%")
@@ -57,7 +57,10 @@ def share(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of ``30min`` or ``6h``. Raise FleetmarkError below a second and above a week."""
+    """Parse a time such as ``30min`` or ``6h`` to seconds.
+
+    Raise FleetmarkError if it is below a second or above a week.
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*", text)
     seconds = float(match[1]) * {"s": 1, "min": 60, "h": 3600, "d": 86400}[match[2]] if match else 0.0
     if not 1 <= seconds <= 7 * 86400:
@@ -68,8 +71,8 @@ def duration(text: str) -> float:
 def chosen(names: Sequence[str], measured: Mapping[str, str], part: float) -> list[str]:
     """Return the hosts of the next round: a ``part`` of all, rounded up.
 
-    ``names``: the idle hosts. ``measured``: when each host was measured last, ISO 8601. Hosts that were never measured
-    come first, then those whose last measurement is oldest; the order of ``names`` decides ties.
+    ``names``: the idle hosts. ``measured``: the time of each host's last measurement, ISO 8601. Hosts without a
+    measurement come first, then those with the oldest one. Ties keep the order of ``names``.
     """
     maximum = math.ceil(part * len(names))
     return sorted(names, key=lambda name: measured.get(name, ""))[:maximum]

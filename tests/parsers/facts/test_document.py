@@ -130,7 +130,7 @@ def test_sizes_are_bounded() -> None:
     assert "more than 4 MiB of text" in refused(document(nics=["x" * 1000] * 5000))
     assert "more than 500,000 values" in refused(document(unheard_of=[0] * 600_000))
     assert "a number of 4001 bits" in refused(document(unheard_of=1 << 4000))
-    with pytest.raises(FleetmarkError, match="are 33 MiB, which no host needs"):
+    with pytest.raises(FleetmarkError, match="are 33 MiB, which is too large"):
         load(b" " * (33 << 20) + b"x")
 
 
@@ -200,7 +200,7 @@ def test_figures_that_cannot_be_are_unknown_and_noted() -> None:
     (nic,) = (nic for nic in result.nics if nic.name == "eth0")
     assert (nic.mtu, nic.numa_node, nic.state) == (None, None, "up")
     assert [(disk.name, disk.size) for disk in result.disks] == [("sdz", 10**17), ("sdy", None)]
-    assert "The interface eth0: what the host says of mtu, numa_node cannot be, and is left out." in result.notes
+    assert "The interface eth0: the host's values of mtu, numa_node are impossible and left out." in result.notes
 
 
 def test_rdma_devices_go_by_their_names() -> None:

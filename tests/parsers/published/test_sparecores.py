@@ -61,7 +61,7 @@ def test_prices_need_a_currency() -> None:
     assert table.machines["aws/m7i.large"]["price"] == "0.1"
     assert table.machines["aws/m7i.large"]["price_date"] == "2026-01-05"
     assert "price" not in table.machines["gcp/a3"]
-    assert table.notes == ("1 prices are left out for want of a currency: add the column currency",)
+    assert table.notes == ("1 prices are left out because they have no currency; add the column currency",)
 
 
 def test_a_list_of_gpus_that_the_cell_cuts_has_no_number() -> None:

@@ -155,16 +155,16 @@ def test_a_score_that_its_rows_do_not_give_is_flagged(score: str, invalid: bool)
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["Benchmark,System,Peak Result", "CINT2017,x,1"], "like a list of SPEC's, without the column base result"),
+        (["Benchmark,System,Peak Result", "CINT2017,x,1"], "a list of SPEC's without the column base result"),
         (
             ["a,b", "1,2"],
-            "no table of SPEC's: there are a list (benchmark, system, base result); join of speed and rate",
+            "not a table of SPEC's; use a list (benchmark, system, base result); join of speed and rate",
         ),
-        (["a,b", "1,2"], "this has a, b"),
+        (["a,b", "1,2"], "this file has a, b"),
         ([LIST, "0,CINT2006,Acme,One,9,9,8,1,X,May-25"], "line 2: 'CINT2006' is not a suite of SPEC CPU 2017 or 2026"),
         ([RATE1, "X,int2017,trixie,O3,1,5"], "line 2: 'int2017' is not a suite run with one copy"),
         ([RATE1, ",int2017_rate1,trixie,O3,1,5"], "line 2: no cpu"),
-        (["SPECrate2017_int_base --", "500.perlbench_r CE"], "like a report of SPEC CPU, and none to read"),
+        (["SPECrate2017_int_base --", "500.perlbench_r CE"], "looks like a report of SPEC CPU, but cannot be read"),
     ],
 )
 def test_what_is_refused(lines: list[str], words: str) -> None:

@@ -57,7 +57,7 @@ def test_units(value: str, unit: str, base: str, expected: float, label: str) ->
 
 @pytest.mark.parametrize("unit", ["bananas/s", "mB/s", "msamples/s", "Mb", "TPS", "KiW", "Kis", "ks/"])
 def test_an_unknown_unit_names_the_row(unit: str) -> None:
-    assert refused(HEAD, "h1,x,1,GB/s", f"h2,x,1,{unit}").startswith(f"line 3 (h2, x): the unit {unit!r} is not known")
+    assert refused(HEAD, "h1,x,1,GB/s", f"h2,x,1,{unit}").startswith(f"line 3 (h2, x): unknown unit {unit!r}")
 
 
 def test_everything_that_may_be_said() -> None:
@@ -94,20 +94,20 @@ def test_values_that_are_none_are_counted() -> None:
 def test_a_repeat_that_stands_twice() -> None:
     head = f"{HEAD},repeat"
     assert read(head, "h1,x,5,ms,1", "h1,x,5,ms,1", "h1,x,6,ms,2").left_out == {"the same row again": 1}
-    assert "line 3 (h1, x): repeat 1 stands in line 2 with another value" in refused(head, "h1,x,5,ms,1", "h1,x,6,ms,1")
+    assert "line 3 (h1, x): repeat 1 has another value in line 2" in refused(head, "h1,x,5,ms,1", "h1,x,6,ms,1")
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["machine,benchmark,value", "h,x,1"], "without the column unit: it needs machine, benchmark, value, unit"),
+        (["machine,benchmark,value", "h,x,1"], "lacks the column unit; it needs machine, benchmark, value, unit"),
         (["host,bench,value,units", "h,x,1,s"], "'units' may be unit"),
         ([HEAD, "h1,x,1,"], "line 2 (h1, x): no unit"),
         ([HEAD, "h1,x,1,s", ",x,1,s"], "line 3: no machine"),
         ([HEAD, "h1,,1,s"], "line 2: no benchmark"),
         ([HEAD, "h1,x,1,score"], "add the column better"),
         ([f"{HEAD},better", "h1,x,1,score,up"], "better is 'up'; write higher or lower"),
-        ([f"{HEAD},better", "h1,x,1,s,higher", "h2,x,1,s,lower"], "lower is better, and in line 2 higher is"),
+        ([f"{HEAD},better", "h1,x,1,s,higher", "h2,x,1,s,lower"], "lower is better, but higher in line 2"),
         ([f"{HEAD},standing", "h1,x,1,s,guess"], "standing is 'guess'; write estimate or unverified"),
         ([f"{HEAD},site", "h1,x,1,s,ams", "h1,y,1,s,fra"], "site is 'fra', and 'ams' in line 2"),
         ([HEAD, "h1,x,0,s", "h1,x,nan,s"], "none of its 2 rows has a figure to import: zero (1); not a number (1)"),
