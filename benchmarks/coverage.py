@@ -440,7 +440,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables for the documentation."""
     rows = results["rows"]
     tables_of = {name: [r for r in rows if r["section"] == name] for name in SECTIONS}
-    lines = [f"{results['trials']:,} fleets a figure ({results['date']}, commit {results['commit']}).", ""]
+    lines = [f"{results['trials']:,} simulated fleets per figure ({results['date']}, commit {results['commit']}).", ""]
     lines += ["| hosts | 0% missing | 30% missing | 50% missing | Fieller | 50 benchmarks | 300 benchmarks |"]
     lines += ["|-|-|-|-|-|-|-|"]
     for a in BASELINES:
