@@ -440,7 +440,7 @@ def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables for the documentation."""
     rows = results["rows"]
     tables_of = {name: [r for r in rows if r["section"] == name] for name in SECTIONS}
-    lines = [f"{results['trials']:,} fleets a figure ({results['date']}, commit {results['commit']}).", ""]
+    lines = [f"{results['trials']:,} simulated fleets per figure ({results['date']}, commit {results['commit']}).", ""]
     lines += ["| hosts | 0% missing | 30% missing | 50% missing | Fieller | 50 benchmarks | 300 benchmarks |"]
     lines += ["|-|-|-|-|-|-|-|"]
     for a in BASELINES:
@@ -449,20 +449,20 @@ def markdown(results: Mapping[str, Any]) -> str:
             cells = [_three(part, a, b, "coverage") for part in parts]
             cells += [_three([r for r in tables_of["tables"] if r["benchmarks"] == n], a, b, "false") for n in TABLES]
             lines.append(f"| {a} v {b} | " + " | ".join(cells) + " |")
-    lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in ICCS) + " |"]
+    lines += ["", "| batches per side | hosts per side | " + " | ".join(f"ICC {icc:g}" for icc in ICCS) + " |"]
     lines += ["|-|-|" + "-|" * len(ICCS)]
     for k, n in BATCHES:
         rows_by_icc = {r["icc"]: r for r in tables_of["batches"] if (r["batches"], r["hosts"]) == (k, n)}
         cells = [f"{_percent(rows_by_icc[icc]['coverage'])} ({_percent(rows_by_icc[icc]['by_hosts'])})" for icc in ICCS]
         lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
-    lines += ["", "| hosts | 8 equal | 8 that differ | 50 equal | 50 that differ | 100 guardrails |", "|-|-|-|-|-|-|"]
+    lines += ["", "| hosts | 8 equal | 8 different | 50 equal | 50 different | 100 guardrails |", "|-|-|-|-|-|-|"]
     for a, b in sorted({(r["baseline"], r["candidate"]) for r in tables_of["ends"]}):
         parts = [
             [r for r in tables_of["ends"] if (r["benchmarks"], r["apart"]) == (n, x)] for n in PICKED for x in (0, 5)
         ]
         cells = [_three(part, a, b, "coverage") for part in parts] + [_three(tables_of["guardrails"], a, b, "false")]
         lines.append(f"| {a} v {b} | " + " | ".join(cells) + " |")
-    lines += ["", "| batches a side | hosts a side | " + " | ".join(f"ICC {icc:g}" for icc in MIXED_ICCS) + " |"]
+    lines += ["", "| batches per side | hosts per side | " + " | ".join(f"ICC {icc:g}" for icc in MIXED_ICCS) + " |"]
     lines += ["|-|-|" + "-|" * len(MIXED_ICCS)]
     for k, n in MIXED:
         rows_by_icc = {r["icc"]: r for r in tables_of["totals"] if (r["batches"], r["hosts"]) == (k, n)}
@@ -470,7 +470,7 @@ def markdown(results: Mapping[str, Any]) -> str:
             f"{_percent(rows_by_icc[icc]['coverage'])} ({_percent(rows_by_icc[icc]['by_hosts'])})" for icc in MIXED_ICCS
         ]
         lines.append(f"| {k} | {n} | " + " | ".join(cells) + " |")
-    lines += ["", "| hosts in a size | " + " | ".join(f"{k} sizes, {m}% missing" for k, m in SIZES) + " |"]
+    lines += ["", "| hosts per size | " + " | ".join(f"{k} sizes, {m}% missing" for k, m in SIZES) + " |"]
     lines += ["|-|" + "-|" * len(SIZES)]
     for a, b in STRATA:
         parts = [[r for r in tables_of["strata"] if (r["strata"], r["missing"]) == key] for key in SIZES]

@@ -52,11 +52,11 @@ from fleetmark.cli.roots import results
 MEASURE, COMPARE, DIAGNOSE, PLAN, RECORD = "Measure", "Compare", "Diagnose", "Plan", "Record"
 
 app = App(
-    help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
+    help="Measure servers: run standard benchmarks on a fleet, and compare and diagnose the results.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 all that ran passed, 1 something failed, is missing or could not be kept, 2 wrong use or "
-    "input, 3 interrupted.",
+    epilog="Exit status: 0 all runs passed, 1 a run failed, is missing or could not be stored, 2 wrong usage or "
+    "invalid input, 3 interrupted.",
 )
 
 
@@ -79,14 +79,18 @@ Set = Annotated[
 ]
 Become = Annotated[bool, typer.Option("--become", "-b", help="Become root on the hosts, through sudo.")]
 WorkDir = Annotated[
-    str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
+    str | None,
+    typer.Option(
+        help="Folder on hosts for tools and test files, which are stored in its subfolder fleetmark-UID "
+        "(default: /var/tmp)."
+    ),
 ]
 Slurm = Annotated[bool, typer.Option("--slurm", help="Run on Slurm nodes, as one job, without SSH or root.")]
 Partition = Annotated[str | None, typer.Option(help="With --slurm: the partition (default: Slurm's default).")]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--connect-timeout", help="Seconds to wait for a host to answer (unset: ssh's ConnectTimeout, or 10)."
+        "--connect-timeout", help="Seconds to wait for a connection to a host (default: ssh's ConnectTimeout, or 10)."
     ),
 ]
 
@@ -124,12 +128,12 @@ def run(
         int | None, typer.Option(min=1, help="Repeats of every case; the minimum with --until-ci.")
     ] = None,
     until_ci: Annotated[
-        str | None, typer.Option(help="Repeat each case until its median's interval is this narrow: 2%.")
+        str | None, typer.Option(help="Repeat each case until the interval of its median is at most this wide: 2%.")
     ] = None,
     max_repeats: Annotated[
         int, typer.Option(min=6, help="With --until-ci: maximum repeats before a case is unstable.")
     ] = 50,
-    seed: Annotated[int | None, typer.Option(help="Seed for the run order; it is always recorded.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the random run order (always recorded).")] = None,
     become: Become = False,
     work_dir: WorkDir = None,
     folders: WorkloadFolders = None,
@@ -141,18 +145,23 @@ def run(
     bundle: cli_bundle.BundleFile = None,
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
     connect_timeout: Timeout = None,
-    patience: Annotated[float, typer.Option(help="Seconds without news from a host before it counts as lost.")] = 120.0,
+    patience: Annotated[
+        float, typer.Option(help="Seconds without a message from a host before it counts as lost.")
+    ] = 120.0,
     at_once: Annotated[
         list[str] | None,
-        typer.Option(metavar="N", help="Maximum concurrent hosts; LABEL=N: maximum per value of a label."),
+        typer.Option(
+            metavar="N",
+            help="Maximum number of hosts that run at the same time; LABEL=N: maximum per value of a label.",
+        ),
     ] = None,
     slurm: Slurm = False,
     partition: Partition = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="With --slurm: the number of nodes (default: all).")] = None,
-    time: Annotated[str | None, typer.Option(help="With --slurm: the job's time limit, as Slurm writes it.")] = None,
+    time: Annotated[str | None, typer.Option(help="With --slurm: the job's time limit, in Slurm's format.")] = None,
     account: Annotated[str | None, typer.Option(help="With --slurm: the account to charge.")] = None,
     constraint: Annotated[str | None, typer.Option(help="With --slurm: features that nodes must have.")] = None,
-    nodelist: Annotated[str | None, typer.Option(help="With --slurm: these nodes: n1,n[3-5].")] = None,
+    nodelist: Annotated[str | None, typer.Option(help="With --slurm: the names of the nodes: n1,n[3-5].")] = None,
     exclusive: Annotated[
         bool, typer.Option("--exclusive/--no-exclusive", help="With --slurm: request exclusive nodes (default).")
     ] = True,
@@ -166,13 +175,16 @@ def run(
     ] = None,
     sign: Annotated[
         Path | None,
-        typer.Option(metavar="KEY", help="Sign the record with this SSH key; `fleetmark verify` checks it."),
+        typer.Option(
+            metavar="KEY", help="Sign the campaign with this SSH key; `fleetmark verify` checks the signature."
+        ),
     ] = None,
     include_busy: Annotated[
-        bool, typer.Option("--include-busy", help="Also run on hosts that are in production or busy.")
+        bool, typer.Option("--include-busy", help="Also run on hosts that are busy or in production.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would run, how long and what it needs; change nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show the planned runs, their duration and their requirements; change nothing."),
     ] = False,
     output: Output = None,
     lang: cli_reports.Lang = "en",
@@ -180,7 +192,7 @@ def run(
         cli_reports.ReportFormat, typer.Option("--format", help="table or json; with --dry-run also md.")
     ] = cli_reports.ReportFormat.TABLE,
 ) -> None:
-    """Deploy, run, archive, parse and show a suite on this machine, a fleet or Slurm nodes.
+    """Run a suite on this machine, a fleet or Slurm nodes, and archive and show the results.
 
     Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB;
     fleetmark run --resume last --retry-failed;
@@ -331,8 +343,10 @@ def import_(
             "megatron_lm, deepspeed, torchtitan, maxtext."
         ),
     ],
-    files: Annotated[list[Path], typer.Argument(help="Published tables or your own tidy tables; .gz too.")],
-    name: Annotated[str, typer.Option(help="The machine's name, if a file does not give it.")] = "",
+    files: Annotated[
+        list[Path], typer.Argument(help="Published tables or your own tidy tables; may be compressed (.gz).")
+    ],
+    name: Annotated[str, typer.Option(help="The name of the machine, if the file does not contain one.")] = "",
     label: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A label for the machines: gen=h200, gpus=8.")
     ] = None,
@@ -365,19 +379,21 @@ app.add_typer(cli_predict.app, name="predict", rich_help_panel=COMPARE)
 def design(
     candidate: Annotated[list[str], typer.Option("--candidate", "-c", help="A machine to decide about; repeatable.")],
     baseline: Annotated[
-        str | None, typer.Option("--baseline", "-b", help="The machines that it would replace.")
+        str | None, typer.Option("--baseline", "-b", help="The machines that a candidate would replace.")
     ] = None,
-    at_least: Annotated[float | None, typer.Option(help="How many of the baseline it must replace: 1.3.")] = None,
-    error: Annotated[float, typer.Option(min=0.0001, max=0.4, help="Allowed chance of a wrong decision.")] = 0.05,
+    at_least: Annotated[
+        float | None, typer.Option(help="Number of baseline machines that one candidate must replace: 1.3.")
+    ] = None,
+    error: Annotated[float, typer.Option(min=0.0001, max=0.4, help="Allowed probability of a wrong decision.")] = 0.05,
     only: Annotated[list[str] | None, typer.Option(help="Only benchmarks that match workload/case/metric.")] = None,
     family: Annotated[str, typer.Option(help="The label that identifies a machine family.")] = "gen",
     output: Output = None,
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Find the fewest runs that decide between machines, and say after each run whether to stop.
+    """Find the fewest runs that decide between machines, and report after each run whether to stop.
 
-    Exit status 0 if the record decides, 1 if more runs are needed.
+    Exit status 0 if the stored results are sufficient, 1 if more runs are needed.
 
     Examples: fleetmark design -c gen=turin -b gen=icelake --at-least 1.3; fleetmark design -c gen=genoa -c gen=turin
     """
@@ -410,7 +426,7 @@ def hosts(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Show which hosts answer, their hardware, and what a suite would install or skip on each. Changes nothing.
+    """Show the reachable hosts, their hardware, and what a suite would install or skip on each host. Changes nothing.
 
     With --slurm: list the nodes of a partition. Nothing runs on them.
 

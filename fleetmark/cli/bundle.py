@@ -12,16 +12,22 @@ from fleetmark.cli.common import OK, SOME_FAILED, interruptible, settings_from
 
 BundleFile = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="Sources and packages for hosts, as `fleetmark bundle` wrote them."),
+    typer.Option(
+        exists=True, dir_okay=False, help="File with sources and packages for hosts, written by `fleetmark bundle`."
+    ),
 ]
 
 
 def bundle(
     targets: Annotated[
         str,
-        typer.Option("--for", metavar="HOSTS", help="Distributions (debian12,rocky9), or an inventory to ask."),
+        typer.Option(
+            "--for",
+            metavar="HOSTS",
+            help="Distributions (debian12,rocky9), or an inventory whose hosts report their distribution.",
+        ),
     ],
-    suite: Annotated[str, typer.Option("--suite", "-s", help="The suite or workload that shall run.")] = "standard",
+    suite: Annotated[str, typer.Option("--suite", "-s", help="The suite or workload to run.")] = "standard",
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="W.P=V", help="Settings of the run, such as the URL of a source."),
@@ -29,9 +35,9 @@ def bundle(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("fleetmark-bundle.tar"),
     wheels: Annotated[bool, typer.Option(help="Also collect Fleetmark and its Python packages.")] = True,
 ) -> None:
-    """Collect what a run without a network fetches: sources, distribution packages and Python packages.
+    """Collect the files for a run without internet access: sources, distribution packages and Python packages.
 
-    `fleetmark run --bundle FILE` uses it. Exit status 1: the file was written, and lists what could not be collected.
+    Use the bundle with `fleetmark run --bundle FILE`. Exit status 1: the bundle was written, but is incomplete.
 
     Examples: fleetmark bundle --for debian12 --suite standard -o site.tar;
     fleetmark bundle --for hosts.yml --suite server --no-wheels

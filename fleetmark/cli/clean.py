@@ -15,17 +15,19 @@ def clean(
         list[str] | None, typer.Option("--inventory", "-i", help="Ansible inventory; none: this machine.")
     ] = None,
     limit: Limit = None,
-    become: Annotated[bool, typer.Option("--become", "-b", help="Become root on the hosts, as the runs did.")] = False,
-    work_dir: Annotated[str | None, typer.Option(help="The --work-dir of the runs (unset: /var/tmp).")] = None,
+    become: Annotated[
+        bool, typer.Option("--become", "-b", help="Become root on the hosts, if the runs used --become.")
+    ] = False,
+    work_dir: Annotated[str | None, typer.Option(help="The --work-dir of the runs (default: /var/tmp).")] = None,
     connect_timeout: Annotated[
-        float | None, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer.")
+        float | None, typer.Option("--connect-timeout", help="Seconds to wait for a connection to a host.")
     ] = None,
     discard: Annotated[
         bool, typer.Option("--discard", help="Also remove results that no controller has collected.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")] = False,
 ) -> None:
-    """Remove Fleetmark's folder and the packages that it installed from hosts. Exit status 1 if something stays.
+    """Remove Fleetmark's folder and the packages that it installed from hosts. Exit status 1 if a removal fails.
 
     Examples: fleetmark clean -i hosts.yml --dry-run; fleetmark clean -i hosts.yml --become
     """

@@ -24,7 +24,9 @@ ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
 Root = Annotated[
     Path,
     typer.Option(
-        "--results", help="Where campaigns are kept: a folder, or s3://BUCKET/PATH. FLEETMARK_RESULTS sets it too."
+        "--results",
+        help="Results root that contains the campaigns: a folder, or s3://BUCKET/PATH. You can also set "
+        "FLEETMARK_RESULTS.",
     ),
 ]
 
@@ -43,7 +45,7 @@ WorkloadFolders = Annotated[
         "--workloads",
         metavar="DIR",
         callback=_choose,
-        help="Also use the workloads in this folder; repeatable. Or set FLEETMARK_WORKLOADS.",
+        help="Also use the workloads in this folder; repeatable. You can also set FLEETMARK_WORKLOADS.",
     ),
 ]
 

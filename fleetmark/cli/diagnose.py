@@ -32,7 +32,9 @@ from fleetmark.cli.roots import results
 
 def diagnose(
     campaign: Campaign = "last",
-    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Include all metrics, not only the headline metrics.")
+    ] = False,
     reference: Annotated[
         str | None, typer.Option(help="Also report slowdowns since this saved reference (NAME or NAME@2).")
     ] = None,
@@ -52,11 +54,13 @@ def diagnose(
     ] = None,
     border: Annotated[
         str | None,
-        typer.Option(help="With --isolate: the only label whose places may be slow (default: site to leaf)."),
+        typer.Option(help="With --isolate: search only places of this label (default: site to leaf)."),
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        typer.Option("--inventory", "-i", help="With --confirm or --isolate: use this inventory instead."),
+        typer.Option(
+            "--inventory", "-i", help="With --confirm or --isolate: use this inventory instead of the recorded one."
+        ),
     ] = None,
     become: Annotated[
         bool, typer.Option("--become", "-b", help="With --confirm or --isolate: become root on the hosts.")
@@ -72,7 +76,7 @@ def diagnose(
     brief: BriefFolder = None,
     as_: AsFindings = FindingsFormat.TABLE,
 ) -> None:
-    """Name the hosts and links that are slower than their peers, with evidence. Exit status 1 if there are any.
+    """Find hosts and links that are slower than their peers, with evidence. Exit status 1 if there are suspects.
 
     Examples: fleetmark diagnose last; fleetmark diagnose last --confirm; fleetmark diagnose last --isolate iperf3/tcp-1
     """
@@ -145,7 +149,9 @@ def history(
         list[str] | None, typer.Option("--metric", "-m", help="A pattern over workload/case/metric: */*/triad.")
     ] = None,
     limit: RecordedLimit = None,
-    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Include all metrics, not only the headline metrics.")
+    ] = False,
     html: Html = None,
     output: Output = None,
     lang: Lang = "en",
@@ -154,7 +160,7 @@ def history(
     root: Root = ROOT,
     as_: AsFindings = FindingsFormat.TABLE,
 ) -> None:
-    """Show metrics of hosts over all campaigns and lasting changes. Exit status 1 if a metric became worse.
+    """Show the metrics of hosts over all campaigns, and lasting changes. Exit status 1 if a metric became worse.
 
     Examples: fleetmark history; fleetmark history -m */*/triad --html history.html
     """
@@ -185,7 +191,10 @@ def gate(
     campaign: Campaign = "last",
     limit: RecordedLimit = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md, .csv, or --format there.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write FILE.html, .pdf, .xlsx, .md or .csv, or output in --format to any other file."
+        ),
     ] = None,
     lang: Lang = "en",
     root: Root = ROOT,
@@ -193,7 +202,7 @@ def gate(
         GateFormat, typer.Option("--format", help="table, md, csv, json, junit, prometheus or openmetrics.")
     ] = GateFormat.TABLE,
 ) -> None:
-    """Check a campaign against acceptance rules. Exit status 1 if a rule is broken or its data is missing.
+    """Check a campaign against acceptance rules. Exit status 1 if a rule is violated or its data is missing.
 
     Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --limit n7 --format junit -o gate.xml
     """

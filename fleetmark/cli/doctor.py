@@ -14,7 +14,7 @@ def doctor(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Say what this machine lacks, with the command that mends it. Exit status 1 if a run needs it.
+    """List programs and packages that this machine lacks, and how to install them. Exit status 1 if a run needs them.
 
     Examples: fleetmark doctor; fleetmark doctor --format json
     """

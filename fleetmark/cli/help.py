@@ -16,7 +16,7 @@ from fleetmark.base.errors import FleetmarkError
 _EXAMPLES = re.compile(r"Examples?: (.*)", re.DOTALL)
 _VALUES = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH"}
 FIRST_DAY = """\
-Fleetmark says what a server is worth. Three commands for the first day:
+Fleetmark measures and compares servers. Start with these three commands:
 
   {program} run                           measure this machine (about six minutes)
   {program} hosts -i hosts.yml            see which hosts answer, and what would run on them

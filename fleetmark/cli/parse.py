@@ -17,7 +17,7 @@ def parse(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILE...", help="The tool's output; - is stdin.")
     ] = None,
-    command: Annotated[str, typer.Option(help="The tool's command line, if the output omits it.")] = "",
+    command: Annotated[str, typer.Option(help="The tool's command line, if the output does not contain it.")] = "",
     folders: WorkloadFolders = None,
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
@@ -38,7 +38,7 @@ def rebuild(
     root: Root = ROOT,
     as_: Annotated[ListFormat, typer.Option("--format", help="table or json.")] = ListFormat.TABLE,
 ) -> None:
-    """Parse the raw files of a campaign again, and write its measurements anew.
+    """Parse the raw files of a campaign again, and rewrite its measurements.
 
     Examples: fleetmark rebuild last; fleetmark rebuild last --format json
     """

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 app = App(
     default="solve",
-    help="From a demand forecast to what to buy, where and when. `fleetmark plan FILE` is `fleetmark plan solve FILE`.",
+    help="Compute purchases from a demand forecast: what to buy, where and when. `fleetmark plan FILE` is "
+    "`fleetmark plan solve FILE`.",
     no_args_is_help=True,
 )
 
@@ -36,31 +37,36 @@ app = App(
 @app.command()
 def solve(
     file: Annotated[
-        Path | None, typer.Argument(help="The demand: a YAML file, or a folder of CSV sheets (docs/reference/plan.md).")
+        Path | None, typer.Argument(help="The input: a YAML file, or a folder of CSV sheets (docs/reference/plan.md).")
     ] = None,
-    workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
+    workbook: Annotated[Path | None, typer.Option("--from", help="Read the input from an edited workbook.")] = None,
     scenario: Annotated[
         list[Path] | None,
-        typer.Option(help="A YAML file with the keys that differ; solved beside the question. Repeatable."),
+        typer.Option(help="A YAML file with changed keys; Fleetmark also computes this scenario. Repeatable."),
     ] = None,
     xlsx: Xlsx = None,
     html: Html = None,
     pdf: Pdf = None,
     output: Output = None,
     brief: BriefFolder = None,
-    gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
+    gap: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Allowed relative distance of the cost from the lower bound.")
+    ] = 0.01,
     seconds: Annotated[
-        float, typer.Option(min=1, help="Time limit of each solve; the analysis of limits takes a quarter of it.")
+        float,
+        typer.Option(
+            min=1, help="Time limit of each solve in seconds; the analysis of limits takes a quarter of this time."
+        ),
     ] = 60.0,
-    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,
+    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Number of futures to simulate.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulated futures.")] = 1,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
     as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
-    """Find the cheapest plan that meets demand within every limit, and say how sure it is.
+    """Find the cheapest plan that meets demand within all limits, and report its uncertainty.
 
     Examples: fleetmark plan demand.yml -o plan.xlsx; fleetmark plan --from plan.xlsx; fleetmark plan sheets/
     """
@@ -94,7 +100,7 @@ def solve(
 
 @app.command()
 def review(
-    plan: Annotated[Path, typer.Argument(help="The plan, as `fleetmark plan QUESTION -o plan.json` wrote it.")],
+    plan: Annotated[Path, typer.Argument(help="The plan file that `fleetmark plan QUESTION -o plan.json` wrote.")],
     delivered: Annotated[
         list[str],
         typer.Option(
@@ -104,29 +110,38 @@ def review(
         ),
     ],
     now: Annotated[
-        str | None, typer.Option(help="The period to plan from; by default the first after the last delivery.")
+        str | None, typer.Option(help="The first period to plan (default: the first period after the last delivery).")
     ] = None,
     quantile: Annotated[
-        float | None, typer.Option(min=0.5, max=0.999, help="The share of futures to meet; by default the plan's.")
+        float | None,
+        typer.Option(
+            min=0.5, max=0.999, help="The share of futures in which demand must be met (default: as in the plan)."
+        ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", "-b", help="For worths given as figures: the machines of their unit.")
+        str | None,
+        typer.Option(
+            "--baseline", "-b", help="For worth values given as figures: the machines that define their unit."
+        ),
     ] = None,
     class_: Annotated[str | None, typer.Option("--class", help="With --baseline: the class to measure.")] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="With --baseline: the benchmark to measure, instead of a class.")
     ] = None,
     new: Annotated[
-        Path | None, typer.Option("--new", metavar="FILE.json", help="Write the new plan, to review it next time.")
+        Path | None,
+        typer.Option("--new", metavar="FILE.json", help="Write the new plan to this file, for the next review."),
     ] = None,
     html: Html = None,
     pdf: Pdf = None,
     xlsx: Xlsx = None,
     output: Output = None,
-    gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
-    seconds: Annotated[float, typer.Option(min=1, help="Time limit of each solve.")] = 60.0,
-    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,
+    gap: Annotated[
+        float, typer.Option(min=0, max=0.5, help="Allowed relative distance of the cost from the lower bound.")
+    ] = 0.01,
+    seconds: Annotated[float, typer.Option(min=1, help="Time limit of each solve in seconds.")] = 60.0,
+    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Number of futures to simulate.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulated futures.")] = 1,
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
@@ -165,10 +180,10 @@ def review(
 @app.command()
 def init(
     target: Annotated[
-        Path, typer.Argument(help="A YAML file, or a folder for CSV sheets (no .yml at its end).")
+        Path, typer.Argument(help="A YAML file, or a folder for CSV sheets (a name without .yml).")
     ] = Path("demand.yml"),
 ) -> None:
-    """Write an example to begin with; it runs as it is, without anything on record.
+    """Write a complete example input, which needs no stored results.
 
     Examples: fleetmark plan init; fleetmark plan init sheets/
     """

@@ -15,17 +15,21 @@ from fleetmark.cli.roots import results
 def profile(
     target: Annotated[str, typer.Option("--target", "-t", help="The workload: a pattern over workload/case/metric.")],
     resource: Annotated[
-        list[str], typer.Option("--resource", "-r", help="A resource that may limit it: mem=stream/*/triad; repeat.")
+        list[str],
+        typer.Option(
+            "--resource", "-r", help="A resource that may limit the workload: mem=stream/*/triad; repeatable."
+        ),
     ],
     limit: RecordedLimit = None,
     upgrade: Annotated[
         list[str] | None, typer.Option(help="Upgrades and their costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", "-m", help="Predict these machines by their rates: gen=turin.")
+        list[str] | None,
+        typer.Option("--machine", "-m", help="Predict the workload on these machines from their rates: gen=turin."),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", "-b", help="Compare each --machine with these: gen=icelake.")
+        str | None, typer.Option("--baseline", "-b", help="Compare each --machine with these machines: gen=icelake.")
     ] = None,
     save: Annotated[str | None, typer.Option(help="Save the profile under this name, as its next version.")] = None,
     lang: Lang = "en",

@@ -12,7 +12,7 @@ from fleetmark.cli.help import App
 from fleetmark.cli.roots import results
 
 app = App(
-    help="Save machines under a name, so that `compare` and `diagnose` can hold others against them.",
+    help="Save the results of machines under a name, as a reference for `compare` and `diagnose`.",
     no_args_is_help=True,
 )
 
@@ -27,11 +27,14 @@ def save(
         list[str] | None, typer.Option(help="Only metrics that match a pattern over workload/case/metric.")
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="For `diagnose --everything`: all metrics, not only headlines.")
+        bool,
+        typer.Option("--everything", help="Save all metrics, not only headline metrics, for `diagnose --everything`."),
     ] = False,
     as_specification: Annotated[
         Path | None,
-        typer.Option("--as-specification", metavar="FILE", help="Also write what the best hosts have as a rule file."),
+        typer.Option(
+            "--as-specification", metavar="FILE", help="Also write the configuration of the best hosts as a rule file."
+        ),
     ] = None,
     root: Root = ROOT,
 ) -> None:

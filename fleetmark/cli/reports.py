@@ -13,19 +13,24 @@ from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import ROOT, Output, Root, interruptible
 from fleetmark.cli.roots import results
 
-Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
-Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
-Xlsx = Annotated[Path | None, typer.Option("--xlsx", help="Write a workbook to go on with.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write a self-contained HTML page.")]
+Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write a PDF.")]
+Xlsx = Annotated[Path | None, typer.Option("--xlsx", help="Write an Excel workbook with live formulas.")]
 Lang = Annotated[str, typer.Option("--lang", help="The language of the terminal and of documents: en, zh-CN.")]
 Templates = Annotated[
     Path | None,
-    typer.Option("--templates", help="A folder with your logo.svg, colours.css, extra.html.j2, templates."),
+    typer.Option("--templates", help="A folder with your own logo.svg, colours.css, extra.html.j2 or templates."),
 ]
-Date = Annotated[str | None, typer.Option("--date", help="The date to print: 2026-11-21; else SOURCE_DATE_EPOCH, now.")]
+Date = Annotated[
+    str | None,
+    typer.Option(
+        "--date", help="The date in the document: 2026-11-21 (default: SOURCE_DATE_EPOCH, or the current time)."
+    ),
+]
 BriefFolder = Annotated[
     Path | None,
     typer.Option(
-        "--brief", metavar="DIR", help="Write the answer on an A4 page and a slide (PDF), and as SVG parts, into DIR."
+        "--brief", metavar="DIR", help="Write a one-page summary, a slide (PDF) and their parts (SVG) to DIR."
     ),
 ]
 Campaign = Annotated[str, typer.Argument(help="A campaign: its id, the beginning of one, a path, or last.")]
@@ -62,12 +67,12 @@ def report(
     date: Date = None,
     appendix: Annotated[bool, typer.Option("--appendix", help="With --pdf: all metrics, plots and failures.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="With --xlsx: every value that passed, however many there are.")
+        bool, typer.Option("--raw", help="With --xlsx: include all values that passed, without a limit.")
     ] = False,
     root: Root = ROOT,
     as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
 ) -> None:
-    """Show a campaign's summary, and write its page or the documents that options name.
+    """Show the summary of a campaign, and write reports in other formats.
 
     Examples: fleetmark report last; fleetmark report last -o report.pdf -o report.xlsx --lang zh-CN;
     fleetmark report last --brief summary
@@ -88,11 +93,13 @@ def report(
 def compare(
     candidate: Annotated[
         list[str],
-        typer.Option("--candidate", "-c", help="Which machines: gen=genoa; site=ams,cpu.cores>=64; repeatable."),
+        typer.Option(
+            "--candidate", "-c", help="The machines of a candidate: gen=genoa; site=ams,cpu.cores>=64; repeatable."
+        ),
     ],
     baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="The machines to compare with.")] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Against a pinned reference (NAME, or NAME@2) instead of a baseline.")
+        str | None, typer.Option(help="Compare with a saved reference (NAME, or NAME@2) instead of a baseline.")
     ] = None,
     per: Annotated[str, typer.Option(help="Divide by server, socket, core, thread, gpu, watt or money.")] = "server",
     mix: Annotated[
@@ -100,19 +107,23 @@ def compare(
     ] = None,
     panel: Annotated[
         list[str] | None,
-        typer.Option(help="The benchmarks that headlines are over: titles, parts of them or patterns; repeatable."),
+        typer.Option(help="The benchmarks in headline ratios: titles, parts of titles or patterns; repeatable."),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
+        list[str] | None,
+        typer.Option(
+            help="Compare only these metrics, including metrics that are not headlines: patterns over "
+            "workload/case/metric."
+        ),
     ] = None,
     paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
     by: Annotated[
         str | None,
-        typer.Option(help="What counts as one host: host, or a label. Of published tables: who published."),
+        typer.Option(help="Label whose values count as one host (default: host; for published tables, the publisher)."),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="What a side is called: first the baseline, then each candidate; repeatable."),
+        typer.Option("--name", help="The name of a side: first the baseline, then each candidate; repeatable."),
     ] = None,
     price: Annotated[
         list[str] | None,
@@ -127,7 +138,7 @@ def compare(
     watts: Annotated[
         list[str] | None, typer.Option("--watts", help="The power of a side's server in W: genoa=650; repeatable.")
     ] = None,
-    replace: Annotated[int, typer.Option("--replace", help="How many baseline servers to replace, for costs.")] = 100,
+    replace: Annotated[int, typer.Option("--replace", help="Number of baseline servers to replace, for costs.")] = 100,
     term: Annotated[
         str | None, typer.Option("--term", help="Years of service, for costs per year: 4y or 36 months.")
     ] = None,
@@ -147,7 +158,7 @@ def compare(
     root: Root = ROOT,
     as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
 ) -> None:
-    """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
+    """Compute how many baseline machines one candidate replaces, for each class of work, with intervals.
 
     Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
     fleetmark compare -b gen=icelake -c gen=genoa -o genoa.html -o genoa.pdf -o genoa.xlsx;

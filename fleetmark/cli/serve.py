@@ -15,15 +15,16 @@ from fleetmark.cli.roots import results
 def serve(
     root: Root = ROOT,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where to listen. Other hosts than loopback require a token.")
+        str,
+        typer.Option(metavar="HOST:PORT", help="Address to listen on. Addresses other than loopback require a token."),
     ] = "127.0.0.1:8300",
     token_file: Annotated[
         Path | None,
-        typer.Option(help="The file with the token that browsers must present."),
+        typer.Option(help="File with the token that browsers must send."),
     ] = None,
     lang: Lang = "en",
 ) -> None:
-    """Show the record in a browser: campaigns, hosts with their history, findings, comparisons. It only reads.
+    """Show stored results in a web browser (read-only): campaigns, hosts with their history, findings, comparisons.
 
     Examples: fleetmark serve; fleetmark serve --listen 0.0.0.0:8300 --token-file token.txt
     """

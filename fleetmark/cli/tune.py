@@ -16,15 +16,23 @@ def tune(
     host: Annotated[str | None, typer.Argument(help="A host of the campaign (default: all).")] = None,
     rule: Annotated[str | None, typer.Argument(help="The name of a rule, as in `fleetmark tune --list`.")] = None,
     try_: Annotated[
-        bool, typer.Option("--try", help="Set it, measure alternately with and without it, and restore it.")
+        bool,
+        typer.Option(
+            "--try", help="Apply the setting, measure alternately with and without it, and restore the old value."
+        ),
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List all rules and whether they can be tried.")] = False,
-    to: Annotated[str | None, typer.Option(help="A value other than the rule's.")] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List all rules, and whether you can use --try with them.")
+    ] = False,
+    to: Annotated[str | None, typer.Option(help="A value that overrides the value of the rule.")] = None,
     on: Annotated[str | None, typer.Option(help="Only this interface or disk.")] = None,
     case: Annotated[
-        list[str] | None, typer.Option(metavar="WORKLOAD/CASE", help="What to measure (default: the rule's choice).")
+        list[str] | None,
+        typer.Option(metavar="WORKLOAD/CASE", help="The case to measure (default: chosen by the rule)."),
     ] = None,
-    blocks: Annotated[int, typer.Option(min=2, max=1000, help="Measurements without and with the setting.")] = 6,
+    blocks: Annotated[
+        int, typer.Option(min=2, max=1000, help="Number of pairs of measurements without and with the setting.")
+    ] = 6,
     campaign: Annotated[str, typer.Option("--campaign", help="The campaign that measured the hosts.")] = "last",
     inventory: Annotated[
         list[str] | None, typer.Option("--inventory", "-i", help="Use this inventory instead of the campaign's.")
@@ -35,7 +43,7 @@ def tune(
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Suggest settings for hosts, by rules on their facts. With a rule and --try: set it, measure the gain, restore it.
+    """Recommend settings for hosts. With a rule and --try: apply the setting, measure its effect, and restore it.
 
     Nothing is changed without --try.
 

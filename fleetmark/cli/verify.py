@@ -19,14 +19,17 @@ def verify(
         typer.Argument(metavar="DOCUMENT|CAMPAIGN", help="A file that Fleetmark wrote, or a campaign: id, path, last."),
     ] = "last",
     signers: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Allowed signers (ssh-keygen(1)); without a signature: exit 1.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Allowed signers file (ssh-keygen(1)); exit status 1 if the signature is missing."
+        ),
     ] = None,
     lang: Lang = "en",
     root: Root = ROOT,
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Compare a campaign with its hash chain, or a document's figures with the record. Exit status 1 if one differs.
+    """Verify a campaign against its hash chain, or a document against stored results. Exit status 1 if they differ.
 
     Examples: fleetmark verify last; fleetmark verify last --signers allowed_signers; fleetmark verify genoa.html
     """

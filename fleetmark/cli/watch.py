@@ -28,7 +28,8 @@ def watch(
     become: Annotated[bool, typer.Option("--become", "-b", help="Become root on the hosts, through sudo.")] = False,
     every: Annotated[str, typer.Option(help="How often a round starts: 30min, 6h.")] = "1h",
     window: Annotated[
-        list[str] | None, typer.Option(metavar="START-END", help="Measure only then: 22:00-06:00; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="START-END", help="Measure only in this time window: 22:00-06:00; repeatable."),
     ] = None,
     share: Annotated[str, typer.Option(help="The share of hosts to measure in a round.")] = "25%",
     max_load: Annotated[float, typer.Option(help="The load per CPU above which a host is busy.", min=0.0)] = 0.1,
@@ -43,17 +44,19 @@ def watch(
         Path | None, typer.Option(help="The file with the address of a Slack-compatible webhook.")
     ] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Also serve the record, and its metrics at /metrics.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Also serve stored results in a browser, and metrics at /metrics."),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="With --listen: the file with the server's token.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Run one round and end, as a timer needs it.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one round and exit, for use in a timer.")] = False,
     install: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write systemd units, alert rules and a dashboard there.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write systemd units, alert rules and a dashboard to this folder."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --install: print the files only.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --install: only print the files.")] = False,
     root: Root = ROOT,
 ) -> None:
-    """Measure idle hosts in rounds, judge each round, and report what is new. With --once: exit status 1 for findings.
+    """Measure idle hosts in rounds, evaluate each round, and report findings. With --once: exit status 1 for findings.
 
     Examples: fleetmark watch -i hosts.yml --window 22:00-06:00 --listen 127.0.0.1:8300;
     fleetmark watch -i hosts.yml --install units --dry-run

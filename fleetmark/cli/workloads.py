@@ -12,14 +12,14 @@ from fleetmark.cli.help import App
 
 app = App(
     default="show",
-    help="Show workloads, create your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
+    help="Show workloads, or create your own. `fleetmark workloads NAME` is `fleetmark workloads show NAME`.",
 )
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of workloads.")]
 
 
 @app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(help="The workload to show in full.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The workload to show in detail.")] = None,
     folders: WorkloadFolders = None,
     output: Output = None,
     as_: AsDocument = DocumentFormat.TABLE,
@@ -41,7 +41,7 @@ def new(
         Path | None, typer.Argument(metavar="DIR", help="The folder to write to (default: NAME).")
     ] = None,
 ) -> None:
-    """Write a working example workload for you to adapt: a manifest, a parser and a test.
+    """Write a working example workload that you can adapt: a manifest, a parser and a test.
 
     Examples: fleetmark workloads new acme_bench acme; fleetmark run --workloads acme -s acme_bench
     """
@@ -53,7 +53,7 @@ def new(
 
 @app.command()
 def check(folder: Folder) -> None:
-    """Report every error in a folder of workloads, with file and line. The exit status is 2 if there is one.
+    """Report every error in a folder of workloads, with file and line. The exit status is 2 if there are errors.
 
     Examples: fleetmark workloads check acme; fleetmark workloads check acme && fleetmark run --workloads acme -s quick
     """

@@ -41,7 +41,7 @@ from tests.reports import fleet, loads
 from tests.schedules import facts
 
 FILE = re.compile(
-    r"(?:Save (?:this|the suite)[^.]*?as|in) `([\w-]+\.(?:yml|csv))`[^`]*?```(?:yaml|csv)\n(.*?)^```",
+    r"(?:Save (?:this|these|the)[^.]*?as|in) `([\w-]+\.(?:yml|csv))`[^`]*?```(?:yaml|csv)\n(.*?)^```",
     re.DOTALL | re.MULTILINE,
 )
 SMALL_RUN = ["--repeats", "1", *(f"--set=openssl_speed.{s}" for s in ("seconds=1", "algorithms=sha256", "processes=1"))]
