@@ -6,16 +6,22 @@ Each test uses the same examples every time, so that a change cannot fail becaus
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import pkgutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 # Tests run side by side: threads that wait for one another must leave the cores to others (torch takes 4 times as long).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# A verb that runs in a test's process has the commands that were built for the first one.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 helpers = pkgutil.iter_modules([str(Path(__file__).parent)], "tests.")
 pytest.register_assert_rewrite(*(module.name for module in helpers))
@@ -36,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from tests.longest import arrange
 
     arrange(items)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage less often, and never among what was imported; the program itself does not look at all."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tarfile
 import time
-import tomllib
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import openpyxl
 import pytest
+from packaging.requirements import Requirement
 
 from fleetmark.campaign.bundle.fetch import TARGETS
 from tests import demands, programs
@@ -27,12 +28,18 @@ pytestmark = pytest.mark.job
 ROOT = Path(__file__).parents[1]
 _ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 _ENV |= {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
+_SMALL = (  # what `quick` measures, in seconds
+    *("stream.array_elements=1000000", "stream.ntimes=3", "fio.size=16MiB", "fio.runtime=1", "fio.ramp=0"),
+    *("lmbench.max_size=4MiB", "lmbench.bw_size=4MiB", "lmbench.bw_caches=false", "lmbench.ctx_procs=16"),
+    *("iperf3.duration=1", "iperf3.omit=0"),
+)
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 _OFFLINE = ("No matching distribution", "Connection", "Could not find a version")
 
 
 def _pip(python: Path, *words: str | Path) -> None:
-    """Run pip. Skip the test if there is no package index."""
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
+    """Run this environment's pip for ``python``, which has none. Skip the test if there is no package index."""
+    command = [*_PIP, "--python", python, "install", "--quiet", "--no-compile", *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode and any(sign in done.stderr for sign in _OFFLINE):
         pytest.skip("no package index to install from")
@@ -46,11 +53,22 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     source = place / "source"  # a copy, so that building leaves nothing in the tree
     left_out = shutil.ignore_patterns(".git", ".venv*", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
     shutil.copytree(ROOT, source, symlinks=True, ignore=left_out)
-    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
     python = place / "venv/bin/python"
-    _pip(python, "build", "hatchling")
-    build = [python, "-m", "build", "--no-isolation", "--wheel", "--sdist", "--outdir", place / "dist", source]
-    done = subprocess.run(build, capture_output=True, text=True, env=_ENV)
+    _pip(python, "hatchling")
+    build = [
+        python,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--target",
+        "sdist",
+        "--directory",
+        place / "dist",
+    ]
+    done = subprocess.run(build, capture_output=True, text=True, cwd=source, env=_ENV)
     assert done.returncode == 0, done.stdout + done.stderr
     shutil.rmtree(source)
     (wheel,), (sdist,) = (place / "dist").glob("*.whl"), (place / "dist").glob("*.tar.gz")
@@ -59,13 +77,33 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def environment(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an environment with the wheel, the packages that it asks for, pandas' types, and nothing else."""
+    """Return an environment with the wheel, the packages that it asks for, pandas' types, pip, and nothing else."""
     place = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", place], check=True)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    wheel = f"{built['wheel']}{'[all]' if 'all' in extras else ''}"
-    _pip(place / "bin/python", "--no-compile", wheel, "pandas-stubs")  # most modules are never imported
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+    _pip(place / "bin/python", "--no-deps", built["wheel"])
+    (site,) = (place / "lib").glob("python*/site-packages")
+    for package in _asked("fleetmark[all]", "pandas-stubs", "pip", path=[str(site), *sys.path]):
+        if package.name != "fleetmark":
+            for name in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+                (site / name).exists() or (site / name).symlink_to(package.locate_file(name))
     return place
+
+
+def _asked(*requirements: str, path: list[str]) -> Iterator[Distribution]:
+    """Yield the packages that these requirements ask for, directly or not, as they are installed in ``path``.
+
+    Installing them anew would take pip half a minute of resolving and unpacking.
+    """
+    todo, done = [Requirement(text) for text in requirements], set()
+    while todo:
+        wanted = todo.pop()
+        package = next(iter(Distribution.discover(name=wanted.name, path=path)))
+        assert wanted.specifier.contains(package.version, prereleases=True), f"{wanted}: {package.version}"
+        for extra in {"", *wanted.extras} - {extra for name, extra in done if name == package.name}:
+            done.add((package.name, extra))
+            more = [Requirement(text) for text in package.requires or ()]
+            todo += [each for each in more if not each.marker or each.marker.evaluate({"extra": extra})]
+            yield package
 
 
 def _requirements(environment: Path) -> list[str]:
@@ -109,6 +147,7 @@ def test_the_self_test_runs_from_anywhere(installed: Path, tmp_path: Path) -> No
 def test_the_quick_suite_runs_and_the_interface_reads_it(installed: Path, tmp_path: Path) -> None:
     """What this machine lacks is skipped with a reason; what runs passes."""
     words = [installed, "run", "--suite", "quick", "--repeats", "1", "--format", "json"]
+    words += [f"--set={setting}" for setting in _SMALL]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=_ENV, timeout=900)
     doc = json.loads(done.stdout)
     statuses = [o["status"] for o in doc["outcomes"]]
@@ -195,8 +234,19 @@ def test_a_controller_without_a_route_installs_from_the_wheels_of_a_bundle(insta
     env = {**_ENV, "PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path)}
     python = tmp_path / "fm/bin/python"
     for command in (
-        [sys.executable, "-m", "venv", "fm"],
-        [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", "wheels", "fleetmark"],
+        [sys.executable, "-m", "venv", "--without-pip", "fm"],
+        [
+            *_PIP,
+            "--python",
+            python,
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--no-index",
+            "--find-links",
+            "wheels",
+            "fleetmark",
+        ],
     ):
         done = subprocess.run([*lonely, *command], capture_output=True, text=True, cwd=tmp_path, env=env)
         assert done.returncode == 0, done.stdout + done.stderr

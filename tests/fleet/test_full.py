@@ -96,7 +96,10 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
     return {
         "stream": {"set": {"array_elements": 1000000, "ntimes": 3, "threads": 1}},
         "mlc": {"set": {"tarball": str(mlc), "sha256": sha256(mlc), "modes": ["latency_matrix"]}},
-        "lmbench": {"set": {"path": tools.fetch_lmbench(), "samples": 1}, "cases": ["lat_syscall-null", "lat_pipe"]},
+        "lmbench": {
+            "set": {"path": tools.fetch_lmbench(), "samples": 1},
+            "cases": ["lat_syscall-null", "lat_syscall-read"],
+        },
         "fio": {"set": {"runtime": 1, "ramp": 0, "size": "16MiB"}, "cases": ["read-*", "randread-*-qd1"]},
         "iperf3": {"set": {"duration": 1, "omit": 0, "pairs": "1"}, "cases": ["tcp-1"]},
         "openssl_speed": {"set": {"algorithms": ["sha256"], "seconds": 1, "processes": 1}},

@@ -91,11 +91,12 @@ def faults(document: bytes, sheet: brief.Sheet, folder: Path) -> list[str]:
     return matches
 
 
-@pytest.mark.parametrize(("name", "code"), [*((name, "en") for name in DOCUMENTS), ("eight sides", "zh-CN")])
-def test_a_page_and_a_slide_hold_everything(name: str, code: str, tmp_path: Path) -> None:
-    document, spoken = DOCUMENTS[name](tmp_path), language(code)
-    for sheet in SIZES:
-        assert faults(brief.render(document, sheet, spoken), sheet, tmp_path) == []
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_page_and_a_slide_hold_everything(name: str, tmp_path: Path) -> None:
+    document = DOCUMENTS[name](tmp_path)
+    for code in ("en", "zh-CN") if name == "eight sides" else ("en",):
+        for sheet in SIZES:
+            assert faults(brief.render(document, sheet, language(code)), sheet, tmp_path) == [], (code, sheet)
 
 
 def test_the_measure_sees_a_second_page_and_a_wide_table(tmp_path: Path) -> None:

@@ -213,16 +213,18 @@ def test_a_workbook_has_every_value_with_its_unit_and_interval(document: Documen
     book: Any = rendered.in_workbook(document)
     values: Any = rendered.in_workbook(document, data_only=True)
     sheets = book.worksheets[1:]
+    # openpyxl looks at every cell of a sheet for a row by its number
+    lines, results = ({sheet.title: list(sheet.iter_rows()) for sheet in read.worksheets} for read in (book, values))
     for section, table in document.tables_for("xlsx"):
         if section.is_sheet:
             sheet = next(sheet for sheet in sheets if sheet["A1"].value == section.title)
         else:
             sheet = next(sheet for sheet in sheets if sheet["A1"].value == table.title)
             sheets.remove(sheet)
-        for n, row in enumerate(table.rows, first_row(sheet, section, table)):
+        for n, row in enumerate(table.rows, first_row(sheet, section, table) - 1):
             places = [(column.key, end) for column, end, _ in sheet_columns(table)]
-            line = dict(zip(places, sheet[n], strict=False))  # a tab may have wider tables
-            known = dict(zip(places, values[sheet.title][n], strict=False))
+            line = dict(zip(places, lines[sheet.title][n], strict=False))  # a tab may have wider tables
+            known = dict(zip(places, results[sheet.title][n], strict=False))
             for column, cell in zip(table.columns, row, strict=True):
                 written, value = line[column.key, ""], known[column.key, ""].value
                 if not column.right or cell.value is None:
