@@ -7,7 +7,7 @@ columns and rename tabs. ``equipment`` has the tables of SKUs and sites.
 from __future__ import annotations
 
 from fleetmark.base.text import message
-from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, YES, Column, Rule
+from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, TWO, YES, Column, Rule
 from fleetmark.planner.capacity.question import AVAILABILITY
 from fleetmark.planner.capacity.queueing import CAP
 
@@ -60,8 +60,8 @@ def settings(money: str = "") -> tuple[Column, ...]:
         ),
         Column(
             "question_survive",
-            message("capacity suffices with any one failure domain gone"),
-            Rule(message("an answer"), text=True, words=(YES, NO)),
+            message("capacity suffices with any one failure domain gone, or any two (2)"),
+            Rule(message("an answer"), text=True, words=(YES, NO, TWO)),
         ),
         Column(
             "question_outage",
@@ -106,6 +106,12 @@ def settings(money: str = "") -> tuple[Column, ...]:
             Rule(message("a mass"), optional=True, empty=message("no limit")),
             "kg CO2e",
             AMOUNT,
+        ),
+        Column(
+            "question_carbon_by_year",
+            message("limit on carbon by year"),
+            Rule(message("2027: 400000, 2028: 350000"), text=True, optional=True, empty=message("no limit")),
+            "kg CO2e",
         ),
     )
 

@@ -24,6 +24,7 @@ _SETTINGS: Mapping[str, Path] = {
     "carbon_price": ("carbon", "price"),
     "grid": ("carbon", "grid"),
     "carbon_limit": ("carbon", "limit"),
+    "carbon_by_year": ("carbon", "yearly_limit"),
 } | {f"shock_{key}": ("shock", key) for key in ("chance", "demand")}
 _SKU: Mapping[str, Path] = {
     "idle_w": ("power", "idle"),

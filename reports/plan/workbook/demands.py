@@ -24,6 +24,7 @@ from fleetmark.reports.plan.workbook.cells import (
     numbers,
     ref,
 )
+from fleetmark.reports.plan.workbook.limits import losses
 from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quantile
 
 
@@ -114,8 +115,8 @@ def demands(n: Numbers) -> Iterator[Tabular]:
         return live(f"SUMPRODUCT(({work_of}={i + 1})*{used}*{shares})", done[i][t])
 
     def counts(i: int, t: int) -> Cell:
-        losses = len(n.sites) * n.most_domains
-        least = f"MIN({down('left', t, i * losses, (i + 1) * losses - 1)})"
+        each = len(losses(n)) // len(works)
+        least = f"MIN({down('left', t, i * each, (i + 1) * each - 1)})"
         formula = f'IF({ref("workloads", "counts", i)}="{SURVIVES}",{least},{ref("delivered", t, i)})'
         return live(formula, counted[i][t])
 
