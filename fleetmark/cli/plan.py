@@ -107,7 +107,10 @@ def review(
         str | None, typer.Option(help="The period to plan from; by default the first after the last delivery.")
     ] = None,
     quantile: Annotated[
-        float | None, typer.Option(min=0.5, max=0.999, help="The share of futures to meet; by default the plan's.")
+        float | None,
+        typer.Option(
+            min=0.5, max=0.999, help="The share of futures to meet; by default the plan's, divided among its reviews."
+        ),
     ] = None,
     baseline: Annotated[
         str | None, typer.Option("--baseline", "-b", help="For worths given as figures: the machines of their unit.")

@@ -35,6 +35,7 @@ from fleetmark.demand.keys.part import Part
 from fleetmark.demand.keys.sku import Sku
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.planner.capacity.question import OUTAGE
+from fleetmark.planner.review.promise import LEAST, MOST, promise
 
 
 def _joined(value: object) -> Any:
@@ -162,6 +163,7 @@ class Document(Part):
     survive: Survived = 0
     outage: Annotated[float, share(0, 1)] = OUTAGE
     quantile: Annotated[float, share(0.5, 0.999)] = 0.95
+    reviews: Annotated[int, integer(0, MOST)] = 0
     budget: Limits | None = None
     workloads: Annotated[Mapping[str, Workload], Field(min_length=1)]
     skus: Annotated[Mapping[str, Sku], Field(min_length=1)]
@@ -173,6 +175,12 @@ class Document(Part):
     correlation: Correlations = Field(default_factory=dict)
     shock: Shock | None = None
     depreciation: Span | None = None
+
+    @model_validator(mode="after")
+    def _few(self) -> Document:
+        if 1 - promise(self.quantile, self.reviews) < LEAST and self.reviews:
+            raise ValueError(f"reviews: {self.reviews} leave too few futures that may fail; lower reviews or quantile")
+        return self
 
     @model_validator(mode="after")
     def _change(self) -> Document:

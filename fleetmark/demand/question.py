@@ -103,6 +103,7 @@ def question(source: Input, root: File) -> Question:
         grid=carbon.grid if carbon else 0.0,
         survive=doc.survive,
         quantile=doc.quantile,
+        reviews=doc.reviews,
         budget=tuple(budget),
         source=origin,
         outage=doc.outage,

@@ -10,6 +10,7 @@ from fleetmark.base.text import message
 from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, TWO, YES, Column, Rule
 from fleetmark.planner.capacity.question import AVAILABILITY
 from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.review.promise import MOST
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
@@ -57,6 +58,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             Rule(message("a share"), minimum=0.5, maximum=0.999),
             "",
             "0.0%",
+        ),
+        Column(
+            "question_reviews",
+            message("reviews that share the futures that may fail"),
+            Rule(message("a count"), maximum=MOST, integer=True, optional=True, empty=message("none")),
+            "",
+            INTEGER,
         ),
         Column(
             "question_survive",

@@ -19,26 +19,17 @@ from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.origin import Origin
+from fleetmark.planner.review.promise import promise
 
 HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
 KINDS = ("purchase", "rent", "energy", "support", "space", "migration", "carbon", "residual")
-TRADES = (  # figures of alternatives: present values of purchases and of other costs, then values at the end
-    "purchases",
-    "running",
-    "servers",
-    "peak_w",
-    "rack_units",
-    "carbon_kg",  # over the horizon
-)
-
-
+# Figures of alternatives: present values of purchases and of other costs, values at the end, and carbon in all.
+TRADES = ("purchases", "running", "servers", "peak_w", "rack_units", "carbon_kg")
 Case = tuple[str, ...]  # failure domains that are lost together
-
-# The factor on each workload's demand: one for all periods, or one per period (uncertainty grows with time).
-Margin = Mapping[str, float | Sequence[float]]
+Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's demand: for all periods, or per period
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +264,10 @@ class Question:
     """Hold everything that a plan must obey.
 
     - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
-    - ``survive``: capacity must suffice without any one failure domain, or without any two for 2, unless a workload
-      says otherwise
+    - ``survive``: the failure domains without which capacity must suffice at once, unless a workload says otherwise
     - ``outage``: the share of time in which one failure domain is down
-    - ``quantile``: the share of futures in which the plan must meet demand
+    - ``quantile``: the share of futures in which the plan must meet demand, together with its ``reviews``
+    - ``reviewed``: the number of those reviews that were made
     - ``budget``: the money for purchases by period; None for no limit
     - ``carbon_price``: per tonne CO2e; ``grid`` is in kg CO2e per kWh
     - ``source``: the SHA-256 of each file, and the rest of the provenance
@@ -318,6 +309,13 @@ class Question:
     depreciation: int = 0
     carbon_limit: float | None = None
     carbon_by_year: Mapping[str, float] = field(default_factory=dict)
+    reviews: int = 0
+    reviewed: int = 0
+
+    @property
+    def promise(self) -> float:
+        """Return the share of futures that the next plan must meet, so that all reviews together keep ``quantile``."""
+        return promise(self.quantile, self.reviews, self.reviewed)
 
     @property
     def year_names(self) -> list[str]:
@@ -378,8 +376,7 @@ class Question:
     @property
     def cases(self) -> list[Case]:
         """Return the failure domains that a surviving workload loses together: any one, or any two."""
-        names = self.all_domains
-        return list(itertools.combinations(names, min(max(self.survive, 1), len(names))))
+        return list(itertools.combinations(names := self.all_domains, min(max(self.survive, 1), len(names))))
 
     def is_lost(self, site: str, case: Case) -> bool:
         """Return whether the site is in one of these failure domains."""

@@ -214,7 +214,13 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             n=f"{futures.draws:,}",
             lo=fmt.share(futures.shortfall.lo),
             hi=fmt.share(futures.shortfall.hi),
-            target=fmt.share(1 - q.quantile),
+            target=fmt.share(1 - q.promise),
+        )
+    if q.reviews:
+        yield message(
+            "This plan and its reviews ({n}) may miss demand in {share} of futures together; each has its part.",
+            n=q.reviews,
+            share=fmt.share(1 - q.quantile),
         )
     if not q.correlation and sum(max(w.sigma) > 0 for w in q.workloads.values()) > 1:
         yield message(

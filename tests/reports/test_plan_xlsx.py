@@ -216,6 +216,8 @@ def test_every_limit_can_break() -> None:
             "orders are of whole lots": {named(book, "sku_lot", 1): 7},
             "retired after their term": {named(book, "sku_term", 0): 90},
             "carbon over all periods": {named(book, "question_carbon_limit"): 1},
+            **{f"carbon of {year}": {named(book, "question_carbon_by_year"): 1} for year in q.year_names},
+            "failures at once as solved": {named(book, "question_survive"): "2"},
             "retired in the site's windows": {named(book, "site_windows", k): "2031-Q1" for k in range(3)},
         },
         {

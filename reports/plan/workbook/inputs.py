@@ -76,7 +76,7 @@ def _setting(q: Question, field: str) -> object:
         return _listed(q.rates.items())
     if field.startswith("shock_"):
         return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
-    if field in ("energy_price_change", "depreciation"):
+    if field in ("energy_price_change", "depreciation", "reviews"):
         return getattr(q, field) or None
     listed: dict[str, object] = {
         "correlation": _listed(q.correlation.items()) or None,
