@@ -152,8 +152,17 @@ def broken(computed: Any) -> set[str]:
     [
         ("survive: 2", "survive: 3", "is neither yes, no nor 2"),
         ("  par: {rack_units: 400}\n", "", "any two of ams, fra may fail at once: nothing would remain"),
+        (
+            "survive: 2",
+            "survive: 2\nreviews: 12\nquantile: 99.9%",
+            "line 32: reviews: 12 of them leave too few futures",
+        ),
         ("yearly_limit: {2027: 400 t}", "yearly_limit: {2029: 400 t}", "'2029' is no year of the plan; there are 2027"),
-        ("yearly_limit: {2027: 400 t}", "yearly_limit: [400 t, 300 t]", "has 2 figures for 1 years"),
+        (
+            "yearly_limit: {2027: 400 t}",
+            "yearly_limit: [400 t, 300 t]",
+            "has 2 figures, but needs one for each of 2027",
+        ),
     ],
 )
 def test_what_cannot_be_survived_or_limited_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:

@@ -19,6 +19,7 @@ NOT_SOLD = "not sold"
 HISTORY = "history"
 LARGEST_GROWTH = 3.0  # per year, as a plain number
 _LARGEST = 1e15
+_DIGITS = 15  # 99.9% is 0.999, which 99.9 / 100 is not
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 Written = float | str  # how an amount is written in a file: a number, or a number with a unit
@@ -95,7 +96,7 @@ def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) ->
         number, rest = _split(value)
         if rest not in ("", "%"):
             raise ValueError(f"{_shown(value)} is not a share: write 8% or 0.08")
-        return _within(number / 100 if rest else number, minimum, maximum, above)
+        return _within(round(number / 100, _DIGITS) if rest else number, minimum, maximum, above)
 
     return BeforeValidator(read, json_schema_input_type=Written)
 

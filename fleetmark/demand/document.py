@@ -35,7 +35,7 @@ from fleetmark.demand.keys.part import Part
 from fleetmark.demand.keys.sku import Sku
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.planner.capacity.question import OUTAGE
-from fleetmark.planner.review.promise import LEAST, MOST, promise
+from fleetmark.planner.review.promise import MOST
 
 
 def _joined(value: object) -> Any:
@@ -175,12 +175,6 @@ class Document(Part):
     correlation: Correlations = Field(default_factory=dict)
     shock: Shock | None = None
     depreciation: Span | None = None
-
-    @model_validator(mode="after")
-    def _few(self) -> Document:
-        if 1 - promise(self.quantile, self.reviews) < LEAST and self.reviews:
-            raise ValueError(f"reviews: {self.reviews} leave too few futures that may fail; lower reviews or quantile")
-        return self
 
     @model_validator(mode="after")
     def _change(self) -> Document:

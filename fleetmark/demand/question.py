@@ -43,6 +43,7 @@ from fleetmark.planner.capacity.question import (
     Workload,
     Worth,
 )
+from fleetmark.planner.review.promise import LEAST, promise
 
 LEAST_WATTS = 5.0  # at the peak: less is a figure in kW
 EXAMPLE = File(__file__).parent / "example.yml"
@@ -136,7 +137,7 @@ def _carbon_by_year(doc: Document, names: list[str], source: Input) -> dict[str,
         return {year: written[year] for year in every if year in written}
     if isinstance(written, list):
         if len(written) != len(every):
-            source.fault(path, f"has {len(written)} figures for {len(every)} years ({every[0]} to {every[-1]})")
+            source.fault(path, f"has {len(written)} figures, but needs one for each of {', '.join(every)}")
         return dict(zip(every, written, strict=False))
     return dict.fromkeys(every, written)
 
@@ -181,6 +182,9 @@ def _check_names(doc: Document, source: Input) -> None:
 def _check_plausible(doc: Document, source: Input) -> None:
     """Record a fault, with what may be meant, for power in the wrong unit and servers beyond their age limit."""
     _, years = doc.periods.resolved()
+    if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
+        sentence = f"{doc.reviews} of them leave too few futures that may fail: lower reviews, or the quantile"
+        source.fault(("reviews",), sentence)
     for name, sku in doc.skus.items():
         if 0 < sku.power.peak < LEAST_WATTS:
             sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"

@@ -320,6 +320,7 @@ def worths() -> tuple[Column, ...]:
     )
 
 
+MIX = Column("demand_mix", message("factor on the demand"), Rule(message("a factor"), maximum=1000), "", "0.00")
 MEDIAN = Column("demand_median", message("median demand"), Rule(message("a demand")), "", AMOUNT)
 SIGMA = Column(
     "demand_sd",

@@ -220,7 +220,7 @@ def _shared(n: Numbers, subject: str, mine: Sequence[int], col: str, number: int
     cells = _row(
         n,
         lambda t: (
-            f"1-MAX(SUMIFS({down('allocation', f'working_{t}')},{rows}),"
+            f"1-MAX(SUMIFS({down('allocation', f'runs_{t}')},{rows}),"
             f"SUMIFS({down('allocation', f'share_{t}')},{rows},{down('allocation', 'stays')},1))"
         ),
         lambda t: float(1 - used[t]),

@@ -276,7 +276,7 @@ def by_workload(n: Numbers) -> Tabular:
     columns = (*names(workload=message("workload")), numbers("demand", message("median demand"), AMOUNT))
 
     def row(i: int) -> Sequence[Cell]:
-        demand = live(f"INDEX({across('median', i, n.periods - 1)},scenario_period)", n.point[i, -1])
+        demand = live(f"INDEX({across('mixed', i, n.periods - 1)},scenario_period)", n.point[i, -1])
         unit = live(ref("workloads", "unit", i), n.question.workloads[n.workloads[i]].unit)
         return (Cell(n.workloads[i]), demand, unit)
 

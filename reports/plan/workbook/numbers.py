@@ -18,6 +18,7 @@ from fleetmark.demand.tables import SERIES
 from fleetmark.planner.capacity.ledger import Ledger, over
 from fleetmark.planner.capacity.question import HOURS, Case, Plan, Question
 from fleetmark.planner.capacity.series import in_period
+from fleetmark.planner.cost.margin import by_pair, used_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -138,6 +139,23 @@ class Numbers(Ledger):
     def years(self) -> list[int]:
         """The year of each period: its number among the names, from 1."""
         return [self.year_names.index(name) + 1 for name in self.question.year_names]
+
+    @cached_property
+    def pair_costs(self) -> Floats:
+        """(pair,): the present value of all costs of a SKU at a site."""
+        return by_pair(self)
+
+    @cached_property
+    def used_up(self) -> Floats:
+        """(combo,): the servers of a workload there, over all periods."""
+        return used_by(self)
+
+    @cached_property
+    def used_of_pair(self) -> Floats:
+        """(pair,): the servers of all workloads there, over all periods."""
+        used = np.zeros(len(self.pairs))
+        np.add.at(used, [p for _, p in self.combos], self.used_up)
+        return used
 
     @cached_property
     def pairs_of_worth(self) -> list[tuple[str, str]]:
