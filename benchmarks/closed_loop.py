@@ -1,6 +1,6 @@
 """Simulate procurements whose lots are measured on delivery, beside the same procurements planned once.
 
-``python -m benchmarks.closed_loop [--procurements 1000] [--seed 1]``. A comparison of a few hosts gives
+``python -m benchmarks.closed_loop [--procurements 1000] [--seed 1] [--jobs 4]``. A comparison of a few hosts gives
 the worth of a new server with its interval. The true worth of each procurement is drawn from that interval.
 
 - Open loop: the plan is made once, with the margin that keeps its promise under the interval, and bought as planned.
@@ -21,6 +21,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -183,13 +184,22 @@ class Summary:
     seconds: float
 
 
-def simulate(setting: Setting, procurements: int, seed: int) -> Summary:
-    """Return the results of a setting."""
-    began, rng = time.perf_counter(), np.random.default_rng(seed)
+def several(setting: Setting, opened: list[int], first: Plan, count: int, seeds: tuple[int, int]) -> list[Procurement]:
+    """Return ``count`` procurements with random numbers of their own."""
+    rng = np.random.default_rng(seeds)
+    return [procure(setting, opened, first, rng) for _ in range(count)]
+
+
+def simulate(setting: Setting, procurements: int, seed: int, jobs: int) -> Summary:
+    """Return the results of a setting, from as many processes as ``jobs``."""
+    began = time.perf_counter()
     q = question(setting.worth)
     opened = lots_once(q, PROMISE)
     first = planned(q, q.promise)
-    done = [procure(setting, opened, first, rng) for _ in range(procurements)]
+    counts = [len(part) for part in np.array_split(range(procurements), jobs)]
+    with ProcessPoolExecutor(jobs) as pool:
+        parts = [pool.submit(several, setting, opened, first, n, (seed, j)) for j, n in enumerate(counts)]
+        done = [procurement for part in parts for procurement in part.result()]
     closed_short = sum(any(short(q, p.closed_lots, p.worth)) for p in done)
     careful = as_careful(q, [p.worth for p in done], closed_short)
     once = lots_once(q, careful)
@@ -233,9 +243,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--procurements", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     for setting in SETTINGS:
-        s = simulate(setting, options.procurements, options.seed)
+        s = simulate(setting, options.procurements, options.seed, options.jobs)
         print(
             f"{setting.name}: cost {s.open_cost:,.0f} open, {s.closed_cost:,.0f} closed "
             f"({s.closed_cost / s.open_cost - 1:+.2%} ± {1.96 * s.saved_error:.2%}); short {s.open_short} open, "

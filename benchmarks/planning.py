@@ -4,7 +4,7 @@
 workloads x SKUs x sites x periods, and how many servers there are about. Time is that of the clock, beside that of this process's
 CPU: they differ where others use the machine. Memory is the most of the whole process, Python and libraries too.
 
-``--whole`` times all of ``fleetmark plan`` instead: margins for 95% of futures, alternatives, shadow prices, effects of
+``--command`` times all of ``fleetmark plan`` instead: margins for 95% of futures, alternatives, shadow prices, effects of
 inputs, 2,000 futures, and the document as JSON. Beside it stands the CPU time of the relaxation, solved once by HiGHS in
 the same run: the ratio of both depends little on the machine.
 """
@@ -138,7 +138,7 @@ def uncertain(problem: Question) -> Question:
     return replace(problem, workloads={w: replace(v, sigma=sigma) for w, v in problem.workloads.items()}, skus=skus)
 
 
-def whole(problem: Question, gap: float, seconds: float) -> str:
+def command_row(problem: Question, gap: float, seconds: float) -> str:
     """Run all of ``fleetmark plan`` and return its row of the table."""
     cpu = time.process_time()
     relaxed = build(problem, {})
@@ -156,7 +156,7 @@ def whole(problem: Question, gap: float, seconds: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--command", action="store_true")
     parser.add_argument("--size", default="20x15x10x12")
     parser.add_argument("--servers", type=float, nargs="+", default=[12000.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -164,13 +164,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     workloads, skus, sites, periods = (int(n) for n in options.size.split("x"))
-    if options.whole:
+    if options.command:
         print("| servers | seed | present value | gap | seconds | CPU s | CPU s of one relaxation | ratio | JSON, MB |")
         print("|-|-|-|-|-|-|-|-|-|")
         for servers in options.servers:
             for seed in options.seeds:
                 problem = uncertain(question(workloads, skus, sites, periods, servers, seed))
-                row = whole(problem, options.gap, options.seconds)
+                row = command_row(problem, options.gap, options.seconds)
                 print(f"| {servers:,.0f} | {seed} | {row}", flush=True)
         return
     print("| servers | seed | variables | rows | integers | present value | gap | seconds | CPU s | MB |")

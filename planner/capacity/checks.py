@@ -259,15 +259,9 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
         for t, point in enumerate(load.point):
             need = point * plan.factor(w, t)
             have = done.get((w, t), 0.0)
+            words = {"workload": w, "period": q.periods[t], "need": need, "unit": load.unit}
             if have < need * (1 - TOLERANCE):
-                yield message(
-                    "{workload} in {period}: {have} of {need} {unit}",
-                    workload=w,
-                    period=q.periods[t],
-                    have=have,
-                    need=need,
-                    unit=load.unit,
-                )
+                yield message("{workload} in {period}: {have} of {need} {unit}", have=have, **words)
             for gone in _failures(q, domains) if survives else ():
                 left = total.get((w, t), 0.0) - sum(
                     rate for k, rate in at_site.get((w, t), {}).items() if gone & set(domains[k])
@@ -275,12 +269,9 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
                 if left < need * (1 - TOLERANCE):
                     yield message(
                         "{workload} in {period} without {domain}: {have} of {need} {unit}",
-                        workload=w,
-                        period=q.periods[t],
                         domain=", ".join(sorted(gone)),
                         have=left,
-                        need=need,
-                        unit=load.unit,
+                        **words,
                     )
 
 

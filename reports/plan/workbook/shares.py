@@ -43,10 +43,10 @@ def of_combo(n: Numbers, c: int) -> Iterator[Cell]:
     """Yield the cells of these columns."""
     p, last, key = n.combos[c][1], n.periods - 1, "allocation"
     yield live("+".join(f"{{share_{t}}}*{{servers_{t}}}" for t in range(last + 1)), n.used_up[c])
-    whole = f"SUMIFS({down(key, 'used_up')},{down(key, 'pair_no')},{p + 1})"
+    all_servers = f"SUMIFS({down(key, 'used_up')},{down(key, 'pair_no')},{p + 1})"
     all_used = n.used_of_pair[p]
     money = n.pair_costs[p] * n.used_up[c] / all_used if all_used else 0.0
-    yield live(f"IF({whole}=0,0,{ref('cost_of_pair', 'cost', p)}*{{used_up}}/{whole})", money)
+    yield live(f"IF({all_servers}=0,0,{ref('cost_of_pair', 'cost', p)}*{{used_up}}/{all_servers})", money)
 
 
 def _by_workload(n: Numbers) -> Tabular:
