@@ -229,13 +229,13 @@ def lots_once(q: Question, quantile: float) -> list[int]:
     return [bought(plan, t) for t in range(len(q.periods))]
 
 
-def as_careful(q: Question, worths: Sequence[float], most: int) -> float:
-    """Return the least share of futures for which a plan made once falls short in at most ``most`` procurements."""
+def as_careful(q: Question, worths: Sequence[float], limit: int) -> float:
+    """Return the least share of futures for which a plan made once falls short in at most ``limit`` procurements."""
     low, high = 0.5, 0.9999
     for _ in range(STEPS):
         middle = (low + high) / 2
         lots = lots_once(q, middle)
-        low, high = (low, middle) if sum(any(short(q, lots, w)) for w in worths) <= most else (middle, high)
+        low, high = (low, middle) if sum(any(short(q, lots, w)) for w in worths) <= limit else (middle, high)
     return high
 
 
