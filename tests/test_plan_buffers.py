@@ -65,8 +65,8 @@ def test_buffers_arrive_in_the_planners_units(tmp_path: Path) -> None:
     assert genoa.repair == pytest.approx(14 / 365.25 / 0.25)
     assert q.unavailability("genoa") == pytest.approx(0.4 * 14 / 365.25 / (1 + 0.4 * 14 / 365.25))
     assert (burst.rent, burst.term, burst.price) == (10_800.0, 2, 0.0)
-    assert (q.sites["fra"].spares, q.sites["fra"].maintenance) == (0.03, (0.0, 0.0, 0.05, 0.05))
-    assert (q.sites["ams"].spares, q.sites["ams"].maintenance) == (2.0, 0.02)
+    assert (q.sites["fra"].spare_share, q.sites["fra"].maintenance) == (0.03, (0.0, 0.0, 0.05, 0.05))
+    assert (q.sites["ams"].spares, q.sites["ams"].maintenance) == (2, 0.02)
     assert (q.carbon_limit, q.workloads["web"].revenue) == (900_000.0, 14_400.0)
 
 
@@ -82,6 +82,8 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
         ("900 per month", "900 a month", "is not money per time: write 900 per month"),
         ("spares: 3%", "spares: 2.5", "is neither a number of servers nor a share of them"),
         ("term: 2 quarters", "term: 3 years\n    age_limit: 1 year", "above the age limit"),
+        ("spares: 3%", "spares: 0.03", "is part of a server: write 3% for a share, or a number of servers"),
+        ("spares: 3%", "spares: 3%, spare_share: 2%", "spares is a share already"),
         ("2027-Q3: 5%", "2027-Q3: 98%", "and spares take all servers"),
         ("limit: 900 t", "limit: 900 lb", "is not a mass: write 900 kg or 120 t"),
     ],
@@ -205,11 +207,11 @@ def test_carbon_has_a_shadow_price_and_a_name_in_conflicts() -> None:
 
 def test_buffers_that_leave_no_plan_are_named() -> None:
     one = sku("s", {"web": 1.0}, None, failure_rate=1.0, repair=0.1)
-    sites = [Site("ams", spares=0.1, maintenance=0.1)]
+    sites = [Site("ams", spare_share=0.1, maintenance=0.1)]
     none = solve(ask([work("web", 10.0)], [one], sites, fleet=[Cohort("s", "ams", 11)]), gap=0)
     assert isinstance(none, Conflict)
     names = {str(limit.name) for limit in none.limits}
-    assert names & {"maintenance at ams", "spares at ams", "failures of s"}
+    assert names & {"maintenance at ams", "share of spares at ams", "failures of s"}
 
 
 def test_every_cell_agrees_with_the_account_and_follows_the_failure_rate(tmp_path: Path) -> None:

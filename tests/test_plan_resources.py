@@ -12,9 +12,14 @@ from scipy import optimize
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import workbook
+from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.futures import Fleet, sample
 from fleetmark.planner.capacity.question import Question, Site
+from fleetmark.planner.capacity.solve import solve
+from fleetmark.reports.kit.document import Finding
+from fleetmark.reports.kit.language import language
+from fleetmark.reports.plan.document import document as plan_document
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
@@ -58,6 +63,23 @@ def test_bad_resources_name_their_place(tmp_path: Path, old: str, new: str, sent
         asked(tmp_path, changed(old, new, text()))
     assert sentence in str(caught.value)
     assert str(caught.value).startswith("demand.yml line ")
+
+
+def test_a_conflict_names_the_resource_that_bounds_the_servers_of_a_demand() -> None:
+    """Memory bounds what fast serves, and disk what wide serves; web in 2028 needs more than the site has room for."""
+    fast = sku("fast", {"web": 4.0, "db": 1.0}, 10.0, rack_units=1.0, has={"memory": 2.0, "disk": 9.0})
+    wide = sku("wide", {"web": 2.0}, 10.0, rack_units=1.0, has={"memory": 8.0, "disk": 1.0})
+    web, db = work("web", 4.0, 30.0, needs={"memory": 1.0, "disk": 1.0}), work("db", 1.0, 1.0)
+    q = ask([web, db], [fast, wide], [Site("ams", rack_units=10.0)])
+    answer = solve(q, gap=0)
+    assert isinstance(answer, Conflict)
+    scarce = {limit.name: limit.scarce for limit in answer.limits}
+    assert scarce["demand of web in 2028"] == {"fast": "memory", "wide": "disk"}
+    assert scarce["rack units at ams"] == {}
+    page = plan_document(Answer(q, None, answer), "", "", language("en"))
+    texts = " ".join(str(x.text) for s in page.sections for x in s.exhibits if isinstance(x, Finding))
+    assert "demand of web in 2028" in texts
+    assert "memory bounds the work of fast; disk bounds the work of wide" in texts
 
 
 def least(q: Question) -> float:

@@ -76,9 +76,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def written(folder: Path, name: str, worth: str) -> None:
+def written(folder: Path, name: str, worth: str, text: str = QUESTION) -> None:
     """Write the plan of the question with that worth as JSON."""
-    (folder / "demand.yml").write_text(QUESTION.replace("WORTH", worth))
+    (folder / "demand.yml").write_text(text.replace("WORTH", worth))
     answer = planning.answer(demand.read(folder / "demand.yml", folder / "rec"), EFFORT, QUIET)
     assert isinstance(answer.plan, Plan)
     shown = planning.document(answer, planning.Provenance("2026-12-01"), Language())
@@ -261,3 +261,20 @@ def test_the_command_writes_the_next_plan(folder: Path) -> None:
     assert again.findings[0].promised == pytest.approx(1.83)
     assert again.findings[0].verdict is Verdict.KEPT
     assert again.updates[0].before.value < 1.83
+
+
+def test_reviews_that_the_question_announces_divide_its_promise(folder: Path) -> None:
+    """With one review to come, plan and review have their parts of the 5% that may fail; a second needs --quantile."""
+    text = QUESTION.replace("WORTH", COMPARED) + "reviews: 1\nquantile: 90%\n"
+    written(folder, "once.json", COMPARED, text)
+    question, plan = saved.read(folder / "once.json")
+    assert (question.reviews, question.reviewed, plan.stopped) == (1, 0, False)
+    words = ["plan", "review", str(folder / "once.json"), "--delivered", "genoa@2028=20270302T000000-good"]
+    run(folder / "rec", *words, "--draws", "300", "--new", str(folder / "reviewed.json"))
+    after, _ = saved.read(folder / "reviewed.json")
+    assert (after.reviews, after.reviewed, after.quantile) == (1, 1, 0.9)
+    assert (1 - question.promise) + (1 - after.promise) == pytest.approx(0.1)
+    lot = "genoa@2029=20270302T000000-good"
+    with pytest.raises(FleetmarkError, match=r"all reviews of its question were made \(reviews: 1\)"):
+        reviewed(folder, lot, plan="reviewed.json")
+    assert reviewed(folder, lot, plan="reviewed.json", quantile=0.9).question.promise == 0.9

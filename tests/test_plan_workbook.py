@@ -181,7 +181,7 @@ def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) ->
 FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
         ({("question_pue", 0, 0): True}, "sheet Inputs, B13: True is not a number"),
-        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B17: 'perhaps' is neither yes nor no"),
+        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B18: 'perhaps' is neither yes, no nor 2"),
         ({("question_date", 0, 0): "soon"}, "sheet Inputs, B8: 'soon' is not a date: write 2027-01-31"),
     ],
     [

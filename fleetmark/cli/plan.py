@@ -115,7 +115,9 @@ def review(
     quantile: Annotated[
         float | None,
         typer.Option(
-            min=0.5, max=0.999, help="The share of futures in which demand must be met (default: as in the plan)."
+            min=0.5,
+            max=0.999,
+            help="The share of futures in which demand must be met (default: that of the plan, divided among its reviews).",
         ),
     ] = None,
     baseline: Annotated[

@@ -19,6 +19,7 @@ NOT_SOLD = "not sold"
 HISTORY = "history"
 LARGEST_GROWTH = 3.0  # per year, as a plain number
 _LARGEST = 1e15
+_DIGITS = 15  # 99.9% is 0.999, which 99.9 / 100 is not
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 Written = float | str  # how an amount is written in a file: a number, or a number with a unit
@@ -95,7 +96,7 @@ def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) ->
         number, rest = _split(value)
         if rest not in ("", "%"):
             raise ValueError(f"{_shown(value)} is not a share: write 8% or 0.08")
-        return _within(number / 100 if rest else number, minimum, maximum, above)
+        return _within(round(number / 100, _DIGITS) if rest else number, minimum, maximum, above)
 
     return BeforeValidator(read, json_schema_input_type=Written)
 
@@ -139,13 +140,26 @@ def _yearly_money(value: object) -> Quantity:
     return Quantity(_within(number * times, 0, _LARGEST), name)
 
 
-def _spares(value: object) -> float:
-    """Return a number of servers, or a share below 1 of those installed."""
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Hold idle servers: a ``count``, or a ``share`` of those installed."""
+
+    count: int = 0
+    share: float = 0.0
+
+
+def _spares(value: object) -> Reserve:
+    """Return a share if there is a percent sign, else a number of servers."""
+    if isinstance(value, Reserve):
+        return value
     number, rest = _split(value)
-    part = number / 100 if rest == "%" else number
-    if rest not in ("", "%") or (part >= 1 and (rest or not part.is_integer())):
+    if rest == "%":
+        return Reserve(share=_within(number / 100, 0, 1))
+    if not rest and 0 < number < 1:
+        raise ValueError(f"{number:g} is part of a server: write {100 * number:g}% for a share, or a number of servers")
+    if rest or not number.is_integer():
         raise ValueError(f"{_shown(value)} is neither a number of servers nor a share of them: write 2 or 3%")
-    return _within(part, 0, 10**9)
+    return Reserve(int(_within(number, 0, 10**9)))
 
 
 def _seconds(value: object) -> float:
@@ -265,6 +279,16 @@ def yes(value: object) -> bool:
     return words[str(value).lower()]
 
 
+def failures(value: object) -> int:
+    """Return the number of failure domains whose loss is survived at once: yes is one."""
+    if isinstance(value, bool) or str(value).strip().lower() not in ("1", "2"):
+        try:
+            return int(yes(value))
+        except ValueError:
+            raise ValueError(f"{_shown(value)} is neither yes, no nor 2 (two failure domains at once)") from None
+    return int(str(value))
+
+
 def date(value: object) -> str:
     try:
         return datetime.date.fromisoformat(str(value)).isoformat()
@@ -298,13 +322,14 @@ Resource = Annotated[Quantity, BeforeValidator(_resource, json_schema_input_type
 Money = Annotated[Quantity, BeforeValidator(_money, json_schema_input_type=Written)]
 Rate = Annotated[Quantity, BeforeValidator(_yearly_money, json_schema_input_type=Written)]
 Kilograms = Annotated[float, BeforeValidator(_kilograms, json_schema_input_type=Written)]
-Spares = Annotated[float, BeforeValidator(_spares, json_schema_input_type=Written)]
+Spares = Annotated[Reserve, BeforeValidator(_spares, json_schema_input_type=Written)]
 Watts = Annotated[float, BeforeValidator(_watts, json_schema_input_type=Written)]
 Seconds = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=Written)]
 Span = Annotated[tuple[float, str], BeforeValidator(_span, json_schema_input_type=Written)]
 Amount = Annotated[Quantity, BeforeValidator(_quantity, json_schema_input_type=Written)]
 Text = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | float)]
 Yes = Annotated[bool, BeforeValidator(yes, json_schema_input_type=bool | str | int)]
+Survived = Annotated[int, BeforeValidator(failures, json_schema_input_type=bool | str | int)]
 Limit = Annotated[float | None, BeforeValidator(_limit, json_schema_input_type=Written)]
 
 

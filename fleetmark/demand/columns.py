@@ -8,6 +8,7 @@ from fleetmark.base.text import Message, message
 
 MOST = 1e15
 YES, NO = "yes", "no"
+TWO = "2"  # failure domains at once
 AIR, LIQUID = COOLING = ("air", "liquid")
 
 

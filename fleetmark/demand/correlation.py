@@ -11,7 +11,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.amounts import HISTORY
 from fleetmark.demand.history import Expected
 from fleetmark.demand.places import Input, Path
-from fleetmark.planner.capacity.demand.correlation import JOIN, matrix, members
+from fleetmark.planner.capacity.demand.correlation import EVERY, JOIN, matrix, members
 from fleetmark.planner.capacity.demand.forecast import LEAST
 
 
@@ -24,10 +24,15 @@ def resolved(
     correlation matrix.
     """
     result: dict[str, float] = {}
+    given: dict[tuple[int, frozenset[str]], str] = {}  # the key of each pair, by the size of its group
     for key, value in sorted(written.items(), key=lambda entry: entry[1] is not None):
         path: Path = ("correlation", key)
         try:
             names = members(key, workloads)
+            for pair in map(frozenset, itertools.combinations({*names}, 2)):
+                other = key if key == EVERY else given.setdefault((len({*names}), pair), key)
+                if value is not None and written[other] not in (None, value):
+                    raise FleetmarkError(f"{other} has other numbers for the same workloads; leave one of them out")
             result |= _of_histories(names, histories) if value is None else {key: value}
         except FleetmarkError as error:
             source.fault(path, str(error))

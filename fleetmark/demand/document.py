@@ -15,12 +15,13 @@ from fleetmark.demand.amounts import (
     Kilograms,
     Limits,
     Number,
+    Reserve,
     Span,
     Spares,
+    Survived,
     Text,
     Watts,
     Yearly,
-    Yes,
     above,
     currency,
     date,
@@ -34,6 +35,7 @@ from fleetmark.demand.keys.part import Part
 from fleetmark.demand.keys.sku import Sku
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.planner.capacity.question import OUTAGE
+from fleetmark.planner.review.promise import MOST
 
 
 def _joined(value: object) -> Any:
@@ -50,7 +52,8 @@ class Site(Part):
     ports: ByPeriod[Number] | None = None
     budget: Number | None = None
     domain: Annotated[Text | None, BeforeValidator(_joined, json_schema_input_type=list[str] | str | None)] = None
-    spares: Spares = 0.0
+    spares: Spares = Reserve()
+    spare_share: Annotated[float, share(0, 1)] = 0.0
     energy_price: ByPeriod[Number] | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
     racks: ByPeriod[Number] | None = None
@@ -63,6 +66,12 @@ class Site(Part):
     @classmethod
     def _bare(cls, value: object) -> Any:
         return {} if value is None else value
+
+    @model_validator(mode="after")
+    def _one_share(self) -> Site:
+        if self.spares.share and self.spare_share:
+            raise ValueError("spare_share: spares is a share already; leave one of them out")
+        return self
 
 
 class Cohort(Part):
@@ -122,11 +131,15 @@ class Periods(Part):
 
 
 class Carbon(Part):
-    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh; ``limit``: kg CO2e over all periods."""
+    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh.
+
+    ``limit``: kg CO2e over all periods; ``yearly_limit``: of each calendar year.
+    """
 
     price: Number = 0.0
     grid: Number = 0.0
     limit: Kilograms | None = None
+    yearly_limit: ByPeriod[Kilograms] | None = None
 
 
 class Shock(Part):
@@ -147,9 +160,10 @@ class Document(Part):
     energy_price_change: Yearly = 0.0
     pue: Annotated[float, plain(1, 10)]
     carbon: Carbon | None = None
-    survive: Yes = False
+    survive: Survived = 0
     outage: Annotated[float, share(0, 1)] = OUTAGE
     quantile: Annotated[float, share(0.5, 0.999)] = 0.95
+    reviews: Annotated[int, integer(0, MOST)] = 0
     budget: Limits | None = None
     workloads: Annotated[Mapping[str, Workload], Field(min_length=1)]
     skus: Annotated[Mapping[str, Sku], Field(min_length=1)]

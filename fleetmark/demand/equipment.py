@@ -169,9 +169,9 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_spares",
             message("spares"),
-            Rule(message("idle servers per SKU in use; below 1, a share of the installed servers")),
-            message("servers, or a share"),
-            "0.##",
+            Rule(message("idle servers of each SKU in use"), integer=True),
+            message("servers"),
+            INTEGER,
         ),
         Column(
             "site_energy_price",
@@ -218,6 +218,13 @@ def sites(money: str = "") -> tuple[Column, ...]:
             "site_maintenance",
             message("out of service for maintenance"),
             Rule(message("a share"), maximum=1, optional=True, empty=message("none")),
+            message("share of servers"),
+            "0.0%",
+        ),
+        Column(
+            "site_spare_share",
+            message("spares, as a share"),
+            Rule(message("a share of the installed servers"), maximum=1, optional=True, empty=message("none")),
             message("share of servers"),
             "0.0%",
         ),

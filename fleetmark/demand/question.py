@@ -30,6 +30,7 @@ from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period, steps
 from fleetmark.demand.terms import Terms
 from fleetmark.demand.worth import Record
+from fleetmark.planner.capacity.calendar import is_calendar
 from fleetmark.planner.capacity.question import (
     PREEMPTIBLE,
     SURVIVES,
@@ -42,6 +43,7 @@ from fleetmark.planner.capacity.question import (
     Workload,
     Worth,
 )
+from fleetmark.planner.review.promise import LEAST, promise
 
 LEAST_WATTS = 5.0  # at the peak: less is a figure in kW
 EXAMPLE = File(__file__).parent / "example.yml"
@@ -77,6 +79,7 @@ def question(source: Input, root: File) -> Question:
     histories: dict[str, Expected] = {}
     workloads = {n: _workload(n, w, names, years, source, skus, histories, terms) for n, w in doc.workloads.items()}
     correlation = resolved(doc.correlation, list(workloads), histories, source)
+    carbon_by_year = _carbon_by_year(doc, names, source)
     source.stop()
     origin = {**source.files, "fleetmark": __version__}
     if record.campaigns:
@@ -101,6 +104,7 @@ def question(source: Input, root: File) -> Question:
         grid=carbon.grid if carbon else 0.0,
         survive=doc.survive,
         quantile=doc.quantile,
+        reviews=doc.reviews,
         budget=tuple(budget),
         source=origin,
         outage=doc.outage,
@@ -112,9 +116,30 @@ def question(source: Input, root: File) -> Question:
         correlation=correlation,
         energy_price_change=doc.energy_price_change,
         carbon_limit=carbon.limit if carbon else None,
+        carbon_by_year=carbon_by_year,
         depreciation=periods.in_periods(doc.depreciation, years, up=True) if doc.depreciation else 0,
         shock=None if doc.shock is None else Shock(doc.shock.chance, doc.shock.demand),
     )
+
+
+def _carbon_by_year(doc: Document, names: list[str], source: Input) -> dict[str, float]:
+    """Return the limit on carbon of each year that has one."""
+    written, path = doc.carbon.yearly_limit if doc.carbon else None, ("carbon", "yearly_limit")
+    if written is None:
+        return {}
+    if not is_calendar(names):
+        source.fault(path, f"needs periods of the calendar, such as 2027-Q1; there are {names[0]} to {names[-1]}")
+        return {}
+    every = list(dict.fromkeys(name[:4] for name in names))
+    if isinstance(written, Mapping):
+        for odd in [year for year in written if year not in every]:
+            source.fault((*path, odd), f"{odd!r} is no year of the plan; there are {', '.join(every)}")
+        return {year: written[year] for year in every if year in written}
+    if isinstance(written, list):
+        if len(written) != len(every):
+            source.fault(path, f"has {len(written)} figures, but needs one for each of {', '.join(every)}")
+        return dict(zip(every, written, strict=False))
+    return dict.fromkeys(every, written)
 
 
 def _check_names(doc: Document, source: Input) -> None:
@@ -145,14 +170,21 @@ def _check_names(doc: Document, source: Input) -> None:
     domains = _domains(doc, doc.sites)
     for name in doc.domain_power:
         check(name, dict.fromkeys(sorted(domains)), "failure domain", ("domain_power", name))
-    if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
+    failing = max(doc.survive, 1)
+    if len(domains) <= failing and any(_survives(doc, w) for w in doc.workloads.values()):
         path = ("survive",) if doc.survive else ("sites",)
-        source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+        sentence = f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails"
+        if failing > 1:
+            sentence = f"any two of {', '.join(sorted(domains))} may fail at once: nothing would remain"
+        source.fault(path, sentence)
 
 
 def _check_plausible(doc: Document, source: Input) -> None:
     """Record a fault, with what may be meant, for power in the wrong unit and servers beyond their age limit."""
     _, years = doc.periods.resolved()
+    if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
+        sentence = f"{doc.reviews} of them leave too few futures that may fail: lower reviews, or the quantile"
+        source.fault(("reviews",), sentence)
     for name, sku in doc.skus.items():
         if 0 < sku.power.peak < LEAST_WATTS:
             sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
@@ -171,8 +203,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
             if 0 < watts < least:
                 sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if that is meant"
                 source.fault(("sites", name, "power"), sentence)
-        spares = site.spares if site.spares < 1 else 0.0
-        if spares + max(_written(site.maintenance)) >= 1:
+        if site.spares.share + site.spare_share + max(_written(site.maintenance)) >= 1:
             source.fault(("sites", name, "maintenance"), "and spares take all servers: lower one of them")
     for i, cohort in enumerate(doc.fleet):
         kind = doc.skus.get(cohort.sku)
@@ -220,7 +251,7 @@ def _site(name: str, s: WrittenSite, names: list[str], source: Input) -> Site:
         series("ports"),
         s.budget,
         s.domain or "",
-        s.spares,
+        s.spares.count,
         series("energy_price"),
         s.pue,
         series("racks"),
@@ -228,6 +259,7 @@ def _site(name: str, s: WrittenSite, names: list[str], source: Input) -> Site:
         s.rack_power,
         None if s.windows is None else frozenset(names.index(period) for period in s.windows if period in names),
         series("maintenance"),
+        s.spares.share or s.spare_share,
     )
 
 
@@ -248,11 +280,13 @@ def _domains(doc: Document, sites: Iterable[str]) -> set[str]:
 
 def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> None:
     domains = _domains(doc, workload.sites)
-    if _survives(doc, workload) and workload.sites and len(domains) == 1 and len(_domains(doc, doc.sites)) > 1:
-        only = next(iter(domains))
-        source.fault(
-            ("workloads", name, "sites"), f"are all in one failure domain ({only}), but its loss must be survived"
-        )
+    failing = max(doc.survive, 1)
+    if _survives(doc, workload) and workload.sites and len(domains) <= failing < len(_domains(doc, doc.sites)):
+        only = ", ".join(sorted(domains))
+        sentence = f"are all in one failure domain ({only}), but its loss must be survived"
+        if len(domains) > 1:
+            sentence = f"are in {only}, but the loss of any two failure domains must be survived"
+        source.fault(("workloads", name, "sites"), sentence)
 
 
 def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> None:

@@ -7,9 +7,10 @@ columns and rename tabs. ``equipment`` has the tables of SKUs and sites.
 from __future__ import annotations
 
 from fleetmark.base.text import message
-from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, YES, Column, Rule
+from fleetmark.demand.columns import AMOUNT, INTEGER, NO, PRICE, TWO, YES, Column, Rule
 from fleetmark.planner.capacity.question import AVAILABILITY
 from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.review.promise import MOST
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
@@ -59,9 +60,16 @@ def settings(money: str = "") -> tuple[Column, ...]:
             "0.0%",
         ),
         Column(
+            "question_reviews",
+            message("reviews that share the futures that may fail"),
+            Rule(message("a count"), maximum=MOST, integer=True, optional=True, empty=message("none")),
+            "",
+            INTEGER,
+        ),
+        Column(
             "question_survive",
-            message("capacity suffices with any one failure domain gone"),
-            Rule(message("an answer"), text=True, words=(YES, NO)),
+            message("capacity suffices with any one failure domain gone, or any two (2)"),
+            Rule(message("an answer"), text=True, words=(YES, NO, TWO)),
         ),
         Column(
             "question_outage",
@@ -106,6 +114,12 @@ def settings(money: str = "") -> tuple[Column, ...]:
             Rule(message("a mass"), optional=True, empty=message("no limit")),
             "kg CO2e",
             AMOUNT,
+        ),
+        Column(
+            "question_carbon_by_year",
+            message("limit on carbon by year"),
+            Rule(message("2027: 400000, 2028: 350000"), text=True, optional=True, empty=message("no limit")),
+            "kg CO2e",
         ),
     )
 
@@ -306,6 +320,7 @@ def worths() -> tuple[Column, ...]:
     )
 
 
+MIX = Column("demand_mix", message("factor on the demand"), Rule(message("a factor"), maximum=1000), "", "0.00")
 MEDIAN = Column("demand_median", message("median demand"), Rule(message("a demand")), "", AMOUNT)
 SIGMA = Column(
     "demand_sd",

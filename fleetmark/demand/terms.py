@@ -9,6 +9,7 @@ from fleetmark.demand.document import Document
 from fleetmark.demand.places import Input, Path
 from fleetmark.demand.series import steps
 from fleetmark.planner.capacity.futures import allowance
+from fleetmark.planner.review.promise import promise
 
 
 class Terms:
@@ -54,4 +55,4 @@ class Terms:
             shares[periods] = share
         shares[0] = max(1.0 - sum(late.values()), 0.0)
         slipping = sum(any(s.slips.values()) for s in self.doc.skus.values())
-        return tuple(shares), allowance(shares, self.doc.quantile, slipping)
+        return tuple(shares), allowance(shares, promise(self.doc.quantile, self.doc.reviews), slipping)

@@ -24,6 +24,7 @@ _SETTINGS: Mapping[str, Path] = {
     "carbon_price": ("carbon", "price"),
     "grid": ("carbon", "grid"),
     "carbon_limit": ("carbon", "limit"),
+    "carbon_by_year": ("carbon", "yearly_limit"),
 } | {f"shock_{key}": ("shock", key) for key in ("chance", "demand")}
 _SKU: Mapping[str, Path] = {
     "idle_w": ("power", "idle"),
@@ -88,8 +89,9 @@ class _Reader:
             }:
                 del self.doc["skus"][name]
         self._runs()
+        mix = self._mix()
         for column, key in ((tables.MEDIAN, "p50"), (tables.SIGMA, "sigma")):
-            self._demand(column, key, names)
+            self._demand(column, key, names, mix if key == "p50" else {})
         return Input(
             doc=self.doc,
             places=self.places,
@@ -284,8 +286,26 @@ class _Reader:
                 self.doc["workloads"][workload]["sites"] = allowed
                 self.places["workloads", workload, "sites"] = cells.place_of(area, area.row, col)
 
-    def _demand(self, column: Column, key: str, names: Sequence[str]) -> None:
-        """Read one row of figures per workload; figures of added periods are to the right of the table."""
+    def _mix(self) -> dict[str, float]:
+        """Return the factors on the demands of workloads; those without one keep their demand."""
+        column = tables.MIX
+        area, named = (self.cells.area(name, str(column.title)) for name in (column.name, f"{column.name}_of"))
+        if area is None or named is None:
+            return {}
+        factors: dict[str, float] = {}
+        for row in range(area.row, area.last_row + 1):
+            value, name = self.cells.value(area, row, area.col), text(self.cells.value(named, row, named.col))
+            if isinstance(value, float | int) and 0 <= value <= column.rule.maximum:
+                factors[name] = float(value)
+            elif value is not None:
+                self.cells.fault(area, row, area.col, f"{value!r} is not a factor: write 0 to {column.rule.maximum:g}")
+        return factors
+
+    def _demand(self, column: Column, key: str, names: Sequence[str], mix: Mapping[str, float]) -> None:
+        """Read one row of figures per workload; figures of added periods are to the right of the table.
+
+        ``mix`` has factors on the figures of workloads.
+        """
         cells = self.cells
         area, workload_area = (
             cells.area(column.name, str(column.title)),
@@ -305,6 +325,7 @@ class _Reader:
             self.places[path] = cells.place_of(workload_area, row)
             faults = len(cells.faults)
             figures = [cells.value(area, row, area.col + n) for n in range(len(names))]
+            figures = [v * mix.get(name, 1.0) if isinstance(v, float | int) else v for v in figures]
             for n in range(len(names)):
                 self.places[(*path, n)] = cells.place_of(area, row, area.col + n)
             self.doc["workloads"][name]["demand"][key] = figures if len(cells.faults) == faults else 0

@@ -161,8 +161,7 @@ def _in_service(
 def _may_be_active(q: Question, sku: Sku, site: Site, t: int, active: float, installed: float) -> bool:
     """Return whether all active servers are up in a share ``quantile`` of the time, beside spares and maintenance."""
     maintained = site.maintenance[t] if isinstance(site.maintenance, tuple) else site.maintenance
-    spares = site.spares * installed if site.spares < 1 else site.spares
-    left = installed * (1 - maintained) - spares - active
+    left = installed * (1 - maintained - site.spare_share) - site.spares - active
     if left < -TOLERANCE * max(installed, 1.0):
         return False
     rate = sku.failure_rate * sku.repair * q.years
@@ -238,7 +237,7 @@ def _able(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
-    """Yield unmet demands, with all servers up and, if a workload must survive a failure, without any one domain."""
+    """Yield unmet demands, with all servers up and in the failures that a workload must survive."""
     each = {
         (s, w): worth.value * _used(q, s, w)
         for s, sku in q.skus.items()
@@ -248,39 +247,39 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
     domains = {k: [d.strip() for d in site.domain.split(",") if d.strip()] or [k] for k, site in q.sites.items()}
     done: dict[tuple[str, int], float] = {}
     total: dict[tuple[str, int], float] = {}
-    lost: dict[tuple[str, int, str], float] = {}
+    at_site: dict[tuple[str, int], dict[str, float]] = {}
     for s, k, w, t, servers, working in zip(*(plan.use[c] for c in (*WHERE, "servers", "working")), strict=True):
         rate = each.get((s, w), 0.0)
         done[w, t] = done.get((w, t), 0.0) + working * rate
         total[w, t] = total.get((w, t), 0.0) + servers * rate
-        for domain in domains[k]:
-            lost[w, t, domain] = lost.get((w, t, domain), 0.0) + servers * rate
+        here = at_site.setdefault((w, t), {})
+        here[k] = here.get(k, 0.0) + servers * rate
     for w, load in q.workloads.items():
         survives = load.availability == "survives" or (q.survive and not load.availability)
         for t, point in enumerate(load.point):
             need = point * plan.factor(w, t)
             have = done.get((w, t), 0.0)
+            words = {"workload": w, "period": q.periods[t], "need": need, "unit": load.unit}
             if have < need * (1 - TOLERANCE):
-                yield message(
-                    "{workload} in {period}: {have} of {need} {unit}",
-                    workload=w,
-                    period=q.periods[t],
-                    have=have,
-                    need=need,
-                    unit=load.unit,
+                yield message("{workload} in {period}: {have} of {need} {unit}", have=have, **words)
+            for gone in _failures(q, domains) if survives else ():
+                left = total.get((w, t), 0.0) - sum(
+                    rate for k, rate in at_site.get((w, t), {}).items() if gone & set(domains[k])
                 )
-            for gone in sorted({d for each_site in domains.values() for d in each_site}) if survives else ():
-                left = total.get((w, t), 0.0) - lost.get((w, t, gone), 0.0)
                 if left < need * (1 - TOLERANCE):
                     yield message(
                         "{workload} in {period} without {domain}: {have} of {need} {unit}",
-                        workload=w,
-                        period=q.periods[t],
-                        domain=gone,
+                        domain=", ".join(sorted(gone)),
                         have=left,
-                        need=need,
-                        unit=load.unit,
+                        **words,
                     )
+
+
+def _failures(q: Question, domains: Mapping[str, Sequence[str]]) -> list[frozenset[str]]:
+    """Return the failure domains that are lost together: each alone, and each two if two are to be survived."""
+    every = sorted({d for each_site in domains.values() for d in each_site})
+    both = [frozenset((a, b)) for i, a in enumerate(every) for b in every[i + 1 :]] if q.survive > 1 else []
+    return [*(frozenset((a,)) for a in every), *both]
 
 
 def _used(q: Question, s: str, w: str) -> float:
@@ -485,14 +484,16 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
 
 
 def _carbon(q: Question, plan: Plan) -> Iterator[str]:
-    """Yield a fault if the plan's carbon emissions exceed their limit."""
-    if q.carbon_limit is None:
-        return
+    """Yield a fault for each limit that the plan's carbon emissions exceed."""
     kg = {k: HOURS * q.years / 1000 * (site.pue or q.pue) * q.grid for k, site in q.sites.items()}  # of one W
-    emitted = 0.0
-    for s, k, buy, active in zip(*(plan.stock[c] for c in ("sku", "site", "buy", "active")), strict=True):
-        emitted += buy * q.skus[s].embodied + active * q.skus[s].idle_w * kg[k]
-    for s, k, w, working in zip(*(plan.use[c] for c in ("sku", "site", "workload", "working")), strict=True):
-        emitted += working * _used(q, s, w) * (q.skus[s].peak_w - q.skus[s].idle_w) * kg[k]
-    if _over(emitted, q.carbon_limit):
-        yield message("the plan emits {n} kg CO2e, the limit is {m}", n=emitted, m=q.carbon_limit)
+    emitted = np.zeros(len(q.periods))
+    for s, k, t, buy, active in zip(*(plan.stock[c] for c in ("sku", "site", "period", "buy", "active")), strict=True):
+        emitted[t] += buy * q.skus[s].embodied + active * q.skus[s].idle_w * kg[k]
+    for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
+        emitted[t] += working * _used(q, s, w) * (q.skus[s].peak_w - q.skus[s].idle_w) * kg[k]
+    if q.carbon_limit is not None and _over(float(emitted.sum()), q.carbon_limit):
+        yield message("the plan emits {n} kg CO2e, the limit is {m}", n=emitted.sum(), m=q.carbon_limit)
+    for year, limit in q.carbon_by_year.items():
+        kg_year = float(emitted[[name.startswith(year) for name in q.periods]].sum())
+        if _over(kg_year, limit):
+            yield message("the plan emits {n} kg CO2e in {year}, the limit is {m}", n=kg_year, year=year, m=limit)

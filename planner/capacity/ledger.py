@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.planner.capacity.question import KINDS, Question, Sku, Supply
+from fleetmark.planner.capacity.question import KINDS, Case, Question, Sku, Supply
 
 Floats = npt.NDArray[np.float64]
 _NEAR = 1e-6  # relative tolerance of solvers, absolute below one server
@@ -246,8 +246,8 @@ class Ledger:
         """Return (combo, period): the work that the assigned servers can do."""
         return np.asarray(self.servers * self.rate[:, None])
 
-    def delivered(self, workload: int, lost: str | None = None) -> Floats:
-        """Return (period,): the capacity for a workload, without the failure domain ``lost``."""
+    def delivered(self, workload: int, lost: Case = ()) -> Floats:
+        """Return (period,): the capacity for a workload, without the failure domains ``lost``."""
         return np.asarray(self.capacity[self._left(workload, lost)].sum(axis=0))
 
     def done(self, workload: int) -> Floats:
@@ -256,13 +256,11 @@ class Ledger:
         return np.asarray((self.working[mine] * self.rate[mine, None]).sum(axis=0))
 
     def worst(self, workload: int) -> Floats:
-        """Return (period,): the capacity for a workload with the worst failure domain lost."""
+        """Return (period,): the capacity for a workload in the worst failure that the question asks to survive."""
         return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
 
     def counted(self, workload: int) -> Floats:
-        """Return (period,): the capacity that counts, without the worst failure domain if the workload must survive its
-        loss.
-        """
+        """Return (period,): the capacity that counts, in the worst failure if the workload must survive it."""
         lasts = self.question.survives(self.workloads[workload])
         return self.worst(workload) if lasts else self.delivered(workload)
 
@@ -289,22 +287,22 @@ class Ledger:
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
         """Return (period,): the mean utilisation of a workload's servers when they do the ``planned`` work.
 
-        With ``worst``, the failure domain whose loss raises the utilisation most is lost. The result is 0 without
+        With ``worst``, the failure that raises the utilisation most has happened. The result is 0 without
         servers.
         """
         loads = []
-        for lost in self.question.cases if worst else [None]:
+        for lost in self.question.cases if worst else [()]:
             mine = self._left(workload, lost)
             full = (self.servers[mine] * self.rate[mine, None] / self.used[mine, None]).sum(axis=0)
             loads.append(np.divide(planned, full, out=np.zeros_like(planned), where=full > 0))
         return np.asarray(np.max(loads, axis=0))
 
-    def _left(self, workload: int, lost: str | None) -> npt.NDArray[np.intp]:
-        """Return the combos of a workload that remain when a failure domain is lost."""
+    def _left(self, workload: int, lost: Case) -> npt.NDArray[np.intp]:
+        """Return the combos of a workload that remain when failure domains are lost."""
         mine = self._combos_of[workload]
-        if lost is None:
+        if not lost:
             return mine
-        stays = {k: lost not in self.question.domains(k) for k in self.sites}
+        stays = {k: not self.question.is_lost(k, lost) for k in self.sites}
         return mine[[stays[self.pairs[self.combos[c][1]][1]] for c in mine.tolist()]]
 
     @cached_property
@@ -327,7 +325,7 @@ class Ledger:
         free = np.maximum(reserve - self._by_pair(self.servers * (inside & ~yields)[:, None]), 0.0)
         guests = self._by_pair(self.working * (inside & yields)[:, None])
         share = np.divide(free, guests, out=np.zeros_like(free), where=guests > 0).clip(max=1.0)
-        for lost in q.cases:
+        for lost in q.all_domains:
             left = np.zeros(self.periods)
             for c in mine.tolist():
                 pair = self.combos[c][1]

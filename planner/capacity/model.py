@@ -212,7 +212,7 @@ def _enough(
 
 
 def _demand(rows: Rows, shape: Shape) -> None:
-    """Add the rows by which demand is met with everything up, and without any one domain if it must survive that."""
+    """Add the rows by which demand is met with everything up, and in each failure that it must survive."""
     q, a, g = shape.question, shape.columns("a"), shape.columns("g")
     reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)
@@ -241,9 +241,9 @@ def _demand(rows: Rows, shape: Shape) -> None:
             rows.put(r, a[here], value[here][:, None])
             rows.put(r, shape.columns("r", [reserve[c] for c in here]), value[here][:, None])
             rows.put(r, g[j], -1.0)
-        for lost in sorted({name for k in sites[w] for name in q.domains(k)}):
-            r = rows.add([("demand", w, t, lost) for t in span], need, np.inf, unit)
-            left = [j for k, j in sites[w].items() if lost not in q.domains(k)]
+        for case in sorted(case for case in q.cases if any(q.is_lost(k, case) for k in sites[w])):
+            r = rows.add([("demand", w, t, ", ".join(case)) for t in span], need, np.inf, unit)
+            left = [j for k, j in sites[w].items() if not q.is_lost(k, case)]
             rows.put(r, g[left], 1.0)
 
 
@@ -298,10 +298,8 @@ def _domains(rows: Rows, shape: Shape) -> None:
 
 
 def _carbon(rows: Rows, shape: Shape) -> None:
-    """Add the limit on the carbon of energy and of making the ordered servers, over all periods."""
+    """Add the limits on the carbon of energy and of making the ordered servers, over all periods and by year."""
     q, skus = shape.question, shape.skus
-    if q.carbon_limit is None:
-        return
     watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg of one W over a period
     swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
     each = {
@@ -310,6 +308,7 @@ def _carbon(rows: Rows, shape: Shape) -> None:
         "a": watt[shape.pair_of] * np.array(swing),
     }
     unit = max((float(kg.max(initial=0.0)) for kg in each.values()), default=0.0) or 1.0
-    r = rows.add([("carbon",)], -np.inf, q.carbon_limit / unit, unit)
-    for block, kg in each.items():
-        rows.put(r, shape.columns(block), kg[:, None] / unit)
+    for year, periods, limit in q.carbon_limits:
+        r = rows.add([("carbon year", year) if year else ("carbon",)], -np.inf, limit / unit, unit)
+        for block, kg in each.items():
+            rows.put(r, shape.columns(block)[:, periods], kg[:, None] / unit)

@@ -6,35 +6,30 @@ question, power in W, and energy prices are per kWh. Periods have equal length a
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 import pandas as pd
 
+from fleetmark.planner.capacity.calendar import years
 from fleetmark.planner.capacity.reserve import down, unavailability
 from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.origin import Origin
+from fleetmark.planner.review.promise import promise
 
 HOURS = 8766.0  # hours in a year
 OUTAGE = 0.001  # nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
 KINDS = ("purchase", "rent", "energy", "support", "space", "migration", "carbon", "residual")
-TRADES = (  # figures of alternatives: present values of purchases and of other costs, then values at the end
-    "purchases",
-    "running",
-    "servers",
-    "peak_w",
-    "rack_units",
-    "carbon_kg",  # over the horizon
-)
-
-
-# The factor on each workload's demand: one for all periods, or one per period (uncertainty grows with time).
-Margin = Mapping[str, float | Sequence[float]]
+# Figures of alternatives: present values of purchases and of other costs, values at the end, and carbon in all.
+TRADES = ("purchases", "running", "servers", "peak_w", "rack_units", "carbon_kg")
+Case = tuple[str, ...]  # failure domains that are lost together
+Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's demand: for all periods, or per period
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +192,8 @@ class Site:
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
-    - ``spares``: idle servers per SKU in use there (N+1); below 1, a share of the installed servers
+    - ``spares``: idle servers of each SKU in use there: 2 for two failures at once (N+2)
+    - ``spare_share``: the share of the installed servers that is kept idle beside them
     - ``maintenance``: the share of the installed servers that is out of service
     - ``racks``, ``liquid_racks``: the rack positions, and those with liquid cooling (none by default)
     - ``rack_w``: the power of a position without liquid cooling
@@ -210,7 +206,7 @@ class Site:
     ports: Series | None = None
     budget: float | None = None
     domain: str = ""
-    spares: float = 0
+    spares: int = 0
     energy_price: Series | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
     racks: Series | None = None
@@ -218,6 +214,7 @@ class Site:
     rack_w: float | None = None
     windows: frozenset[int] | None = None
     maintenance: Series = 0.0
+    spare_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +264,10 @@ class Question:
     """Hold everything that a plan must obey.
 
     - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
-    - ``survive``: capacity must suffice without any one failure domain, unless a workload says otherwise
+    - ``survive``: the failure domains without which capacity must suffice at once, unless a workload says otherwise
     - ``outage``: the share of time in which one failure domain is down
-    - ``quantile``: the share of futures in which the plan must meet demand
+    - ``quantile``: the share of futures in which the plan must meet demand, together with its ``reviews``
+    - ``reviewed``: the number of those reviews that were made
     - ``budget``: the money for purchases by period; None for no limit
     - ``carbon_price``: per tonne CO2e; ``grid`` is in kg CO2e per kWh
     - ``source``: the SHA-256 of each file, and the rest of the provenance
@@ -279,6 +277,7 @@ class Question:
     - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
     - ``shock``: a jump that all demands share, or None
     - ``carbon_limit``: the kg CO2e over all periods, from energy and from making the ordered servers; None for no limit
+    - ``carbon_by_year``: the kg CO2e in calendar years that have a limit
     - ``depreciation``: the periods over which purchases are depreciated; 0 for no such accounts
     - ``energy_price_change``: the relative change of energy prices a year, at all sites
     """
@@ -296,7 +295,7 @@ class Question:
     pue: float = 1.0
     carbon_price: float = 0.0
     grid: float = 0.0
-    survive: bool = False
+    survive: int = 0
     quantile: float = 0.95
     budget: Sequence[float | None] = ()
     source: Mapping[str, str] = field(default_factory=dict)
@@ -309,6 +308,27 @@ class Question:
     energy_price_change: float = 0.0
     depreciation: int = 0
     carbon_limit: float | None = None
+    carbon_by_year: Mapping[str, float] = field(default_factory=dict)
+    reviews: int = 0
+    reviewed: int = 0
+
+    @property
+    def promise(self) -> float:
+        """Return the share of futures that the next plan must meet, so that all reviews together keep ``quantile``."""
+        return promise(self.quantile, self.reviews, self.reviewed)
+
+    @property
+    def year_names(self) -> list[str]:
+        """Return the year of each period."""
+        return years(self.periods, self.years)
+
+    @property
+    def carbon_limits(self) -> Iterator[tuple[str, list[int], float]]:
+        """Yield each limit on carbon: its year, or an empty name for all periods; its periods; and kg CO2e."""
+        if self.carbon_limit is not None:
+            yield "", list(range(len(self.periods))), self.carbon_limit
+        for year, limit in self.carbon_by_year.items():
+            yield year, [t for t, name in enumerate(self.year_names) if name == year], limit
 
     def weight(self, period: int) -> float:
         """Return the present value of 1 in that period: 1 / (1 + discount) ** years."""
@@ -332,13 +352,11 @@ class Question:
 
     def withheld(self, site: str, period: int) -> float:
         """Return the share of installed servers that is kept idle there, or out of service, in that period."""
-        spares = self.sites[site].spares
-        return (spares if spares < 1 else 0.0) + in_period(self.sites[site].maintenance, period)
+        return self.sites[site].spare_share + in_period(self.sites[site].maintenance, period)
 
     def reserved(self, sku: str, site: str, period: int, installed: float) -> float:
         """Return how many of the installed servers must not be active; see ``reserve``. It may be a fraction."""
-        spares = self.sites[site].spares
-        idle = installed * self.withheld(site, period) + (spares if spares >= 1 else 0.0)
+        idle = installed * self.withheld(site, period) + self.sites[site].spares
         return idle + down(installed, self.unavailability(sku), self.quantile)
 
     def usable(self, sku: str, site: str, period: int, installed: float) -> float:
@@ -351,9 +369,18 @@ class Question:
         return tuple(name.strip() for name in written.split(",") if name.strip()) if written else (site,)
 
     @property
-    def cases(self) -> list[str]:
+    def all_domains(self) -> list[str]:
         """Return the failure domains, in the order of the sites."""
         return list(dict.fromkeys(name for k in self.sites for name in self.domains(k)))
+
+    @property
+    def cases(self) -> list[Case]:
+        """Return the failure domains that a surviving workload loses together: any one, or any two."""
+        return list(itertools.combinations(names := self.all_domains, min(max(self.survive, 1), len(names))))
+
+    def is_lost(self, site: str, case: Case) -> bool:
+        """Return whether the site is in one of these failure domains."""
+        return not set(case).isdisjoint(self.domains(site))
 
     def positions(self, sku: str, site: str) -> float:
         """Return the rack positions that one server takes at a site: its own number, or its share of a rack's power."""
@@ -376,7 +403,7 @@ class Question:
         return self.workloads[workload].availability or (SURVIVES if self.survive else NORMAL)
 
     def survives(self, workload: str) -> bool:
-        """Return whether its capacity must suffice without any one failure domain."""
+        """Return whether its capacity must suffice without the failure domains of any one of ``cases``."""
         return self.availability(workload) == SURVIVES
 
     def yields(self, workload: str) -> bool:

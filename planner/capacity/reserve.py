@@ -1,9 +1,9 @@
 """Count the servers that are kept idle: spares, servers in maintenance, and servers that are down.
 
-Of N installed servers, at most N - spares - maintenance - down may be active. Spares are a count or a share of N, and
-maintenance is a share of N. Down is the least k for which at most k servers are down in a share ``quantile`` of the
-time. Failures are independent, so the number down is binomial: P(Bin(N, U) <= k) >= quantile, U = f r / (1 + f r) for f
-failures a year that each take r years to repair.
+Of N installed servers, at most N - spares - maintenance - down may be active. Spares are a count, a share of N, or
+both, and maintenance is a share of N. Down is the least k for which at most k servers are down in a share ``quantile``
+of the time. Failures are independent, so the number down is binomial: P(Bin(N, U) <= k) >= quantile, U = f r / (1 + f
+r) for f failures a year that each take r years to repair.
 
 N - down(N) is not concave, so the program has a line at or above down(N): an edge of its upper concave hull.
 """

@@ -79,7 +79,7 @@ class Shape:
         place = {pool: j for j, pool in enumerate(self.named_pools)}
         self.own_of = np.array([place.get(pool, -1) for pool in pools], dtype=np.int64)
         self.gives = sorted({(self.combos[j][1], self.pairs[self.combos[j][0]][1]) for j in self.lasting.tolist()})
-        self.spared = [p for p, (s, k) in enumerate(self.pairs) if q.sites[k].spares >= 1 or q.unavailability(s) > 0]
+        self.spared = [p for p, (s, k) in enumerate(self.pairs) if q.sites[k].spares or q.unavailability(s) > 0]
         self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
         n = len(self.pairs)
         self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
@@ -206,9 +206,9 @@ class Shape:
             ):
                 if limit is not None and each > 0:
                     room = np.array([in_period(limit, t) for t in range(self.periods)])
-                    bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - int(site.spares), 0))
+                    bound[p] = np.minimum(bound[p], np.maximum(np.floor(room / each + NEAR) - site.spares, 0))
             early = sku.delay if self.sold(*self.pairs[p]) else self.periods
-            old = np.maximum(self.remaining[p, :early] - int(site.spares), 0)
+            old = np.maximum(self.remaining[p, :early] - site.spares, 0)
             bound[p, :early] = np.minimum(bound[p, :early], old)
         return bound
 
@@ -221,7 +221,7 @@ class Shape:
     @cached_property
     def idle(self) -> Floats:
         """Return (pair,): the servers of a SKU in use that are never active, beside the share ``withheld``."""
-        return np.array([float(int(site.spares)) for site in self.sites]) + self._down[:, 0]
+        return np.array([float(site.spares) for site in self.sites]) + self._down[:, 0]
 
     @cached_property
     def _down(self) -> Floats:

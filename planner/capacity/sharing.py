@@ -47,8 +47,8 @@ def kept(question: Question) -> tuple[Flags, Flags]:
     """``kept`` and ``guests`` of a question's workloads."""
     workloads = list(question.workloads)
     lasting = np.array([question.survives(w) for w in workloads])
-    cases: list[str | None] = [*question.cases] if lasting.any() else [None]
-    stays = np.array([[case not in question.domains(k) for k in question.sites] for case in cases])
+    cases = question.cases if lasting.any() else [()]
+    stays = np.array([[not question.is_lost(k, case) for k in question.sites] for case in cases])
     return stays[:, :, None] | ~lasting, np.array([question.yields(w) for w in workloads])
 
 

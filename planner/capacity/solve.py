@@ -52,13 +52,24 @@ def refuse(question: Question, margin: Margin) -> None:
         for name in ("maintenance", "power_w", "rack_units", "ports", "racks", "liquid_racks", "energy_price"):
             series = getattr(site, name)
             numbers += [(f"{name} of {k}", value) for value in (() if series is None else _figures(q, series, name))]
-        numbers += [(f"{name} of {k}", getattr(site, name)) for name in ("budget", "spares", "pue")]
+        numbers += [(f"{name} of {k}", getattr(site, name)) for name in ("budget", "spares", "spare_share", "pue")]
     numbers += [("energy_price", value) for value in _figures(q, q.energy_price, "energy_price")]
-    numbers += [("pue", q.pue), ("carbon_limit", q.carbon_limit), ("carbon_price", q.carbon_price), ("grid", q.grid)]
+    numbers += [
+        ("reviews", q.reviews),
+        ("reviewed", q.reviewed),
+        ("survive", q.survive),
+        ("pue", q.pue),
+        ("carbon_limit", q.carbon_limit),
+        ("carbon_price", q.carbon_price),
+        ("grid", q.grid),
+    ]
+    numbers += [(f"carbon_by_year of {year}", kg) for year, kg in q.carbon_by_year.items()]
     numbers += [(f"budget of {p}", v) for p, v in zip(q.periods, q.budget, strict=False)]
     for name, value in numbers:
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise FleetmarkError(message("{what} is {value}: it must be 0 or more", what=name, value=value))
+    if q.survive > 2:
+        raise FleetmarkError(message("survive is {n}: at most 2 failure domains at once", n=q.survive))
     _refuse_workloads(q)
     if not any(c.count for c in q.fleet) and all(sku.price is None for sku in q.skus.values()):
         raise FleetmarkError(message("no server is in place and none is for sale: give a SKU a price"))

@@ -143,7 +143,7 @@ def margined(
     seed: int = 1,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Plan | Conflict:
-    """Return the cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's quantile).
+    """Return the cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's promise).
 
     A margin is the quantile of demand over worth in the SKUs that serve the workload. All workloads and periods use the
     same level of confidence. The search finds the level at which the share of futures met, less its sampling error,
@@ -154,7 +154,7 @@ def margined(
     returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for a
     quantile outside 0 to 1.
     """
-    quantile = question.quantile if quantile is None else quantile
+    quantile = question.promise if quantile is None else quantile
     if not 0 < quantile < 1:
         raise FleetmarkError(f"a plan for a quantile of {quantile:g}; it must be between 0 and 1, such as 0.95")
     draws, fresh = sample(question, n, seed), sample(question, n, seed + 1)

@@ -41,18 +41,27 @@ def gross_margins(ledger: Ledger) -> Sequence[GrossMargin]:
     works = list(ledger.question.workloads.values())
     if not any(work.revenue for work in works):
         return []
-    costs, spread = by_pair(ledger), np.zeros((len(works), len(ledger.pairs)))
-    for c, (w, p) in enumerate(ledger.combos):
-        spread[ledger.workloads.index(w), p] += ledger.servers[c].sum()
-    used = spread.sum(axis=0)
-    direct = spread @ np.divide(costs, used, out=np.zeros_like(costs), where=used > 0)
-    share = direct / direct.sum() if direct.sum() else np.full(len(works), 1 / len(works))
-    all_costs = direct + float(costs[used == 0].sum()) * share
     paid = ledger.weight * ledger.question.years
     return [
         GrossMargin(work.name, float(np.array(work.point) @ paid * work.revenue), float(cost))
-        for work, cost in zip(works, all_costs, strict=True)
+        for work, cost in zip(works, by_workload(ledger), strict=True)
     ]
+
+
+def used_by(ledger: Ledger) -> Floats:
+    """Return (combo,): the servers assigned to a workload on a SKU at a site, over all periods."""
+    return np.asarray(ledger.servers.sum(axis=1))
+
+
+def by_workload(ledger: Ledger) -> Floats:
+    """Return (workload,): the present value of its part of all costs."""
+    costs, spread = by_pair(ledger), np.zeros((len(ledger.workloads), len(ledger.pairs)))
+    for (w, p), servers in zip(ledger.combos, used_by(ledger), strict=True):
+        spread[ledger.workloads.index(w), p] += servers
+    used = spread.sum(axis=0)
+    direct = spread @ np.divide(costs, used, out=np.zeros_like(costs), where=used > 0)
+    share = direct / direct.sum() if direct.sum() else np.full(len(direct), 1 / len(direct))
+    return np.asarray(direct + float(costs[used == 0].sum()) * share)
 
 
 def by_pair(ledger: Ledger) -> Floats:

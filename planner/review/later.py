@@ -48,18 +48,21 @@ def question_from(question: Question, plan: Plan, now: int) -> Question:
             for s in q.supply
             if s.period is None or s.period >= now
         ),
-        carbon_limit=_carbon_limit(q, plan, now),
+        **_carbon_limits(q, plan, now),
         **_energy(q, later, now),
     )
 
 
-def _carbon_limit(q: Question, plan: Plan, now: int) -> float | None:
-    """Return the kg CO2e that the remaining periods may emit, or None if there is no limit."""
-    if q.carbon_limit is None:
-        return None
+def _carbon_limits(q: Question, plan: Plan, now: int) -> dict[str, Any]:
+    """Return the kg CO2e that the remaining periods may emit, together and in each year."""
     ledger = Ledger(q, plan.stock, plan.use)
-    emitted = (ledger.embodied + q.grid * ledger.kwh)[:now].sum()
-    return max(q.carbon_limit - float(emitted), 0.0)
+    emitted = ledger.embodied + q.grid * ledger.kwh
+    left = {
+        year: max(limit - float(emitted[[t for t in periods if t < now]].sum()), 0.0)
+        for year, periods, limit in q.carbon_limits
+        if periods[-1] >= now
+    }
+    return {"carbon_limit": left.pop("", None), "carbon_by_year": left}
 
 
 def plan_from(question: Question, plan: Plan, now: int) -> Plan:

@@ -76,7 +76,7 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 
 def _tone_of_target(v: PlanView) -> Tone:
     """Return ``bad`` if too few futures meet demand, ``unsure`` if that may be so, and nothing otherwise."""
-    target = 1 - v.question.quantile
+    target = 1 - v.question.promise
     if v.futures is None or v.futures.shortfall.value <= target:
         return ""
     return "bad" if (v.futures.shortfall.lo or 0.0) > target else "unsure"
@@ -224,11 +224,21 @@ def _refusal(answer: Answer, command: str) -> tuple[Message, tuple[Section, ...]
 
 
 def _relaxation(q: Question, limit: Limit) -> Message:
+    """Return by how much the limit must be relaxed, or that relaxing it does not help, and what bounds its servers."""
+    change = _change(q, limit)
+    for resource in dict.fromkeys(limit.scarce.values()):
+        bounded = joined(fmt.clean(s) for s, other in limit.scarce.items() if other == resource)
+        change = message(
+            "{change}; {resource} bounds the work of {skus}", change=change, resource=resource, skus=bounded
+        )
+    return message("{limit}: {change}", limit=limit.name, change=change)
+
+
+def _change(q: Question, limit: Limit) -> Message:
     """Return by how much the limit must be relaxed, or that relaxing it does not help."""
     if limit.relax is None:
         others = joined(limit.beside, message(" and ")) or message("the others")
-        change = message("changing it alone does not help: {others} still cannot hold together", others=others)
-        return message("{limit}: {change}", limit=limit.name, change=change)
+        return message("changing it alone does not help: {others} still cannot hold together", others=others)
     amount, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
     figure = fmt.amount(amount)
     unit = singular(unit) if figure == "1" else unit
@@ -236,4 +246,4 @@ def _relaxation(q: Question, limit: Limit) -> Message:
     if limit.cost is not None:
         cost = f"{fmt.money(limit.cost)} {q.currency}"
         change = message("{change}; the plan then costs {cost}", change=change, cost=cost)
-    return message("{limit}: {change}", limit=limit.name, change=change)
+    return change

@@ -150,10 +150,18 @@ def _nothing(v: PlanView) -> str:
     share = v.nothing.share[-1]
     values["share"] = fmt.share(share, 0)
     if share < _NO_SHARE and any(v.question.survives(w) for w in v.question.workloads):
-        short = message(
-            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} the loss "
-            "of one failure domain leaves at least one workload without servers.",
-            **values,
+        short = (
+            message(
+                "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} the loss "
+                "of two failure domains leaves at least one workload without servers.",
+                **values,
+            )
+            if v.question.survive > 1
+            else message(
+                "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} the loss "
+                "of one failure domain leaves at least one workload without servers.",
+                **values,
+            )
         )
     elif share < _NO_SHARE:
         short = message(
@@ -162,10 +170,18 @@ def _nothing(v: PlanView) -> str:
             **values,
         )
     elif any(v.question.survives(w) for w in v.question.workloads):
-        short = message(
-            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
-            "{share} of it if one failure domain is lost.",
-            **values,
+        short = (
+            message(
+                "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they "
+                "serve {share} of it if two failure domains are lost.",
+                **values,
+            )
+            if v.question.survive > 1
+            else message(
+                "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they "
+                "serve {share} of it if one failure domain is lost.",
+                **values,
+            )
         )
     else:
         short = message(
@@ -198,7 +214,13 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             n=f"{futures.draws:,}",
             lo=fmt.share(futures.shortfall.lo),
             hi=fmt.share(futures.shortfall.hi),
-            target=fmt.share(1 - q.quantile),
+            target=fmt.share(1 - q.promise),
+        )
+    if q.reviews:
+        yield message(
+            "This plan and its reviews ({n}) may miss demand in {share} of futures together; each has its part.",
+            n=q.reviews,
+            share=fmt.share(1 - q.quantile),
         )
     if not q.correlation and sum(max(w.sigma) > 0 for w in q.workloads.values()) > 1:
         yield message(
@@ -210,10 +232,15 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             "(--seconds)."
         )
     safe = [w for w in q.workloads if q.survives(w)]
-    if len(safe) == len(q.workloads):
+    names = joined([fmt.clean(w) for w in safe])
+    if safe and q.survive > 1:
+        yield message(
+            "If any two failure domains are lost together, capacity still meets the demand of {workloads}.",
+            workloads=names,
+        )
+    elif len(safe) == len(q.workloads):
         yield message("If any one failure domain is lost, capacity still meets demand.")
     elif safe:
-        names = joined([fmt.clean(w) for w in safe])
         yield message(
             "If any one failure domain is lost, capacity still meets the demand of {workloads}.", workloads=names
         )

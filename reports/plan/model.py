@@ -161,7 +161,7 @@ class PlanView:
     @property
     def cash(self) -> Cash:
         """Capital and operating expenses by year."""
-        named = years(self.question)
+        named = self.question.year_names
         return by_year(self.answer.ledger, [self.years.index(name) for name in named])
 
     def in_year(self, number: int) -> float:
@@ -181,7 +181,7 @@ def view(answer: Answer) -> PlanView:
     """The rows of an answer that has a plan."""
     q, plan = answer.question, answer.plan
     assert plan is not None
-    named = tuple(years(q))
+    named = tuple(q.year_names)
     return PlanView(
         answer,
         q,
@@ -214,14 +214,6 @@ def _retired(q: Question, plan: Plan) -> list[Order]:
         Order(period, None, site, sku, count, count * q.skus[sku].migration)
         for period, site, sku, count in _moved(plan, "retire")
     ]
-
-
-def years(q: Question) -> list[str]:
-    """The year of each period: the calendar's if names begin with it, else counted from the first."""
-    named = [p[:4] for p in q.periods]
-    if all(n.isdigit() and len(n) == 4 for n in named):
-        return named
-    return [f"year {int(n * q.years + NEAR) + 1}" for n in range(len(q.periods))]
 
 
 def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...], float]]:

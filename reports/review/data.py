@@ -22,7 +22,7 @@ def as_json(review: Review, details: Mapping[str, Any]) -> dict[str, Any]:
         **details,
         "currency": q.currency,
         "periods": list(q.periods),
-        "quantile": q.quantile,
+        "quantile": q.promise,
         "is_sound": review.is_sound,
         "deliveries": [_delivery(review, finding) for finding in review.findings],
         "worth": [

@@ -195,7 +195,7 @@ def _summary(review: Review) -> Iterator[Note]:
     q = review.question
     if len(review.below) > 1:
         yield from (Note(_owes(review, finding)) for finding in review.below)
-    target = fmt.share(1 - q.quantile)
+    target = fmt.share(1 - q.promise)
     kept = fmt.share(review.kept_futures.shortfall.value)
     if review.plan is None or review.futures is None:
         yield Note(message("No plan for the remaining periods is possible within the limits."), "bad")
@@ -234,7 +234,7 @@ def _summary(review: Review) -> Iterator[Note]:
             kept=kept,
             target=target,
         ),
-        "unsure" if (review.futures.shortfall.lo or 0.0) > 1 - q.quantile else "",
+        "unsure" if (review.futures.shortfall.lo or 0.0) > 1 - q.promise else "",
     )
     if review.late:
         yield Note(

@@ -231,7 +231,8 @@ def _with_buffers(q: Question, r: random.Random) -> Question:
     sites = {
         k: replace(
             site,
-            spares=r.choice([site.spares, 0.1, 0.4]),
+            spares=r.choice([site.spares, 0]),
+            spare_share=r.choice([0.0, 0.1, 0.4]),
             maintenance=tuple(r.choice([0.0, 0.3]) for _ in q.periods) if r.random() < 0.5 else r.choice([0.0, 0.2]),
         )
         for k, site in q.sites.items()
@@ -241,7 +242,7 @@ def _with_buffers(q: Question, r: random.Random) -> Question:
 
 def _withheld(q: Question, k: str, t: int) -> float:
     """Return the share of installed servers that may not be active."""
-    return (q.sites[k].spares if q.sites[k].spares < 1 else 0.0) + _in(q.sites[k].maintenance, t)
+    return q.sites[k].spare_share + _in(q.sites[k].maintenance, t)
 
 
 def _in(series: Series, t: int) -> float:
@@ -297,7 +298,7 @@ def _most(q: Question) -> list[int]:
         0
         if sku.price is None
         else max(
-            math.ceil((need + int(site.spares)) / (1 - max(_withheld(q, k, t) for t in range(len(q.periods)))) - 1e-9),
+            math.ceil((need + site.spares) / (1 - max(_withheld(q, k, t) for t in range(len(q.periods)))) - 1e-9),
             sku.minimum_order,
             *(n for n, _ in sku.breaks),
         )
@@ -518,8 +519,10 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         mine = [j for j, (_, v) in enumerate(combos) if v == w]
         row({j: -gives[j] for j in mine}, -work.point[t])
         if work.availability == "survives" or (q.survive and not work.availability):
-            for lost in set().union(*domains.values()):
-                row({many + j: -gives[j] for j in mine if lost not in domains[pairs[combos[j][0]][1]]}, -work.point[t])
+            every = sorted(set().union(*domains.values()))
+            for lost in itertools.combinations(every, min(max(q.survive, 1), len(every))):
+                left = [j for j in mine if domains[pairs[combos[j][0]][1]].isdisjoint(lost)]
+                row({many + j: -gives[j] for j in left}, -work.point[t])
     for j in range(many):
         row({j: 1.0, many + j: -1.0}, 0.0)
     caps = len(rows)
@@ -531,7 +534,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         row({many + j: 1.0 for j in here if not guest[j]}, 0.0)
         row(dict.fromkeys(here, 1.0), 0.0)
     ready = [
-        max(math.floor(n * (1 - _withheld(q, k, t)) - int(q.sites[k].spares) + 1e-9), 0)
+        max(math.floor(n * (1 - _withheld(q, k, t)) - q.sites[k].spares + 1e-9), 0)
         for n, (_, k) in zip(installed, pairs, strict=True)
     ]
     works = {w: [c / g for (_, v), c, g in zip(combos, swing, gives, strict=True) if v == w] for w in q.workloads}

@@ -20,6 +20,7 @@ from fleetmark.planner.review.lots import deliveries, lots
 from fleetmark.planner.review.orders import orders
 from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.posterior import Measurement, posterior, promised
+from fleetmark.planner.review.promise import promise
 from fleetmark.planner.review.review import Finding, Verdict, findings, owed, replanned, updated, updates
 from tests.planner.questions import ask, sku, work
 
@@ -271,3 +272,15 @@ def test_periods_that_no_order_reaches_are_named() -> None:
     assert isinstance(again, Plan)
     assert late == ("2027",)
     assert replanned(q, lambda x: solve(x, gap=0.01))[1] == ()
+
+
+@pytest.mark.parametrize("reviews", [0, 1, 3, 12])
+def test_the_plan_and_its_reviews_keep_one_promise_together(reviews: int) -> None:
+    """The shares that may fail add up to what was promised; the last review has most, and the others equal parts."""
+    failing = [1 - promise(0.95, reviews, done) for done in range(reviews + 1)]
+    assert sum(failing) == pytest.approx(0.05)
+    assert max(failing) == failing[-1]
+    assert failing[:-1] == pytest.approx([failing[0]] * reviews)
+    q = replace(ask([work("web", 1.0)], [sku("s", {"web": 1.0}, 1.0)], [Site("ams")]), reviews=reviews)
+    assert q.promise == pytest.approx(1 - failing[0])
+    assert replace(q, reviewed=reviews).promise == pytest.approx(1 - failing[-1])

@@ -186,15 +186,45 @@ def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path)
         path = tmp_path / f"{name}.xlsx"
         path.write_bytes(other)
         question = plan_workbook.read(path)
-        expected = plan_sample.workbook(
-            Answer(question, p), created=CREATED
-        )  # the same decisions for the edited question
+        same = followed(p, q, question)  # the same decisions for the edited question
+        expected = plan_sample.workbook(Answer(question, same), created=CREATED)
         differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
         assert differences == [], name
         assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
         assert verdict(cells) != "all are kept" or name == "money", name
     assert "edited" in edited[1]["Equivalence"].values()
     assert "edited" not in computed["Equivalence"].values()
+
+
+def followed(plan: Plan, before: Question, after: Question) -> Plan:
+    """Return the plan in which servers work as the planned demand has changed, as far as they are assigned."""
+
+    def working(row: Any) -> float:
+        then, now = (q.workloads[row.workload].point[row.period] for q in (before, after))
+        return float(row.working if now == then else min(row.servers, row.working * now / then))
+
+    return replace(plan, use=plan.use.assign(working=[working(row) for row in plan.use.itertuples()]))
+
+
+def test_the_mix_of_work_moves_demand_sizing_energy_and_checks(tmp_path: Path) -> None:
+    """Less of one workload and more of the other, beside the same edit of the question and a new solve of it."""
+    q, p, book = sample()
+    edited = sheets.edited(book, {named(book, "demand_mix", 0): 0.8, named(book, "demand_mix", 1): 1.3})
+    (cells,) = sheets.recalculated([edited])
+    path = tmp_path / "mix.xlsx"
+    path.write_bytes(edited)
+    after = plan_workbook.read(path)
+    for name, factor in zip(q.workloads, (0.8, 1.3), strict=True):
+        assert after.workloads[name].point == pytest.approx([factor * v for v in q.workloads[name].point])
+    expected = plan_sample.workbook(Answer(after, followed(p, q, after)), created=CREATED)
+    differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
+    assert differences == []
+    energy = under(book, "Cost", "Money in each period", 2, 0)
+    assert cells[energy[0]][energy[1]] != pytest.approx(sheets.values(book)[energy[0]][energy[1]])
+    assert "demand is met with a domain gone" in broken(cells["Checks"])
+    for tab in ("Plan", "At a glance"):
+        assert "edited" in cells[tab].values()
+        assert any("fleetmark plan --from plan.xlsx" in str(value) for value in cells[tab].values())
 
 
 def test_every_limit_can_break() -> None:
@@ -216,6 +246,8 @@ def test_every_limit_can_break() -> None:
             "orders are of whole lots": {named(book, "sku_lot", 1): 7},
             "retired after their term": {named(book, "sku_term", 0): 90},
             "carbon over all periods": {named(book, "question_carbon_limit"): 1},
+            **{f"carbon of {year}": {named(book, "question_carbon_by_year"): 1} for year in q.year_names},
+            "failures at once as solved": {named(book, "question_survive"): "2"},
             "retired in the site's windows": {named(book, "site_windows", k): "2031-Q1" for k in range(3)},
         },
         {

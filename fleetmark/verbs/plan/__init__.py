@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shlex
 import sys
 import time
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
+
+FAILING = 20  # least number of simulated futures that may fail
+MOST_DRAWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +126,13 @@ def planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
-    return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+    draws = min(math.ceil(FAILING / (1 - question.promise)), MOST_DRAWS) if question.reviews else 0
+    return margined(question, solved, n=max(effort.draws, draws), seed=effort.seed, say=say)
 
 
 def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str, Question]) -> Answer:
     began = time.monotonic()
-    say(message("solving for {share} of futures", share=f"{question.quantile:.1%}"))
+    say(message("solving for {share} of futures", share=f"{question.promise:.1%}"))
     plan = planned(question, effort, say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)

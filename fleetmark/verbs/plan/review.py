@@ -66,13 +66,18 @@ def review(
     """Return the review of the plan in ``file`` after the deliveries ``LOT=CAMPAIGN``.
 
     ``now``: the period from which on to plan again, by default the first whose orders can follow the last delivery.
-    ``quantile``: the share of futures to meet from then on, by default that of the plan. ``console`` shows the
-    progress, in the language ``spoken``. Raise FleetmarkError for invalid input, and for a campaign that does not
-    measure what the plan assumed.
+    ``quantile``: the share of futures to meet from then on, by default what the question leaves for this review.
+    ``console`` shows the progress, in the language ``spoken``. Raise FleetmarkError for invalid input, and for a
+    campaign that does not measure what the plan assumed.
     """
     if not delivered:
         raise FleetmarkError("plan review needs a delivered lot: --delivered LOT=CAMPAIGN, such as genoa@2027-Q2=last")
     question, plan = saved.read(file)
+    if question.reviews and question.reviewed >= question.reviews and quantile is None:
+        raise FleetmarkError(
+            f"{file}: all reviews of its question were made (reviews: {question.reviews}); give the share of futures "
+            "to meet from now on with --quantile"
+        )
     lots = deliveries(question, plan, delivered)
     start = _start(question, lots, now)
     with planning.progress(console, spoken) as say:
@@ -82,10 +87,12 @@ def review(
         changes = updates(question, measured)
         remaining = question_from(question, plan, start)
         if quantile is not None:
-            remaining = replace(remaining, quantile=quantile)
+            remaining = replace(remaining, quantile=quantile, reviews=0, reviewed=0)
+        elif question.reviews:
+            remaining = replace(remaining, reviewed=question.reviewed + 1)
         after = updated(remaining, changes)
         kept = plan_from(after, plan, start)
-        say(message("solving for {share} of futures", share=f"{after.quantile:.1%}"))
+        say(message("solving for {share} of futures", share=f"{after.promise:.1%}"))
         answer, late = replanned(after, lambda q: planning.planned(q, effort, say))
         say(message("simulating {n} futures", n=f"{effort.draws:,}"))
         seed = effort.seed + SEEDS_OF_MARGINS

@@ -81,8 +81,18 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
         beside = _beside(question, margin, limit, share / 2) if relax is None else []
-        members.append(Limit(limits.name(question, limit), relax, limits.unit(question, limit), cost, beside))
+        named, unit = limits.name(question, limit), limits.unit(question, limit)
+        members.append(Limit(named, relax, unit, cost, beside, scarce=_scarce(question, limit)))
     return Conflict(members, smallest and sure)
+
+
+def _scarce(question: Question, limit: Label) -> dict[str, str]:
+    """Return the resources that bound the servers of a workload whose demand is the limit, by SKU."""
+    if limit[0] != "demand":
+        return {}
+    workload, in_place = str(limit[1]), {c.sku for c in question.fleet if c.count}
+    able = [s for s, k in question.skus.items() if workload in k.worth and (k.price is not None or s in in_place)]
+    return {s: resource for s in able if (resource := question.binding(s, workload))}
 
 
 def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool) -> bool | None:

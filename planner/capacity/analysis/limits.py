@@ -10,6 +10,7 @@ A limit is a tuple of its kind and its object:
 - lead time, age limit, minimum order, lots and sale: a SKU
 - sites: a workload
 - survival, carbon: nothing
+- carbon year: a year
 - term, failures: a SKU
 - maintenance: a site
 """
@@ -44,6 +45,7 @@ AMOUNTS = (  # limits that are rows of the programme
     "site budget",
     "budget",
     "carbon",
+    "carbon year",
 )
 SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}
 SITE = {
@@ -64,7 +66,7 @@ SKU_RULES: dict[str, dict[str, Any]] = {  # what a SKU has without the rule
 SITE_RULES: dict[str, dict[str, Any]] = {
     "windows": {"windows": None},
     "maintenance": {"maintenance": 0.0},
-    "spare share": {"spares": 0.0},
+    "spare share": {"spare_share": 0.0},
 }
 ALL = (
     "survival",
@@ -91,7 +93,8 @@ def limits(question: Question) -> list[Label]:
     labels += [("term", s) for s, sku in q.skus.items() if sku.term]
     labels += [("failures", s) for s in q.skus if q.unavailability(s)]
     labels += [("maintenance", k) for k, site in q.sites.items() if any(figures(site.maintenance))]
-    labels += [("spare share" if site.spares < 1 else "spares", k) for k, site in q.sites.items() if site.spares]
+    labels += [("spare share", k) for k, site in q.sites.items() if site.spare_share]
+    labels += [("spares", k) for k, site in q.sites.items() if site.spares]
     labels += [("supply", j) for j in range(len(q.supply))]
     labels += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
     liquid = any(sku.liquid for sku in q.skus.values())
@@ -99,7 +102,7 @@ def limits(question: Question) -> list[Label]:
         some = kind != "liquid racks" or liquid
         labels += [(kind, k) for k, site in q.sites.items() if some and getattr(site, SITE[kind]) is not None]
     labels += [("domain power", name) for name in q.domains_w]
-    labels += [("carbon",)] if q.carbon_limit is not None else []
+    labels += [("carbon year", year) if year else ("carbon",) for year, _, _ in q.carbon_limits]
     labels += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
     return labels
 
@@ -128,16 +131,21 @@ def name(question: Question, limit: Label) -> str:
         "site budget": lambda: message("budget of {site}", site=subject),
         "budget": lambda: message("budget of {period}", period=period),
         "spares": lambda: message("spares at {site}", site=subject),
-        "spare share": lambda: message("spares at {site}", site=subject),
+        "spare share": lambda: message("share of spares at {site}", site=subject),
         "maintenance": lambda: message("maintenance at {site}", site=subject),
         "term": lambda: message("term of {sku}", sku=subject),
         "failures": lambda: message("failures of {sku}", sku=subject),
         "carbon": lambda: message("carbon over all periods"),
+        "carbon year": lambda: message("carbon of {year}", year=subject),
         "lead time": lambda: message("lead time of {sku}", sku=subject),
         "age limit": lambda: message("age limit of {sku}", sku=subject),
         "minimum order": lambda: message("minimum order of {sku}", sku=subject),
         "sites": lambda: message("sites of {workload}", workload=subject),
-        "survival": lambda: message("survival of a lost failure domain"),
+        "survival": lambda: (
+            message("survival of two lost failure domains")
+            if question.survive > 1
+            else message("survival of a lost failure domain")
+        ),
     }[str(limit[0])]()
 
 
@@ -161,6 +169,7 @@ def unit(question: Question, limit: Label) -> str:
         "maintenance": message("rules"),
         "spare share": message("rules"),
         "carbon": "kg CO2e",
+        "carbon year": "kg CO2e",
         "site budget": question.currency,
         "budget": question.currency,
         "spares": message("servers"),
@@ -188,6 +197,9 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
             question = _work(question, replace(question.workloads[subject], sites=frozenset()))
         elif kind in ("survival", "carbon"):
             question = _unsafe(question) if kind == "survival" else replace(question, carbon_limit=None)
+        elif kind == "carbon year":
+            kept = {year: kg for year, kg in question.carbon_by_year.items() if year != subject}
+            question = replace(question, carbon_by_year=kept)
         elif kind == "sale":
             sku = question.skus[subject]
             prices = tuple(sku.price if price is None else price for price in sku.prices)
@@ -206,8 +218,8 @@ def amount(question: Question, limit: Label, period: int = 0) -> float:
     kind, subject = str(limit[0]), str(limit[-1])
     if kind == "demand":
         return question.workloads[str(limit[1])].point[int(limit[2])]
-    if kind == "carbon":
-        return question.carbon_limit or 0.0
+    if kind in ("carbon", "carbon year"):
+        return question.carbon_by_year[subject] if kind == "carbon year" else question.carbon_limit or 0.0
     if kind in ("budget", "supply"):
         j = int(limit[1])
         return float(question.budget[j] or 0.0) if kind == "budget" else float(question.supply[j].maximum)
@@ -224,6 +236,8 @@ def loosened(question: Question, limit: Label, excess: float) -> Question:
     if limit[0] == "carbon":
         return replace(question, carbon_limit=now + excess)
     kind, subject = str(limit[0]), str(limit[1])
+    if kind == "carbon year":
+        return replace(question, carbon_by_year={**question.carbon_by_year, subject: now + excess})
     if kind == "demand":
         work, t = question.workloads[subject], int(limit[2])
         point = [max(now - excess, 0.0) if u == t else v for u, v in enumerate(work.point)]
@@ -248,7 +262,7 @@ def loosened(question: Question, limit: Label, excess: float) -> Question:
 def _unsafe(q: Question) -> Question:
     """Return the question in which no workload must survive a failure."""
     works = {w: replace(work, availability=NORMAL) if q.survives(w) else work for w, work in q.workloads.items()}
-    return replace(q, survive=False, workloads=works)
+    return replace(q, survive=0, workloads=works)
 
 
 def _work(q: Question, work: Workload) -> Question:

@@ -69,15 +69,16 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
         "liquid racks": [q.positions(s.name, k) for s in skus for k in q.sites],
         "domain power": [s.budgeted_w for s in skus],
         "supply": [1.0],
-        "carbon": [_carbon(q, s) for s in skus],
+        "carbon": [_carbon(q, s, len(q.periods)) for s in skus],
+        "carbon year": [_carbon(q, s, q.year_names.count(str(label[-1]))) for s in skus],
     }
     sold = [s.price for s in skus if s.price] or [s.price for s in q.skus.values() if s.price]
     return max(each.get(str(kind), sold), default=1.0) or 1.0
 
 
-def _carbon(q: Question, sku: Sku) -> float:
-    """Return the kg CO2e of making a server and of its work at its peak over all periods."""
-    used = max(q.energy(k) for k in q.sites) * sku.peak_w * len(q.periods) * q.grid
+def _carbon(q: Question, sku: Sku, periods: int) -> float:
+    """Return the kg CO2e of making a server and of its work at its peak over so many periods."""
+    used = max(q.energy(k) for k in q.sites) * sku.peak_w * periods * q.grid
     return sku.embodied + used
 
 

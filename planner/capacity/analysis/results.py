@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.planner.capacity.question import Plan
 
@@ -49,6 +49,7 @@ class Limit:
     - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
     - ``cost``: the present value of that plan
     - ``beside``: limits that conflict even without this one, if known
+    - ``scarce``: for a demand, by SKU the resource that bounds the work of its servers, if that is not their speed
     """
 
     name: str
@@ -56,6 +57,8 @@ class Limit:
     unit: str
     cost: float | None = None
     beside: Sequence[str] = ()
+    _: KW_ONLY
+    scarce: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -371,7 +371,7 @@ def _demand(n: Numbers, i: int) -> Iterator[Series]:
 
     yield Series(message("below 5% of demand"), line("low"), "area")
     yield Series(message("demand, 5% to 95%"), line("band"), "area", COLOURS[0], transparency=84)
-    yield Series(message("median demand"), line("median"), "line", COLOURS[0], "dash")
+    yield Series(message("median demand"), line("mixed"), "line", COLOURS[0], "dash")
     yield Series(message("planned demand"), line("planned"), "line", COLOURS[1])
     if n.question.survives(n.workloads[i]):
         yield Series(message("capacity, all sites up"), line("delivered"), "line", COLOURS[2], "round_dot")

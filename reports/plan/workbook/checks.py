@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetmark.base.text import Message, joined, message
-from fleetmark.demand.columns import YES
-from fleetmark.planner.capacity.question import SURVIVES
+from fleetmark.demand.columns import NO, YES
+from fleetmark.planner.capacity.question import SURVIVES, Case
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.capacity.series import Series, figures, in_period
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
@@ -87,18 +87,20 @@ def every(n: Numbers) -> Iterator[Check]:
     """Yield every limit of the plan."""
     for i in range(len(n.workloads)):
         yield _demand(n, i)
-        for line, (j, k, d) in enumerate(losses(n)):
+        for line, (j, places) in enumerate(losses(n)):
             if j == i:
-                yield _survival(n, i, line, n.lost(k, d))
+                yield _survival(n, i, line, n.lost(places))
     for i in range(len(n.workloads)):
         yield _allowed(n, i)
         yield _as_solved(n, i)
+    yield _failures_as_solved(n)
     yield from _of_allocation(n)
     yield from _of_sites(n)
     yield from _of_domains(n)
     yield from _of_supply(n)
     yield _budget(n)
     yield _carbon(n)
+    yield from _carbon_by_year(n)
     for p in range(len(n.pairs)):
         yield from _of_pair(n, p)
     yield from _of_inputs(n)
@@ -133,7 +135,7 @@ def _demand(n: Numbers, i: int) -> Check:
     return Check(message("demand is met"), work.name, work.unit, cells, _size(n, i))
 
 
-def _survival(n: Numbers, i: int, line: int, lost: str) -> Check:
+def _survival(n: Numbers, i: int, line: int, lost: Case) -> Check:
     slack = n.delivered(i, lost) - n.planned[i]
     lasts = bool(lost) and n.question.survives(n.workloads[i])
     cells = _row(
@@ -143,7 +145,7 @@ def _survival(n: Numbers, i: int, line: int, lost: str) -> Check:
         lambda t: f'OR({ref("above", t, line)}="",{ref("workloads", "counts", i)}<>"{SURVIVES}")',
     )
     work = n.question.workloads[n.workloads[i]]
-    subject = joined([work.name, n.sites[losses(n)[line][1]]])
+    subject = joined([work.name, *dict.fromkeys(n.sites[k] for k, _ in losses(n)[line][1])])
     return Check(message("demand is met with a domain gone"), subject, work.unit, cells, _size(n, i))
 
 
@@ -169,6 +171,15 @@ def _as_solved(n: Numbers, i: int) -> Check:
     now = f'IF({dedicated}="{YES}",{ref("workloads", "name", i)},{other}&"")'
     slack = f'IF(OR({now}="",EXACT({now},{literal(pool)})),0,-1)'
     return Check(message("shares servers as solved"), name, message("1 or 0"), [(slack, 0.0)])
+
+
+def _failures_as_solved(n: Numbers) -> Check:
+    """Check that the plan was solved for as many failure domains at once as the inputs ask for."""
+    asked = f'IF(question_survive="{YES}",1,IF(question_survive="{NO}",0,VALUE(question_survive)))'
+    slack = f"MIN(0,{max(n.question.survive, 1)}-{asked})"
+    return Check(
+        message("failures at once as solved"), message("all workloads"), message("failure domains"), [(slack, 0.0)]
+    )
 
 
 def _of_allocation(n: Numbers) -> Iterator[Check]:
@@ -209,7 +220,7 @@ def _shared(n: Numbers, subject: str, mine: Sequence[int], col: str, number: int
     cells = _row(
         n,
         lambda t: (
-            f"1-MAX(SUMIFS({down('allocation', f'working_{t}')},{rows}),"
+            f"1-MAX(SUMIFS({down('allocation', f'runs_{t}')},{rows}),"
             f"SUMIFS({down('allocation', f'share_{t}')},{rows},{down('allocation', 'stays')},1))"
         ),
         lambda t: float(1 - used[t]),
@@ -311,11 +322,31 @@ def _carbon(n: Numbers) -> Check:
     )
 
 
+def _carbon_by_year(n: Numbers) -> Iterator[Check]:
+    """Yield the checks of the carbon of each year, against the limits written in one cell."""
+    emitted = n.embodied + n.question.grid * n.kwh
+    for year in n.year_names:
+        mine = [t for t, name in enumerate(n.question.year_names) if name == year]
+        limit = n.question.carbon_by_year.get(year)
+        listed = '","&SUBSTITUTE(question_carbon_by_year&""," ","")&","'
+        rest = f'MID({listed},FIND(",{year}:",{listed})+{len(year) + 2},99)'
+        written = (
+            f'IF(ISNUMBER(question_carbon_by_year),question_carbon_by_year,VALUE(LEFT({rest},FIND(",",{rest})-1)))'
+        )
+        total = "+".join(ref("emitted", t) for t in mine)
+        slack = f'IF(ISERROR({written}),"",{written}-({total}))'
+        value = None if limit is None else limit - float(emitted[mine].sum())
+        size = (f"IF(ISERROR({written}),0,{written})", limit)
+        yield Check(message("carbon of {year}", year=year), message("all sites"), "kg CO2e", [(slack, value)], size)
+
+
 def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     s, k = n.pairs[p]
     sku, site = n.question.skus[s], n.question.sites[k]
     subject, servers = joined([s, k]), message("servers")
-    spares, least, unavailable = (ref("figures", name, p) for name in ("spares", "minimum_order", "unavailable"))
+    spares, spare_share, least, unavailable = (
+        ref("figures", name, p) for name in ("spares", "spare_share", "minimum_order", "unavailable")
+    )
     price = ref("skus", "price", n.skus.index(s))
     lot = ref("skus", "lot", n.skus.index(s))
     windows = ref("sites", "windows", n.sites.index(k))
@@ -326,7 +357,7 @@ def _of_pair(n: Numbers, p: int) -> Iterator[Check]:
     def idle(t: int) -> str:
         servers_there = ref("installed", t, p)
         maintained = n.series_cell("maintenance", k, t) or ref("sites", "maintenance", n.sites.index(k))
-        share = f"{servers_there}*(IF({spares}<1,{spares},0)+N({maintained}))+IF({spares}<1,0,{spares})"
+        share = f"{servers_there}*({spare_share}+N({maintained}))+{spares}"
         failed = f"IF({unavailable}>0,CRITBINOM({servers_there},{unavailable},question_quantile),0)"
         return f"{servers_there}-{ref('active', t, p)}-IF({ref('active', t, p)}>0,{share}+{failed},0)"
 

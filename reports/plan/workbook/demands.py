@@ -11,7 +11,7 @@ from fleetmark.demand import tables
 from fleetmark.demand.columns import AMOUNT, Rule
 from fleetmark.planner.capacity.question import SURVIVES
 from fleetmark.reports.kit.format import FIGURE_FORM
-from fleetmark.reports.kit.tabular import Cell, Tabular
+from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook.cells import (
     SPARE,
     by_period,
@@ -24,6 +24,7 @@ from fleetmark.reports.plan.workbook.cells import (
     numbers,
     ref,
 )
+from fleetmark.reports.plan.workbook.limits import losses
 from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quantile
 
 
@@ -46,6 +47,21 @@ def _growing(n: Numbers, rows: Sequence[int]) -> Tabular:
 
     note = message("The medians below follow from these two; write figures over them to give each period its own.")
     return grid("growing", message("Demand that grows by one rate"), columns, len(rows), row, notes=(note,))
+
+
+def _mix(n: Numbers) -> Tabular:
+    """Return the inputs of the mix of work: a factor on the demand of each workload."""
+    column = tables.MIX
+    columns = (
+        Column("workload", message("workload"), "name", name=f"{column.name}_of"),
+        numbers("factor", column.title, column.form, width=14, name=column.name),
+    )
+
+    def row(i: int) -> tuple[Cell, Cell]:
+        return Cell(n.workloads[i]), entry(column, 1.0)
+
+    note = message("1: the demand as given. Demand, sizing, energy, revenue and checks follow the mix at once.")
+    return grid("mix", message("Mix of work"), columns, len(n.workloads), row, notes=(note,))
 
 
 def _grown(row: int, period: int) -> str:
@@ -82,7 +98,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
 
     def spread(key: str, title: str, share: str, value: float) -> Tabular:
         def cell(i: int, t: int) -> Cell:
-            formula = f"{ref('median', t, i)}*EXP(NORMSINV({share})*{ref('sigma', t, i)})"
+            formula = f"{ref('mixed', t, i)}*EXP(NORMSINV({share})*{ref('sigma', t, i)})"
             return live(formula, quantile(n.point[i, t], n.sigma[i, t], value))
 
         return block(key, title, cell, AMOUNT)
@@ -90,6 +106,11 @@ def demands(n: Numbers) -> Iterator[Tabular]:
     if growing:
         yield _growing(n, list(growing))
     yield given(tables.MEDIAN, "median", n.point, labelled)
+    yield _mix(n)
+    mixed = message("median demand in this mix")
+    yield block(
+        "mixed", mixed, lambda i, t: live(f"{ref('median', t, i)}*{ref('mix', 'factor', i)}", n.point[i, t]), AMOUNT
+    )
     yield given(tables.SIGMA, "sigma", n.sigma, unitless)
     yield spread("low", message("demand at 5%"), f"{BAND[0]:g}", BAND[0])
     yield spread("high", message("demand at 95%"), f"{BAND[1]:g}", BAND[1])
@@ -101,21 +122,23 @@ def demands(n: Numbers) -> Iterator[Tabular]:
     yield block(
         "planned",
         planned,
-        lambda i, t: live(f"{ref('median', t, i)}*{ref('margin', t, i)}", n.planned[i, t]),
+        lambda i, t: live(f"{ref('mixed', t, i)}*{ref('margin', t, i)}", n.planned[i, t]),
         FIGURE_FORM,
     )
+    solved = message("planned demand as solved")
+    yield block("solved_demand", solved, lambda i, t: decided(n.planned[i, t]), FIGURE_FORM)
     work_of, used = down("allocation", "workload_no"), down("allocation", "rate")
     done = [n.done(i) for i in range(len(works))]
     delivered = [n.delivered(i) for i in range(len(works))]
     counted = [n.counted(i) for i in range(len(works))]
 
     def does(i: int, t: int) -> Cell:
-        shares = f"{down('allocation', f'working_{t}')}*{down('allocation', f'servers_{t}')}"
+        shares = f"{down('allocation', f'runs_{t}')}*{down('allocation', f'servers_{t}')}"
         return live(f"SUMPRODUCT(({work_of}={i + 1})*{used}*{shares})", done[i][t])
 
     def counts(i: int, t: int) -> Cell:
-        losses = len(n.sites) * n.most_domains
-        least = f"MIN({down('left', t, i * losses, (i + 1) * losses - 1)})"
+        each = len(losses(n)) // len(works)
+        least = f"MIN({down('left', t, i * each, (i + 1) * each - 1)})"
         formula = f'IF({ref("workloads", "counts", i)}="{SURVIVES}",{least},{ref("delivered", t, i)})'
         return live(formula, counted[i][t])
 

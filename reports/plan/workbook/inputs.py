@@ -9,7 +9,7 @@ from dataclasses import replace
 from fleetmark.base.text import message
 from fleetmark.demand import columns as demand
 from fleetmark.demand import equipment, tables
-from fleetmark.demand.columns import LIQUID, NO, PRICE, YES
+from fleetmark.demand.columns import LIQUID, NO, PRICE, TWO, YES
 from fleetmark.planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.estimate import CONFIDENCE
@@ -74,14 +74,17 @@ def _setting(q: Question, field: str) -> object:
     """Return a setting of the question in the form of its cell."""
     if field == "currencies":
         return _listed(q.rates.items())
-    if field == "correlation":
-        return _listed(q.correlation.items()) or None
     if field.startswith("shock_"):
         return None if q.shock is None else getattr(q.shock, field.removeprefix("shock_"))
-    if field in ("energy_price_change", "depreciation"):
+    if field in ("energy_price_change", "depreciation", "reviews"):
         return getattr(q, field) or None
-    value = _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
-    return (YES if value else NO) if isinstance(value, bool) else value
+    listed: dict[str, object] = {
+        "correlation": _listed(q.correlation.items()) or None,
+        "carbon_by_year": ", ".join(f"{year}: {kg:.15g}" for year, kg in q.carbon_by_year.items()) or None,
+        "survive": (NO, YES, TWO)[q.survive],
+        "domain_power": _listed(q.domains_w.items()),
+    }
+    return listed[field] if field in listed else getattr(q, field)
 
 
 def _first(value: object) -> object:
@@ -91,8 +94,8 @@ def _first(value: object) -> object:
 
 def _of_site(q: Question, site: Site, field: str) -> object:
     """Return a field of a site in the form of its cell."""
-    if field == "maintenance":
-        return _first(site.maintenance) or None
+    if field in ("maintenance", "spare_share"):
+        return _first(getattr(site, field)) or None
     if field == "windows":
         return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
     return _first(getattr(site, field))
@@ -187,10 +190,10 @@ def sites(n: Numbers) -> Tabular:
         if i >= len(n.sites):
             return
         k = n.sites[i]
-        yield from (live(one(d), n.lost(i, d)) for d in domains)
+        yield from (live(one(d), n.domain(i, d)) for d in domains)
         # Each name is between commas, so that FIND, which has no wildcards, matches whole names only.
         listed = '&","&'.join(['","', *(f"{{domain_{d}}}" for d in domains), '""'])
-        yield live(listed, "," + "".join(f",{n.lost(i, d)}" for d in domains) + ",")
+        yield live(listed, "," + "".join(f",{n.domain(i, d)}" for d in domains) + ",")
         yield live(f'{HOURS:g}/1000*question_years*IF({{pue}}="",question_pue,{{pue}})', q.energy(k))
         price = 'IF({energy_price}="",question_energy_price,{energy_price})'
         yield live(f"{{kwh}}*{price}", q.energy(k) * q.price_of_energy(k, 0))
@@ -329,7 +332,7 @@ def utilisation(n: Numbers) -> Tabular:
         Column("why", message("why"), width=60, name="workload_why"),
         numbers("up_to", message("up to {cap}", cap=f"{CAP:.0%}"), rules=up_to, width=10),
     )
-    general = f'IF(question_survive="{YES}","{SURVIVES}","{NORMAL}")'
+    general = f'IF(question_survive="{NO}","{NORMAL}","{SURVIVES}")'
 
     def results(i: int) -> Iterator[Cell]:
         work = q.workloads[n.workloads[i]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from fleetmark.base.text import message
+from fleetmark.base.text import joined, message
 from fleetmark.demand.columns import AMOUNT
 from fleetmark.planner.capacity.ledger import over
 from fleetmark.planner.capacity.resources import bound
@@ -52,9 +53,14 @@ def sizing(n: Numbers) -> Iterator[Tabular]:
         yield by_period(n, f"sizing_{i}", title, labels, rows, cell, _WHOLE)
 
 
-def losses(n: Numbers) -> list[tuple[int, int, int]]:
-    """Return the losses of a failure domain: workload, site, and number of the site's domain."""
-    return [(i, k, d) for i in range(len(n.workloads)) for k in range(len(n.sites)) for d in range(n.most_domains)]
+Places = tuple[tuple[int, int], ...]  # failure domains that are lost together: site, and number of the site's domain
+
+
+def losses(n: Numbers) -> list[tuple[int, Places]]:
+    """Return the losses of failure domains: workload, and places of the domains."""
+    places = [(k, d) for k in range(len(n.sites)) for d in range(n.most_domains)]
+    together = list(itertools.combinations(places, min(max(n.question.survive, 1), len(places))))
+    return [(i, lost) for i in range(len(n.workloads)) for lost in together]
 
 
 def lost(n: Numbers) -> Iterator[Tabular]:
@@ -64,15 +70,16 @@ def lost(n: Numbers) -> Iterator[Tabular]:
         workload=message("workload"), site=message("without the domain of"), domain=message("failure domain")
     )
     rows = [
-        (Cell(n.workloads[i]), Cell(n.sites[k]), live(ref("sites", f"domain_{d}", k), n.lost(k, d)))
-        for i, k, d in listed
+        (Cell(n.workloads[i]), Cell(joined(dict.fromkeys(n.sites[k] for k, _ in places))), _domains(n, places))
+        for i, places in listed
     ]
-    left = [n.delivered(i, n.lost(k, d)) if n.lost(k, d) else None for i, k, d in listed]
+    left = [n.delivered(i, case) if (case := n.lost(places)) else None for i, places in listed]
     domains = down("sites", "domains", 0, len(n.sites) - 1)
     all_sites = f"ROW({domains})-ROW({ref('sites', 'domains')})+1"
 
     def remaining(line: int, t: int) -> Cell:
-        stays = f'ISERROR(FIND(","&{{domain}}&",",{domains}))'
+        cells = [ref("sites", f"domain_{d}", k) for k, d in listed[line][1]]
+        stays = "*".join(f'ISERROR(FIND(","&{cell}&",",{domains}))' for cell in cells)
         same = f"{down('allocation', 'workload_no')},{listed[line][0] + 1}"
         work = f"SUMIFS({down('allocation', f'work_{t}')},{same},{down('allocation', 'site_no')},{all_sites})"
         values = left[line]
@@ -87,6 +94,16 @@ def lost(n: Numbers) -> Iterator[Tabular]:
     yield by_period(n, "left", message("Capacity left, in the unit of the workload"), labels, rows, remaining, _WORK)
     table = by_period(n, "above", message("Capacity left, less the planned demand"), labels, rows, above, _WORK)
     yield ruled(table, n, "{period}<-1E-6")
+
+
+def _domains(n: Numbers, places: Places) -> Cell:
+    """Return the names of lost failure domains; empty if one of the sites has fewer."""
+    cells = [ref("sites", f"domain_{d}", k) for k, d in places]
+    names_of_all = '&", "&'.join(cells)
+    if len(cells) > 1:
+        missing = ",".join(f'{cell}=""' for cell in cells)
+        names_of_all = f'IF(OR({missing}),"",{names_of_all})'
+    return live(names_of_all, ", ".join(n.lost(places)))
 
 
 def ruled(table: Tabular, n: Numbers, rule: str) -> Tabular:
@@ -259,7 +276,7 @@ def by_workload(n: Numbers) -> Tabular:
     columns = (*names(workload=message("workload")), numbers("demand", message("median demand"), AMOUNT))
 
     def row(i: int) -> Sequence[Cell]:
-        demand = live(f"INDEX({across('median', i, n.periods - 1)},scenario_period)", n.point[i, -1])
+        demand = live(f"INDEX({across('mixed', i, n.periods - 1)},scenario_period)", n.point[i, -1])
         unit = live(ref("workloads", "unit", i), n.question.workloads[n.workloads[i]].unit)
         return (Cell(n.workloads[i]), demand, unit)
 

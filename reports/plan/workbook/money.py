@@ -12,6 +12,7 @@ from fleetmark.demand.columns import PRICE
 from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.cost.cash import AT_END, CAPITAL, by_year
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.plan.workbook import shares
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
     across,
@@ -81,6 +82,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
     )
     yield _by_year(n, kinds)
     yield _cash(n)
+    yield from shares.tables(n)
     if any(work.revenue for work in n.question.workloads.values()):
         yield _earned(n)
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
@@ -212,7 +214,7 @@ def _earned(n: Numbers) -> Tabular:
         (
             Cell(work.name),
             live(
-                f"SUMPRODUCT({across('median', i, n.periods - 1)},{weights})*question_years"
+                f"SUMPRODUCT({across('mixed', i, n.periods - 1)},{weights})*question_years"
                 f"*N({ref('workloads', 'revenue', i)})",
                 revenue[i],
             ),

@@ -7,6 +7,7 @@ edited question.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,9 +16,9 @@ from scipy import stats
 
 from fleetmark.demand.tables import SERIES
 from fleetmark.planner.capacity.ledger import Ledger, over
-from fleetmark.planner.capacity.question import HOURS, Plan, Question
+from fleetmark.planner.capacity.question import HOURS, Case, Plan, Question
 from fleetmark.planner.capacity.series import in_period
-from fleetmark.reports.plan.model import years
+from fleetmark.planner.cost.margin import by_pair, used_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -114,10 +115,15 @@ class Numbers(Ledger):
         """The most failure domains of a site."""
         return max(len(self.question.domains(k)) for k in self.sites)
 
-    def lost(self, site: int, number: int) -> str:
+    def domain(self, site: int, number: int) -> str:
         """The name of a failure domain of a site; empty if it has fewer."""
         names = self.question.domains(self.sites[site])
         return names[number] if number < len(names) else ""
+
+    def lost(self, places: Sequence[tuple[int, int]]) -> Case:
+        """The failure domains at these places (site, number); empty if one of the sites has fewer."""
+        case = tuple(self.domain(*place) for place in places)
+        return case if all(case) else ()
 
     @cached_property
     def annuity(self) -> float:
@@ -127,12 +133,29 @@ class Numbers(Ledger):
     @cached_property
     def year_names(self) -> list[str]:
         """The names of the years."""
-        return list(dict.fromkeys(years(self.question)))
+        return list(dict.fromkeys(self.question.year_names))
 
     @cached_property
     def years(self) -> list[int]:
         """The year of each period: its number among the names, from 1."""
-        return [self.year_names.index(name) + 1 for name in years(self.question)]
+        return [self.year_names.index(name) + 1 for name in self.question.year_names]
+
+    @cached_property
+    def pair_costs(self) -> Floats:
+        """(pair,): the present value of all costs of a SKU at a site."""
+        return by_pair(self)
+
+    @cached_property
+    def used_up(self) -> Floats:
+        """(combo,): the servers of a workload there, over all periods."""
+        return used_by(self)
+
+    @cached_property
+    def used_of_pair(self) -> Floats:
+        """(pair,): the servers of all workloads there, over all periods."""
+        used = np.zeros(len(self.pairs))
+        np.add.at(used, [p for _, p in self.combos], self.used_up)
+        return used
 
     @cached_property
     def pairs_of_worth(self) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from fleetmark.demand.columns import LIQUID, PRICE, YES
 from fleetmark.planner.capacity.question import PREEMPTIBLE
 from fleetmark.planner.cost.cash import depreciated
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.plan.workbook import shares
 from fleetmark.reports.plan.workbook.cells import (
     COUNT,
     MONEY,
@@ -114,7 +115,7 @@ def _installed(i: int, t: int) -> str:
 
 
 def _load(i: int, t: int) -> str:
-    shares = "*".join(down("allocation", key) for key in ("used", f"working_{t}", f"servers_{t}"))
+    shares = "*".join(down("allocation", key) for key in ("used", f"runs_{t}", f"servers_{t}"))
     busy = f"SUMPRODUCT(({down('allocation', 'pair_no')}={i + 1})*{shares})"
     return f"IF({ref('active', t, i)}=0,0,{busy}/{ref('active', t, i)})"
 
@@ -190,6 +191,7 @@ def _figures(n: Numbers) -> Tabular:
         numbers("age_limit", message("age limit"), unit=message("periods")),
         numbers("minimum_order", message("minimum order"), unit=servers),
         numbers("spares", message("spares"), unit=servers),
+        numbers("spare_share", message("spares, as a share"), "0.0%", unit=message("share of servers")),
         numbers("kwh", message("one W over a period"), "0.0000", unit="kWh"),
         numbers("watt", message("one W over a period"), "0.0000", unit=q.currency),
         numbers("site_no", message("no. of the site")),
@@ -231,6 +233,7 @@ def _figures(n: Numbers) -> Tabular:
             live(f'IF({sku_ref("age_limit")}="","",{sku_ref("age_limit")})', sku.age_limit),
             sku_cell("minimum_order"),
             live(ref("sites", "spares", place), site.spares),
+            live(f"N({ref('sites', 'spare_share', place)})", site.spare_share),
             live(ref("sites", "kwh", place), q.energy(k)),
             live(ref("sites", "watt", place), price),
             live(f"{place + 1}", place + 1),
@@ -267,7 +270,9 @@ def allocation(n: Numbers) -> Tabular:
         *periods(n, COUNT, "servers_", unit=message("whole servers")),
         *periods(n, SHARE, "share_", unit=message("share of them")),
         *periods(n, SHARE, "working_", unit=message("share that works")),
+        *periods(n, SHARE, "runs_", unit=message("share that works at the demand now")),
         *periods(n, _WORK, "work_", unit=message("work")),
+        *shares.columns_of_combos(n),
     )
     return grid("allocation", message("Allocation"), columns, len(n.combos), partial(_allocated, n))
 
@@ -295,7 +300,12 @@ def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
         yield live(servers, n.of_pool[c, t])
     yield from map(decided, n.share[c])
     yield from map(decided, n.share_working[c])
+    for t in range(n.periods):
+        now, then = ref("planned", t, i), ref("solved_demand", t, i)
+        follows = f"MIN({{share_{t}}},{{working_{t}}}*{now}/{then})"
+        yield live(f"IF(OR({then}=0,{now}={then}),{{working_{t}}},{follows})", n.share_working[c, t])
     yield from (live(f"{{rate}}*{{share_{t}}}*{{servers_{t}}}", n.capacity[c, t]) for t in range(n.periods))
+    yield from shares.of_combo(n, c)
 
 
 def pools(n: Numbers) -> Tabular:
