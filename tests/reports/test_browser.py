@@ -576,6 +576,9 @@ def test_a_narrow_screen_shows_names_and_ratios_of_benchmarks(browser: Any, page
     name, ratio = row.locator("th").bounding_box(), row.locator(".figure-link").first.bounding_box()
     assert name["x"] + name["width"] <= ratio["x"] and ratio["x"] + ratio["width"] <= 390
     assert tab.page.locator("#ratios th bdi wbr").count()
+    ends = "(head) => [head.querySelector('.name').getBoundingClientRect().right, head.querySelector('td.num').getBoundingClientRect().left]"
+    for right, left in (tab.page.locator("#ratios .head").nth(n).evaluate(ends) for n in range(3)):
+        assert right <= left
 
 
 def test_no_name_lies_over_a_plot(browser: Any, pages: dict[str, Path]) -> None:

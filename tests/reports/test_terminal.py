@@ -12,7 +12,8 @@ from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import Results
 from fleetmark.reports.campaign.document import document
 from fleetmark.reports.campaign.problems import problems
-from fleetmark.reports.kit.document import Document, Section
+from fleetmark.reports.kit.charts import Chart
+from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from tests.commands import run
 from tests.records import TRIAD, record
@@ -112,6 +113,14 @@ def test_the_paths_of_page_and_campaign_are_one_line_each(tmp_path: Path) -> Non
     lines = run(tmp_path, "report", "last").splitlines()
     (campaign,) = (path for path in tmp_path.iterdir() if path.name.startswith("c-"))
     assert lines[-2:] == [f"report: {campaign / 'summary.html'}", f"campaign: {campaign}"]
+
+
+def test_a_plot_is_apart_from_what_is_above_it() -> None:
+    plot = Chart("Plot", "", "", lines=("a |  o",))
+    lines = rendered.shown(
+        Document(title="t", answer="", sections=(Section("s", "", (Note("Above."), plot)),)), 80
+    ).splitlines()
+    assert [line.rstrip() for line in lines][-4:] == ["Above.", "", "Plot", "a |  o"]
 
 
 def test_a_name_in_a_heading_is_whole_if_there_is_room() -> None:
