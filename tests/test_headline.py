@@ -164,7 +164,9 @@ def test_a_panel_is_what_the_headline_is_over(tmp_path: Path, words: tuple[str, 
 def test_a_panel_that_makes_no_sense(tmp_path: Path) -> None:
     fleets(tmp_path, hosts=2)
     nobody = refused(tmp_path, *ASK, "--panel", "linpack")
-    assert nobody.startswith("--panel linpack: no machine ran this benchmark; use one of spec_cpu2017 500.job0_r base_ratio; ")
+    assert nobody.startswith(
+        "--panel linpack: no machine ran this benchmark; use one of spec_cpu2017 500.job0_r base_ratio; "
+    )
     assert nobody.endswith("; and 2 more")
     assert "is part of 8 benchmarks: " in refused(tmp_path, *ASK, "--panel", "job")
     both = refused(tmp_path, *ASK, "--panel", "job1", "--mix", "cpu-int=1")

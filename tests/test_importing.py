@@ -323,9 +323,7 @@ def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     row, asked = row_of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
     assert row["ratio"] == row_of(asked, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
-    assert any(
-        "count as 11 hosts, one per submitter (undo with --by host)" in n for n in comparison["notes"]
-    )
+    assert any("count as 11 hosts, one per submitter (undo with --by host)" in n for n in comparison["notes"])
     assert not any("together (--by host" in n for n in asked["notes"])
     by_host = row_of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
@@ -567,8 +565,7 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     assert row_of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
     assert (
-        "1 host (server=m6i.4xlarge); one figure without an error, because the spread of its kind is unknown"
-        in pinned
+        "1 host (server=m6i.4xlarge); one figure without an error, because the spread of its kind is unknown" in pinned
     )
     against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
     assert row_of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])

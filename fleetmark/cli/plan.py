@@ -117,7 +117,7 @@ def review(
         typer.Option(
             min=0.5,
             max=0.999,
-            help="The share of futures in which demand must be met (default: that of the plan, divided among its reviews).",
+            help="The share of futures that meet demand (default: as in the plan, divided among its reviews).",
         ),
     ] = None,
     baseline: Annotated[

@@ -489,7 +489,9 @@ def test_ratios_without_a_heading_are_read_by_the_mode() -> None:
     assert mb(parse(rows.encode(), ["mlc", "--peak_injection_bandwidth"]), "peak_read_bandwidth") == 280874.6
     parsed = parse((rows + fixture("v3.11b_one_node.txt")).encode())
     assert mb(parsed, "peak_read_bandwidth") == 41877.5
-    note = "line 2: bandwidth 'ALL Reads : 280874.6' left out, because its kind is unknown: peak or maximum (and 1 more)"
+    note = (
+        "line 2: bandwidth 'ALL Reads : 280874.6' left out, because its kind is unknown: peak or maximum (and 1 more)"
+    )
     assert parsed.notes == (note,)
     text = f"Command line parameters: --max_bandwidth \n{rows}"
     assert mb(parse(text.encode()), "max_bandwidth", mix="3:1") == 267733.3
