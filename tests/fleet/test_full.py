@@ -25,7 +25,7 @@ from fleetmark.reports.comparison.titles import class_title
 from fleetmark.workloads import load_suite, workload_of
 from tests import torches
 from tests.fleet import tools
-from tests.fleet.command import Command
+from tests.fleet.command import LONG_S, Command
 from tests.fleet.hosts import Fleet, missing
 from tests.standins.mlc import tarball
 from tests.standins.spec_cpu import medium
@@ -188,7 +188,7 @@ def campaign(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Campaign
     controller.kill()
     controller.wait()
     before = passed(command)
-    resumed = command.run("--resume", "last")
+    resumed = command.run("--resume", "last", timeout=3 * LONG_S)
     assert "not finished" not in resumed.stdout, resumed.stdout + resumed.stderr
     return Campaign(command, before)
 
