@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,3 +152,11 @@ def test_ansible_loads_no_module_from_the_current_folder(folder: Path) -> None:
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
     assert [host.name for host in load_inventory(SOURCES)] == ["h1", "h2"]
     assert not has_run(folder)
+
+
+def test_ansible_without_a_configuration_leaves_the_processor_to_others(folder: Path) -> None:
+    words = [sys.executable, "-P", "-m", "ansible", "config", "dump", "--only-changed", "--format", "json"]
+    env = {**os.environ, **ansible_cfg.config_variable()}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=env)
+    changed = {entry["name"]: entry["value"] for entry in json.loads(done.stdout) if "name" in entry}
+    assert changed["DEFAULT_INTERNAL_POLL_INTERVAL"] == 0.01

@@ -15,7 +15,7 @@ from fleetmark.hosts.agent import PLAYBOOKS, agent_module
 
 VARIABLE = "ANSIBLE_CONFIG"
 _NAME = "ansible.cfg"
-_EMPTY = PLAYBOOKS / "empty.cfg"
+_DEFAULT = PLAYBOOKS / "default.cfg"
 
 
 def config_file() -> Path | None:
@@ -44,7 +44,7 @@ def _expanded(path: str) -> Path:
 
 def config_variable() -> Mapping[str, str]:
     """Return the variable that makes Ansible read ``config_file`` and no other file, even one that appears later."""
-    return {VARIABLE: str(config_file() or _EMPTY)}
+    return {VARIABLE: str(config_file() or _DEFAULT)}
 
 
 def _refuse_shared(file: Path) -> None:
