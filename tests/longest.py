@@ -28,6 +28,7 @@ LONGEST = (
     *("reports/test_comparison_workbook.py", "workloads/test_torch_train_review.py", "workloads/test_llm_sessions.py"),
     *("workloads/test_llm_serve.py", "planner/test_solve.py", "workloads/test_torch_distributed.py"),
     *("agent/test_container.py", "reports/test_browser.py", "reports/test_xlsx.py"),
+    *("tests/test_answers.py", "reports/test_brief.py"),
     *("tests/test_import_bombs.py", "tests/test_swapped.py", "tests/test_sheet_bombs.py"),
     *("parsers/test_fuzz.py", "tests/test_damaged.py", "reports/test_plan_xlsx.py", "planner/test_equivalence.py"),
     *("tests/test_spark.py", "tests/test_swarm.py", "workloads/test_torch_ops.py", "tests/test_planning.py"),
