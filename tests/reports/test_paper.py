@@ -85,7 +85,7 @@ def test_names_of_facts_are_not_broken_within_a_word(tmp_path: Path) -> None:
         word for t in hosts.exhibits if isinstance(t, Tabular) for row in t.rows for word in str(row[0].text).split()
     }
     assert {"Microcode", "Transparent"} <= names
-    printed = {word[4] for _, _, found in words(rendered(document), tmp_path) for word in found}
+    printed = {word[4] for _, _, page in words(rendered(document), tmp_path) for word in page}
     assert names - printed == set()
 
 

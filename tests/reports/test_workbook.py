@@ -80,12 +80,12 @@ def test_long_titles_become_names_that_end_with_a_word() -> None:
 
 def test_rows_are_as_high_as_their_texts() -> None:
     """A column of 100 characters has room for 98: prose of 97 letters is one line, of 190 two; Chinese is wider."""
-    made = book()
-    sheet = made.sheet("Texts")
+    texts = book()
+    sheet = texts.sheet("Texts")
     sheet.width(0, 100)
     for row, text in enumerate(("word " * 19 + "xx", "word " * 38, "\u5b57" * 46)):
         sheet.text(row, 0, text, "wrap")
-    read = openpyxl.load_workbook(io.BytesIO(made.bytes()))["Texts"]
+    read = openpyxl.load_workbook(io.BytesIO(texts.bytes()))["Texts"]
     assert [read.row_dimensions[row].height for row in (1, 2, 3)] == [None, 30, 30]
 
 
