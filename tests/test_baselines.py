@@ -131,7 +131,7 @@ def test_a_reference_of_another_schema_or_damaged_is_refused(tmp_path: Path) -> 
     path = older_baseline(tmp_path, "b")
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"schema": 99}))
-    with pytest.raises(FleetmarkError, match="schema 99 is not one this version of Fleetmark reads"):
+    with pytest.raises(FleetmarkError, match="schema 99 is not supported by this version of Fleetmark"):
         baselines.load(tmp_path, "b")
     path.write_text(json.dumps(document | {"values": [[1.0]]}))
     with pytest.raises(FleetmarkError, match="damaged"):

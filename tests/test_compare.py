@@ -396,8 +396,8 @@ def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [
-        ("campaign.json", "{}", "schema None is not one this version"),
-        ("campaign.json", '{"schema": 9, "hosts": []}', "schema 9 is not one this version"),
+        ("campaign.json", "{}", "schema None is not supported by this version"),
+        ("campaign.json", '{"schema": 9, "hosts": []}', "schema 9 is not supported by this version"),
         ("campaign.json", '{"schema": 1}', "damaged (lacks hosts)"),
         ("measurements.parquet", "", "not a complete Parquet file"),
         ("measurements.parquet", "PAR1 cut", "not a complete Parquet file"),
@@ -537,5 +537,4 @@ def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> No
     notes = json.loads(run(tmp_path, *arguments))["notes"]
     assert [n for n in notes if "official" in n] == [
         "a: spec_cpu2017 505.mcf_r base_ratio: the mean mixes official results of some hosts with unofficial figures of others"
-        " that are none"
     ]

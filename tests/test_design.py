@@ -63,8 +63,8 @@ def test_the_best_of_several(root: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("-c", "gen=new"), "give --baseline and --at-least, or two candidates"),
-        (("-c", "gen=new", "-b", "gen=base"), "--baseline and --at-least go together"),
+        (("-c", "gen=new"), "give --baseline and --at-least, or two or more"),
+        (("-c", "gen=new", "-b", "gen=base"), "--baseline and --at-least: give both"),
         (("-c", "gen=new", "-b", "gen=base", "--at-least", "0"), "give a number above 0"),
         (("-c", "gen=new", "-c", "gen=next", "-b", "gen=base", "--at-least", "2"), "needs exactly one candidate"),
         (("-c", "gen=nothing", "-b", "gen=base", "--at-least", "2"), "matches no machine"),

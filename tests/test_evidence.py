@@ -193,7 +193,7 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
     [
         ("campaign.json", "{", "campaign.json: cannot be read"),
         ("campaign.json", '{"schema": 1, "hosts": []}', "campaign.json: lacks created, suite"),
-        ("campaign.json", '{"schema": 7}', "schema 7 is not one this version"),
+        ("campaign.json", '{"schema": 7}', "schema 7 is not supported by this version"),
         ("journal.jsonl", '{"t": "2026-11-01T00:00:00Z"}\n{"t": 1}\n', "is not an event"),
         ("journal.jsonl", '{"t": "2026-11-01", "e": "outcome", "host": "a1"}\n', "an outcome lacks"),
         ("journal.jsonl", '{"t": "soon", "e": "ended", "owed": 0}\n', "ends at 'soon', which is not a time"),

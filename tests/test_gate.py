@@ -137,7 +137,7 @@ def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
     ("rule", "sentence"),
     [
         ({"name": "x", "metric": "a"}, "rule 'x': needs a bound: at_least, at_most or within"),
-        ({"name": "", "metric": "a", "at_least": 1}, "names something"),
+        ({"name": "", "metric": "a", "at_least": 1}, "is empty; name at least one"),
         ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is not an amount with a unit"),
         ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is not a share"),
         ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: refers to the cohort's median"),

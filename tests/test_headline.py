@@ -272,7 +272,7 @@ def test_a_reference_counts_with_the_error_of_its_own_hosts(tmp_path: Path) -> N
         assert pinned[key][:3] == pytest.approx(numbers) and pinned[key][3] == verdict
     notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
     assert "intervals include the spread of the hosts of old@1" in notes
-    assert "one figure, without an error" in run(tmp_path, "reference", "save", "one", "--from", "host=old0")
+    assert "one figure without an error" in run(tmp_path, "reference", "save", "one", "--from", "host=old0")
     notes = json.loads(run(tmp_path, "compare", "--reference", "one", "-c", "gen=new", "--format", "json"))["notes"]
     assert "one@1 is one figure without an error, so intervals include only the candidate's hosts" in notes
     file = tmp_path / "references" / "old.1.json"

@@ -85,7 +85,7 @@ def test_nothing_changed_and_too_few_campaigns(tmp_path: Path) -> None:
 
 
 def test_bad_requests(tmp_path: Path) -> None:
-    assert "no campaign there measured anything" in refused(tmp_path, "history")
+    assert "no campaign has measurements; name another folder" in refused(tmp_path, "history")
     record(tmp_path, "20260101T000000-lost", {"a": {}}, {})
     assert "no campaign has measurements; run one first" in refused(tmp_path, "history")
     campaigns(tmp_path, count=2)

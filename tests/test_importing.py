@@ -169,7 +169,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
         ("table", None, "t.csv: No such file or directory; give a file to import"),
         ("table", "", "t.csv: the file is empty; fetch it again"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
-        ("spec", TABLE, "this has machine, benchmark, value, unit"),
+        ("spec", TABLE, "this file has machine, benchmark, value, unit"),
         ("table", TABLE.replace("unit", "units"), "lacks the column unit"),
         ("table", TABLE.replace("requests/s", "", 1), "line 2 (a1, nginx): no unit"),
         ("table", "[{", "t.csv: the JSON is damaged or incomplete"),
@@ -324,7 +324,7 @@ def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     assert row["ratio"] == row_of(asked, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
     assert any("count as 11 hosts, one per submitter (undo with --by host)" in n for n in comparison["notes"])
-    assert not any("together (--by host" in n for n in asked["notes"])
+    assert not any("(undo with --by host" in n for n in asked["notes"])
     by_host = row_of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
     several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
@@ -401,7 +401,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
 
     # pin published rows as a reference: a single row, and several of one vendor
     one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
-    assert "of 1 host (" in one and "one figure, without an error" in one
+    assert "of 1 host (" in one and "one figure without an error" in one
     against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
     (row,) = [r for r in against["rows"] if r["benchmark"] and r["ratio"]]
     assert against["baseline"] == "row@1" and row["ratio"] == pytest.approx(4.76, rel=0.05)

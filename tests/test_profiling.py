@@ -137,7 +137,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         (("-t", "nginx/*/rps", "-r", "mem=streams/*"), "--resource mem: streams/* matches no benchmark"),
         (("-t", "nothing/*", "-r", "mem=stream/*/triad"), "--target nothing/* matches no benchmark"),
         (("-t", "nginx/*/rps", "-r", "stream"), "write it as name=workload/case/metric"),
-        (("-t", "nginx/*/rps", "-r", "mem=stream/*", "-r", "mem=fio/*"), "--resource mem is given twice"),
+        (("-t", "nginx/*/rps", "-r", "mem=stream/*", "-r", "mem=fio/*"), "--resource mem is repeated"),
         (("-t", "*", "-r", "mem=stream/*/triad"), "is 5 benchmarks"),
         (("-t", "nginx/*/rps", "-r", "me=nginx/*"), "is the target itself"),
         (("-t", "nginx/*/rps", "-r", "x=*/*/*a*"), "narrow it to one unit"),

@@ -150,7 +150,10 @@ def test_verdicts_on_facts_are_sentences(tmp_path: Path) -> None:
         ({"rules": [{"name": "x", "fact": "bios", "at_least": "1"}]}, "is text; use one_of, none_of or equals"),
         ({"rules": [{"name": "x", "metric": "a/b/c", "above": 3}]}, "above: is only valid for a fact"),
         ({"rules": [{"name": "x", "fact": "gpus"}]}, "needs a bound"),
-        ({"rules": [{"name": "x", "fact": "gpus", "metric": "a/b/c", "at_least": 1}]}, "and not both"),
+        (
+            {"rules": [{"name": "x", "fact": "gpus", "metric": "a/b/c", "at_least": 1}]},
+            "name either a metric or a fact",
+        ),
         ({"rules": [{"name": "x", "fact": "port.rate", "at_least": "3 s"}]}, "the fact is in B/s"),
         ({"machine": {"ram": 3}}, "machine: no fact 'ram'"),
         ({"description": "x"}, "rules: is empty; add at least one"),

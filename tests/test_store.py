@@ -301,7 +301,7 @@ def test_profiles_and_addresses_with_one_name_of_a_bucket_have_copies_of_their_o
     assert {name_of(copy.root) for copy in copies} == {store.url}
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     sentence = refused(Path(store.url), "campaigns")
-    assert "The config profile (nobody) could not be found; AWS_PROFILE is to name one of" in sentence
+    assert "The config profile (nobody) could not be found; set AWS_PROFILE to a profile in" in sentence
 
 
 def test_what_waits_in_another_copy_is_named_once(

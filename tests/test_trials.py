@@ -241,7 +241,7 @@ def test_a_value_that_nothing_says_has_to_be_named(parent: Archive, tmp_path: Pa
     nic = Nic(name="eth0", state="up", addresses=("10.0.0.1/24",), mtu=1500)
     idle = IdleState(number=2, name="C6", latency_s=1e-4, share=0.5)
     parent.save_facts("a", facts(nics=(nic,), idle_states=(idle,)), {})
-    assert "name it by --to" in refused(tmp_path, "tune", "a", "mtu", "--case", "stream/*")
+    assert "give it with --to" in refused(tmp_path, "tune", "a", "mtu", "--case", "stream/*")
     shown = " ".join(run(tmp_path, "tune", "a", "mtu", "--to", "9000", "--case", "stream/*").split())
     assert "would set: ip link set dev eth0 mtu 9000" in shown
     assert "6 times without and with it, in turns: stream/all-cores" in shown

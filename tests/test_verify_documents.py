@@ -306,7 +306,7 @@ def test_the_verdicts_of_a_gate_are_made_again_from_the_rules_in_its_manifest(tm
 
 @pytest.mark.parametrize("only", ["@/etc/passwd", "n01,@/etc/passwd", "~(a+)+$"])
 def test_a_manifest_chooses_no_hosts_by_a_file_or_an_expression(only: str) -> None:
-    with pytest.raises(ValidationError, match="by names and labels"):
+    with pytest.raises(ValidationError, match="by names or labels"):
         Gating(verb="gate", campaign="a", file="r.yml", only=only, rules="{}")
 
 

@@ -84,7 +84,7 @@ def test_a_full_results_disk_costs_nothing(command: Command, tmp_path: Path) -> 
         assert running.wait(LONG_S) == 1, command.output()
         (campaign,) = disk.glob("*/campaign.json")
         output = command.output().replace("\n", "")
-        assert "No space left on device; hosts go on with what they have" in output
+        assert "No space left on device; hosts continue and keep their results" in output
         assert f"fleetmark run --resume {campaign.parent}" in output
         assert "Traceback" not in output
         filler.unlink()

@@ -93,10 +93,10 @@ def test_maxtext() -> None:
     ("tool", "name", "until", "reason"),
     [
         ("megatron_lm", "schema.log", b"[after training", 'the line with "[after training is done]" is missing'),
-        ("megatron_lm", "schema.log", b"  successfully", "a checkpoint is being saved"),
+        ("megatron_lm", "schema.log", b"  successfully", "a checkpoint save begins"),
         ("deepspeed", "schema.log", b" [INFO] [launch.py:351", 'no process "exits successfully"'),
         ("torchtitan", "schema.log", b"Training completed", '"Training completed" is missing'),
-        ("maxtext", "schema.log", b"completed step: 9", "step 8 is the last, and 12 steps were to follow"),
+        ("maxtext", "schema.log", b"completed step: 9", "the last step is 8, but 12 steps from 0 were configured"),
     ],
 )
 def test_a_missing_end_is_reported(tool: str, name: str, until: bytes, reason: str) -> None:
