@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Collection
@@ -46,6 +48,20 @@ def remains(
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, signal.SIGKILL)
     return left
+
+
+def state(path: Path) -> tuple[object, ...] | None:
+    """Return type, mode and content of a path; None if it does not exist, also as a whiteout of an overlay."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return None
+    if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
+        return None
+    if stat.S_ISLNK(info.st_mode):
+        return "link", str(path.readlink())
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(info.st_mode) else ""
+    return stat.S_IFMT(info.st_mode), stat.S_IMODE(info.st_mode), info.st_uid, content
 
 
 class Host:

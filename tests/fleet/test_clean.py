@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from tests.fleet.command import FLEETMARK, Command, as_ops
 from tests.fleet.hosts import Fleet, missing
+from tests.fleet.remains import state
 
 pytestmark = pytest.mark.fleet
 # What a package manager keeps for itself: logs, caches, locks, old copies. Its packages are compared by query.
@@ -53,20 +52,6 @@ def site() -> Iterator[Fleet]:
 def write(fleet: Fleet, path: str, text: str, mode: str = "644") -> None:
     words = ["sh", "-ec", 'mkdir -p "${1%/*}"; cat > "$1"; chmod "$2" "$1"', "sh", path, mode]
     fleet.exec("h1", words, input=text)
-
-
-def state(path: Path) -> tuple[object, ...] | None:
-    """Return type, mode and content of a path; None if it does not exist, also as a whiteout of an overlay."""
-    try:
-        info = path.lstat()
-    except OSError:
-        return None
-    if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
-        return None
-    if stat.S_ISLNK(info.st_mode):
-        return "link", str(path.readlink())
-    content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(info.st_mode) else ""
-    return stat.S_IFMT(info.st_mode), stat.S_IMODE(info.st_mode), info.st_uid, content
 
 
 def files(fleet: Fleet) -> dict[str, tuple[object, ...] | None]:

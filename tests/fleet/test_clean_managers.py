@@ -12,7 +12,7 @@ import pytest
 
 from tests.fleet.command import FLEETMARK, Command
 from tests.fleet.hosts import Fleet, missing
-from tests.fleet.test_clean import state
+from tests.fleet.remains import state
 
 pytestmark = pytest.mark.fleet
 INSTALL = Path(__file__).parents[2] / "playbooks" / "roles" / "packages" / "files" / "install.sh"
