@@ -201,7 +201,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("fleet_count", 6, 0): 3}, "sheet Fleet, A11: is empty"),
     ],
     [
-        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, P5: 'maybe' is neither yes nor no"),
+        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, Q5: 'maybe' is neither yes nor no"),
         ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B6: no workload 'bach'"),
         (
             {("worth_sku", 4, 0): "new", ("worth_workload", 4, 0): "web"},
@@ -221,7 +221,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ),
         ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, C5: peak (300 W) is below idle (9000 W)"),
         ({("site_name", 1, 0): "ams"}, "sheet Sites, A6: site 'ams' is already in row 5"),
-        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, P5: batch may run nowhere"),
+        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, Q5: batch may run nowhere"),
     ],
     [
         ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A6: what may be pre-empted runs on"),
@@ -239,7 +239,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E9: no period '2031-Q1'"),
         ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A5: no SKU or vendor 'nwe'"),
         ({("site_windows", 0, 0): "2027-Q9"}, "sheet Sites, M5: sites.ams.windows[1]: no period '2027-Q9'"),
-        ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B20: domain_power.row 9: no failure domain"),
+        ({("question_domain_power", 0, 0): "row 9: 80 kW"}, "sheet Inputs, B21: domain_power.row 9: no failure domain"),
     ],
     [
         (
@@ -268,7 +268,7 @@ def test_several_at_once_but_not_all(tmp_path: Path) -> None:
     faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
     assert [line.split(":")[0] for line in faults.splitlines()] == [
         "plan.xlsx, sheet Fleet, D5",
-        "plan.xlsx, sheet Demand, C16",
+        "plan.xlsx, sheet Demand, C27",
         "plan.xlsx, sheet SKU & TCO, B6",
     ]
     many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
@@ -293,11 +293,11 @@ def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: 
 
 def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
-    assert "sheet Inputs, B28: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
+    assert "sheet Inputs, B30: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, B28: period 2027-Q1 is there twice" in faults
+    assert "sheet Inputs, B30: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, B28: '2027-Q1' is a quarter, not a year" in faults
+    assert "sheet Inputs, B30: '2027-Q1' is a quarter, not a year" in faults
     renamed = edited(
         tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
     )
@@ -307,7 +307,7 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
     faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Inputs, B17: there is only one failure domain (europe): nothing remains if it fails" in faults
+    assert "sheet Inputs, B18: there is only one failure domain (europe): nothing remains if it fails" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:
