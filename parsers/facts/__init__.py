@@ -33,6 +33,6 @@ def parse(tool: str, raw: bytes) -> dict[str, Any]:
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
-        raise FleetmarkError(f"no parser of facts for {tool!r}:{hint} there are {', '.join(tools())}")
+        raise FleetmarkError(f"no facts parser for {tool!r};{hint} use one of {', '.join(tools())}")
     parsed: dict[str, Any] = importlib.import_module(f"fleetmark.parsers.facts.{tool}").parse(raw)
     return parsed

@@ -174,7 +174,8 @@ class StoreCopy:
                 file = self.root / folder / name
                 if file.is_dir() or any(p.is_file() for p in file.parents[: name.count("/") + 1]):
                     raise FleetmarkError(
-                        f"{file}: a file locally and a folder in {self.objects.url}, or vice versa; move it away"
+                        f"{file} is a file on one side and a folder on the other ({self.objects.url}); "
+                        "move or rename one of them"
                     )
                 if self._is_changed(folder, name, entry, o):
                     raise FleetmarkError(
