@@ -29,7 +29,7 @@ from fleetmark.reports.kit.tabular import Kind, Tone, number
 from fleetmark.reports.plan import charts, tables, terms
 from fleetmark.reports.plan.brief import brief, question
 from fleetmark.reports.plan.data import as_json
-from fleetmark.reports.plan.front import NO_PLAN, front, other_plan, singular
+from fleetmark.reports.plan.front import NO_PLAN, basis, front, other_plan, singular
 from fleetmark.reports.plan.model import PlanView, trades, view
 from fleetmark.reports.plan.workbook import book
 
@@ -66,7 +66,7 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
     return Document(
         title=title,
         answer=first.answer,
-        details=(*details, message("solved in {duration}", duration=fmt.duration(v.plan.seconds))),
+        details=(*details, basis(v.question), message("solved in {duration}", duration=fmt.duration(v.plan.seconds))),
         sections=tuple(_sections(v, command, _)),
         created=created,
         data=data,

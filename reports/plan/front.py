@@ -11,7 +11,7 @@ from typing import Any
 from fleetmark.base.text import Message, joined, message
 from fleetmark.planner.capacity.analysis.results import Alternative, Binding
 from fleetmark.planner.capacity.analysis.tornado import Effect
-from fleetmark.planner.capacity.question import Cohort
+from fleetmark.planner.capacity.question import Cohort, Question
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
@@ -255,6 +255,26 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
                 outage=fmt.share(q.outage, 2),
             )
     yield from left_out(q)
+    yield from _served(v)
+
+
+def _served(v: PlanView) -> Iterator[Message]:
+    """Yield the servers of each workload in the last period."""
+    last = len(v.question.periods) - 1
+    listed = [joined([fmt.clean(s.workload), servers_of(s)], " ") for s in v.supply if s.period == last]
+    if listed:
+        yield message(
+            "Servers in {period}: {workloads}.",
+            period=fmt.clean(v.question.periods[last]),
+            workloads=joined(listed, "; "),
+        )
+
+
+def basis(q: Question) -> Message:
+    """Return how many worth values come from measurements; the others were given."""
+    values = [worth for sku in q.skus.values() for worth in sku.worth.values()]
+    measured = sum(worth.origin is not None for worth in values)
+    return message("{n} of {all} worth values measured", n=measured, all=len(values))
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

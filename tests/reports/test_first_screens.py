@@ -195,7 +195,7 @@ def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
     for width in WIDTHS:
         lines = printed(terminal.render(plan_sample.document(planned), Language()), width)
         top = lines[: lines.index("Purchases")]
-        assert max(map(cell_len, top)) <= width and len(top) <= (44 if names else 24)
+        assert max(map(cell_len, top)) <= width and len(top) <= (48 if names else 24)
         assert "…" not in "".join(top)
 
 
