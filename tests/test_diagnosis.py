@@ -136,6 +136,18 @@ def test_one_of_three_hosts_is_judged(tmp_path: Path) -> None:
     assert result.notes[0].startswith("Only 3 hosts of 32 CPUs: judged for losses of 10% or more.")
 
 
+@pytest.mark.parametrize("hosts", [4, 7])
+def test_a_small_fleet_of_which_many_hosts_are_slow_is_no_pass(tmp_path: Path, hosts: int) -> None:
+    names = [f"n{number}" for number in range(hosts)]
+    values = usual(names)
+    for host in names[: hosts // 2]:
+        scaled(values, host, TRIAD, 0.7)
+    status, table = run(campaign(tmp_path, values).path.parent)
+    text = " ".join(table.split())
+    assert status == 1 and f"Two populations, unexplained: {hosts // 2} of {hosts} hosts are 30% slower." in text
+    assert "Nothing to do" not in text and "reference (--reference)" in text
+
+
 def test_the_least_loss_is_a_setting(tmp_path: Path) -> None:
     values = usual()
     scaled(values, "n03", TRIAD, 0.95)

@@ -96,6 +96,11 @@ def _gaps(ordered: Floats, least: float) -> list[float]:
     return borders
 
 
+def none(columns: int) -> Modes:
+    """Return the modes of a matrix with ``columns`` columns in which no row forms groups."""
+    return Modes(np.array([], dtype=np.int64), np.empty((0, columns), dtype=np.int64), np.array([]), np.array([]))
+
+
 def joined(parts: Sequence[Modes]) -> Modes:
     """Return the modes of several blocks of rows as one object."""
     if len(parts) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,21 +214,20 @@ def _frame(
     )
 
 
-def judge_few(values: Floats, error: Floats, deficit: Floats) -> pd.DataFrame:
-    """Return the slow hosts of a cohort with FEW to LEAST - 1 hosts, with the columns of ``Verdicts.slow``.
+def judge_few(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
+    """Return the verdicts on a cohort with FEW to LEAST - 1 hosts.
 
     So few hosts do not show what is usual in one benchmark. The spread between hosts is therefore taken over all
     benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. Only
-    a deficit of FEW_DEFICIT counts, at a z below LIMIT, and in at most one host of three. p is not computed (NaN).
+    a deficit of FEW_DEFICIT counts, at a z below LIMIT. p is not computed (NaN). If more than one host of three is that
+    slow in a benchmark, nobody can say which hosts are sound: these are two groups (``modes``).
     """
     n = np.sum(~np.isnan(values), axis=1)
     ordered = np.sort(values, axis=1)
     rows = np.flatnonzero((n >= FEW) & (n < LEAST))
-    if not len(rows):
-        return _few([])
     top, next_best = ordered[rows, n[rows] - 1], ordered[rows, n[rows] - 2]
-    usual = max(float(np.median(top - next_best)), FEW_SPREAD)
-    slow_values = []
+    usual = max(float(np.median(top - next_best)), FEW_SPREAD) if len(rows) else FEW_SPREAD
+    slow_values, parts = [], []
     for row, own_gap in zip(rows, top - next_best, strict=True):
         known = np.flatnonzero(~np.isnan(values[row]))
         spread = max(usual, float(own_gap), float(np.nanmax(np.append(error[row, known], 0.0))))
@@ -240,7 +240,18 @@ def judge_few(values: Floats, error: Floats, deficit: Floats) -> pd.DataFrame:
                 slow.append((int(row), int(column), len(known), others, spread, -np.expm1(-below), -below / spread))
         if len(slow) <= len(known) // FEW:
             slow_values += slow
-    return _few(slow_values)
+        else:
+            parts.append(_halves(int(row), values[row], [column for _, column, *_ in slow]))
+    judged = int(np.sum(~np.isnan(values)))
+    return Verdicts(_few(slow_values), modes.joined(parts or [modes.none(values.shape[1])]), [], [], judged)
+
+
+def _halves(row: int, values: Floats, slow: Sequence[int]) -> modes.Modes:
+    """Return the two groups of a row: the ``slow`` columns and the others."""
+    group = np.where(np.isnan(values), -1, 1)
+    group[list(slow)] = 0
+    low, high = (np.array([float(np.mean(values[group == number]))]) for number in (0, 1))
+    return modes.Modes(np.array([row]), group[None, :], low, high)
 
 
 def _few(slow_values: list[tuple[int, int, int, float, float, float, float]]) -> pd.DataFrame:

@@ -127,8 +127,23 @@ def test_one_of_three_hosts_is_named_and_none_of_a_sound_three() -> None:
         values, sd = fleet(seed, {1: 0.2})
         error = np.full((METRICS, 3), np.median(sd) / 5**0.5)
         limits = np.full(METRICS, 0.03)
-        assert set(outliers.judge_few(values[:, :3], error, limits)["column"]) == {1}
-        blamed += len(outliers.judge_few(fleet(seed, {})[0][:, :3], error, limits))
+        assert set(outliers.judge_few(values[:, :3], error, limits).slow["column"]) == {1}
+        blamed += len(outliers.judge_few(fleet(seed, {})[0][:, :3], error, limits).slow)
     assert blamed == 0
-    halves = np.tile(np.log([1.0, 1.0, 0.8, 0.8]), (METRICS, 1))  # nobody can say which half is sound
-    assert outliers.judge_few(halves, np.full((METRICS, 4), np.nan), np.full(METRICS, 0.03)).empty
+
+
+def test_few_hosts_of_which_many_are_slow_are_two_groups() -> None:
+    """Nobody can say which half is sound, but the halves are reported."""
+    limits = np.full(METRICS, 0.03)
+    for levels in ([1.0, 1.0, 0.8, 0.8], [1.0, 1.0, 1.0, 1.0, 0.7, 0.7, 0.7]):
+        values = np.tile(np.log(levels), (METRICS, 1))
+        verdicts = outliers.judge_few(values, np.full(values.shape, np.nan), limits)
+        assert verdicts.slow.empty and verdicts.modes.rows.tolist() == list(range(METRICS))
+        assert (verdicts.modes.group == (np.array(levels) == 1.0)).all()
+    for hosts in range(3, 8):
+        alarms = 0
+        for seed in range(100):
+            values, sd = fleet(seed, {})
+            verdicts = outliers.judge_few(values[:, :hosts], sd[:, :hosts] / 5**0.5, limits)
+            alarms += len(verdicts.modes.rows) + len(verdicts.slow)
+        assert alarms == 0

@@ -237,8 +237,9 @@ def _cohort(
     values = levels[:, columns]
     few = len(cohort.peers) < outliers.LEAST
     if few:
-        judged = int(np.sum(~np.isnan(values)))
-        return _slow(table, cohort, outliers.judge_few(values, table.errors(columns), table.deficit)), [], judged
+        verdicts = outliers.judge_few(values, table.errors(columns), table.deficit)
+        apart = [] if cohort.mixed else _groups(table, cohort, values, verdicts, facts)
+        return [*_slow(table, cohort, verdicts.slow), *apart], [], verdicts.judged
     verdicts = outliers.judge(values, table.errors(columns), table.deficit, table.repeats(columns))
     slow = _slow(table, cohort, verdicts.slow)
     if cohort.mixed:  # its peers are judged separately
