@@ -44,7 +44,7 @@ class Draws:
 
 
 def sample(question: Question, n: int, seed: int) -> Draws:
-    """Draw ``n`` futures of a question. Raise FleetmarkError if ``n`` is less than one."""
+    """Draw ``n`` futures of a question. Raise FleetmarkError if ``n`` is less than 1."""
     if n < 1:
         raise FleetmarkError(f"{n} futures: give 1 or more, 2000 for probabilities of some percent")
     workloads, skus = list(question.workloads.values()), list(question.skus.values())
@@ -73,7 +73,7 @@ def sample(question: Question, n: int, seed: int) -> Draws:
 
 
 def useful_worth(question: Question, sku: str, workload: str) -> float:
-    """Return the worth above which the resources of a server bound its work: a faster one serves no more."""
+    """Return the worth above which resources limit a server, so that a faster server does no more work."""
     units, _ = bound(question.skus[sku].has, question.workloads[workload].needs)
     return units / question.speed_limit(sku, workload)
 
@@ -89,7 +89,7 @@ def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:
     """Return the number of periods to add to a lead time because of late deliveries.
 
     ``slips`` has the probabilities that orders arrive 0, 1, 2 ... periods late. With the result, later deliveries of
-    all ``slipping`` SKUs take at most a part of the futures that may fail.
+    all ``slipping`` SKUs take at most their part of the futures that may fail.
     """
     tolerated = (1 - quantile) * SPLIT / slipping
     return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= tolerated + 1e-12)
@@ -117,7 +117,7 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
 class Pool:
     """Hold servers that some workloads share with no others; ``count`` is (periods, skus, sites).
 
-    ``shared`` tells whether they can be redistributed; those of a dedicated workload cannot.
+    ``shared`` is True if the servers can be redistributed; servers of a dedicated workload cannot.
     """
 
     workloads: Ints
@@ -192,7 +192,7 @@ class Fleet:
     def delayed(self, late: Sequence[int]) -> Fleet:
         """Return the plan's servers if the orders of each SKU arrive ``late`` periods late.
 
-        Servers are retired as planned, and the missing servers are missing for all workloads in proportion.
+        Servers are retired as planned. All workloads lack the missing servers in proportion to their shares.
         """
         stock = self.plan.stock.sort_values(["sku", "site", "period"], kind="stable").copy()
         slips = dict(zip(self.question.skus, late, strict=True))
@@ -225,7 +225,7 @@ class Fleet:
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
         """Return which demands are not met in which draws.
 
-        - (draws, periods): demand is not met with any shares, or, without ``shared``, with the plan's shares
+        - (draws, periods): demand is not met with any shares, or, if ``shared`` is False, with the plan's shares
         - (draws, periods, workloads): demand is not met with the plan's shares
         - the work done, by period
         - the number of undecided draws

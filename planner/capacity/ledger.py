@@ -54,7 +54,7 @@ class Ledger:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """Return all (SKU, site), ordered by SKU and then by site."""
+        """Return all (SKU, site), ordered by SKU, then by site."""
         q = self.question
         present = {(c.sku, c.site) for c in q.fleet if c.count}
         moved = self.stock[(self.stock[["buy", "retire", "active"]] != 0).any(axis=1)]
@@ -160,16 +160,16 @@ class Ledger:
 
     @cached_property
     def must_leave(self) -> Floats:
-        """Return (pair, period): the number of servers that have reached the age limit by then, since the start."""
+        """Return (pair, period): the servers since the start that have reached the age limit by that period."""
         return self._of_age(lambda s: s.age_limit)
 
     @cached_property
     def may_leave(self) -> Floats:
-        """Return (pair, period): the number of servers that have served their term by then; 0 without a term."""
+        """Return (pair, period): the number of servers that have served their term by that period; 0 without a term."""
         return self._of_age(lambda s: s.term or None)
 
     def _of_age(self, age: Callable[[Sku], int | None]) -> Floats:
-        """Return (pair, period): the number of servers that have reached an age by then, since the start."""
+        """Return (pair, period): the number of servers since the start that have reached a given age by that period."""
         leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = age(self.question.skus[s])
@@ -222,7 +222,7 @@ class Ledger:
         return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
     def _marked(self, is_marked: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Return which combos have a workload with a property."""
+        """Return which combos belong to workloads with a given property."""
         return np.array([is_marked(w) for w, _ in self.combos], dtype=bool)
 
     def _by_pair(self, values: Floats) -> Floats:
@@ -231,7 +231,7 @@ class Ledger:
         return sums
 
     def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
-        """Return (pair,): a figure of the SKU or the site."""
+        """Return (pair,): a figure of the pair's SKU or site."""
         return np.array([value(s, k) for s, k in self.pairs], dtype=float)
 
     # ------------------------------------------------------------ work
@@ -260,7 +260,7 @@ class Ledger:
         return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
 
     def counted(self, workload: int) -> Floats:
-        """Return (period,): the capacity that counts, in the worst failure if the workload must survive it."""
+        """Return (period,): the capacity that counts: that of the worst failure if the workload must survive it."""
         lasts = self.question.survives(self.workloads[workload])
         return self.worst(workload) if lasts else self.delivered(workload)
 
@@ -274,7 +274,7 @@ class Ledger:
         return over(self.servers[mine].sum(axis=0), self.of_pool[mine].sum(axis=0))
 
     def bound_by(self, workload: int) -> dict[str, Floats]:
-        """Return (period,) by resource: the share of the workload's servers whose work it bounds.
+        """Return (period,) by resource: the share of the workload's servers that the resource limits.
 
         The empty name stands for the speed of the servers. Shares are 0 without servers.
         """
@@ -388,7 +388,7 @@ class Ledger:
         return np.asarray(self.budgeted_w[here].sum(axis=0))
 
     def supplied(self, supply: Supply) -> Floats:
-        """Return (period,): the ordered servers to which a limit of supply applies."""
+        """Return (period,): the number of ordered servers that a supply limit covers."""
         skus = self.question.supplied(supply)
         return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in skus]].sum(axis=0))
 
@@ -400,12 +400,14 @@ class Ledger:
     # ------------------------------------------------------------ money
 
     def price(self, sku: str) -> float:
-        """Return the price in the first period, or 0 if the SKU is not sold."""
+        """Return the price in the first period, or 0 if the SKU cannot be bought."""
         return self.question.skus[sku].price or 0.0
 
     @cached_property
     def paid(self) -> Floats:
-        """Return (pair, period): the price of one server, given the number of its SKU ordered then at all sites."""
+        """Return (pair, period): the price of one server, given the quantity of its SKU ordered in that period at all
+        sites.
+        """
         q, paid = self.question, np.zeros_like(self.buy)
         for s in self.skus:
             mine = [p for p, (name, _) in enumerate(self.pairs) if name == s]
@@ -415,7 +417,7 @@ class Ledger:
 
     @cached_property
     def weight(self) -> Floats:
-        """Return (period,): the present value of 1."""
+        """Return (period,): the present value of one unit of money."""
         return np.array([self.question.weight(t) for t in range(self.periods)])
 
     @cached_property

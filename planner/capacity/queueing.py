@@ -2,8 +2,8 @@
 
 A pool has ``slots``, the number of requests that one queue serves at the same time. If every server has its own queue
 (a load balancer that ignores queues), these are the slots of one server, such as its worker threads. If several servers
-share a queue, they are the slots of all of them. The first is the conservative choice, because one queue over more
-slots allows a higher utilisation.
+share a queue, they are the slots of all of them. Separate queues are the conservative choice, because one queue over
+more slots allows a higher utilisation.
 
 ``load`` is the mean number of busy slots in erlangs: arrivals per second x seconds of service. Utilisation is load /
 slots.
@@ -42,7 +42,10 @@ def erlang_c(servers: int, load: float) -> float:
 
 
 def mean_wait(servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1) -> float:
-    """Return the mean wait in seconds: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2 (Allen-Cunneen; exact for M/M/c)."""
+    """Return the mean wait in seconds: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2.
+
+    The formula is Allen-Cunneen's, which is exact for M/M/c.
+    """
     return erlang_c(servers, load) * _drain(servers, load, service_s, arrival_cv2, service_cv2)
 
 

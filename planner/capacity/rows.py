@@ -14,7 +14,7 @@ Label = tuple[str | int, ...]
 
 
 class Rows:
-    """Rows of the matrix, collected piece by piece."""
+    """Collect the rows of the matrix piece by piece."""
 
     def __init__(self) -> None:
         self.row: list[Ints] = []

@@ -1,16 +1,16 @@
 """Test a plan under uncertain demand and equivalence with simulated futures, and find margins that cover them.
 
-A future draws one factor per workload for its demand, exp(sigma_t z). The z is the same in all periods, so a workload
-that exceeds its forecast continues to do so, and sigma gives the growth. The z of workloads are correlated as the
-question says. A shock multiplies all demands from one period on.
+A future draws one factor per workload for its demand, exp(sigma_t z). A workload has the same z in all periods: if it
+exceeds its forecast, it continues to do so, and sigma gives the growth. The values of z are correlated between
+workloads as the question specifies. A shock multiplies all demands from one period on.
 
-A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), with t of the estimate's
-degrees of freedom. That factor is the same for all servers and periods, because an error of measurement does not
-average out over servers. Worths of a SKU that were measured on the same hosts share t.
+A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), where t is Student's t
+with the estimate's degrees of freedom. That factor is the same for all servers and periods, because an error of
+measurement does not average out over servers. Worths of a SKU that were measured on the same hosts share t.
 
-Draws depend only on the seed and the names, so two plans, or two versions of a question, meet the same futures (common
-random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts. No
-formula divides by a mean of E.
+Draws depend only on the seed and the names, so two plans, or two versions of a question, are tested in the same futures
+(common random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts.
+No formula divides by a mean of E.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Futures:
 
 
 def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Futures:
-    """Simulate the ``plan`` in ``n`` futures; its margins do not count, because demand is drawn."""
+    """Simulate the ``plan`` in ``n`` futures; its margins are ignored, because demand is drawn."""
     draws, fleet = sample(question, n, seed), Fleet(question, plan)
     lost, alone, works, left_open = fleet.short(draws)
     rows, sizing, periods = [], [], []
@@ -101,7 +101,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
-    """Return quantiles that are values of the sample, so that a count stays a count."""
+    """Return quantiles that are values of the sample, so that quantiles of counts are integers."""
     quantiles = np.quantile(values, levels, method="inverted_cdf")
     return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
@@ -113,10 +113,9 @@ def _wilson(share: float, n: int) -> Estimate:
 
 
 def _cheapest(question: Question, workload: str) -> str:
-    """Return the SKU with the cheapest work, among those on sale or, if there are none, among all.
+    """Return the SKU with the lowest cost per unit of work among the SKUs on sale, or among all if none is on sale.
 
-    The cost per unit of work includes the price over the years of the horizon, support, space, and energy at the
-    maximum utilisation.
+    This cost includes the price over the years of the horizon, support, space, and energy at the maximum utilisation.
     """
     q = question
     able = [s for s in q.skus.values() if workload in s.worth]
@@ -170,7 +169,7 @@ def margined(
         level = search.next()
         try:
             candidate = _with_margin(question, solve, need, level)
-        except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than none
+        except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than no plan
             if best is None:
                 raise
             tried.append(replace(best, stopped=True))
@@ -214,15 +213,15 @@ def margined(
 
 
 def _told(plan: Plan, tried: Sequence[Plan]) -> Plan:
-    """Return the plan, stopped if time ended the search for any that was tried."""
+    """Return the plan, marked as stopped if a time limit ended the search for any plan that was tried."""
     return replace(plan, stopped=any(p.stopped for p in tried))
 
 
 class _Search:
     """Search for the level (of a normal distribution) at which ``target`` of futures are met.
 
-    The search interpolates between the highest level that does not suffice and the lowest that does, as if the share
-    met were normal in the level.
+    The search interpolates between the highest level that does not suffice and the lowest that does, under the
+    assumption that the share met is a normal function of the level.
     """
 
     def __init__(self, target: float, at_median: float, n: int, workloads: int, quantile: float) -> None:

@@ -30,9 +30,9 @@ SHARES = (0.0, 0.5, 0.75, 0.9)  # fractions of the better plans' purchases that 
 def alternatives(question: Question, plan: Plan, limit: int = 2, *, clock: Clock | None = None) -> list[Alternative]:
     """Return the ``limit`` cheapest alternatives to ``plan``.
 
-    Each lacks a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more of these,
-    each lacks a SKU at a site. After that, each buys at most half, three quarters or nine tenths of what any better
-    plan buys. The list is shorter if there is no other plan, or if the ``clock`` (60 s) runs out.
+    Each alternative omits a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more
+    of these, alternatives omit a SKU at a site. After that, they buy at most 0.5, 0.75 or 0.9 of the quantity that any
+    better plan buys. The list is shorter if there is no other plan, or if the ``clock`` (60 s) runs out.
     """
     clock = clock or Clock(60.0)
     others: list[Alternative] = []
@@ -54,7 +54,7 @@ def alternatives(question: Question, plan: Plan, limit: int = 2, *, clock: Clock
 
 
 def trades(question: Question, plan: Plan) -> dict[str, float]:
-    """Return the figures by which plans are compared, see ``TRADES``."""
+    """Return the figures used to compare plans, see ``TRADES``."""
     stock = plan.stock
     purchases = float(plan.costs.loc[plan.costs["kind"] == "purchase", "present"].sum())
     last = stock[stock["period"] == len(question.periods) - 1]

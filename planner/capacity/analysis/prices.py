@@ -1,4 +1,4 @@
-"""Compute shadow prices: the binding limits, and what the relaxation saves with one step more of each."""
+"""Compute shadow prices: the binding limits, and what the relaxation saves if each is loosened by one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs
 
 MOST = 8
-PERIODIC = (*SITE, "domain power", "supply")  # one limit with a row for each period
+PERIODIC = (*SITE, "domain power", "supply")  # limits with one row per period
 
 
 def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST) -> list[Binding]:
@@ -77,13 +77,13 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
 
 
 def _carbon(q: Question, sku: Sku, periods: int) -> float:
-    """Return the kg CO2e of making a server and of its work at its peak over so many periods."""
+    """Return the kg CO2e of making a server and of running it at its peak load for this number of periods."""
     used = max(q.energy(k) for k in q.sites) * sku.peak_w * periods * q.grid
     return sku.embodied + used
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
-    """Return the programme with more of that limit; a site's limit is loosened only in that period."""
+    """Return the programme with this limit loosened; a site's limit is loosened only in that period."""
     changed = build(loosened(q, stands_for(label), step), margin)
     if label[0] not in PERIODIC or len(label) < 3:
         return changed

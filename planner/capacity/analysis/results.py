@@ -29,9 +29,9 @@ class Binding:
 class Alternative:
     """Hold the cheapest plan that buys less of ``name`` than the better plans do, or none of it.
 
-    ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
-    negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of
-    ``TRADES``.
+    ``extra`` is the difference of its present value from the plan's. ``least`` is the smallest difference that the
+    bounds prove. If ``least`` is negative, the alternative may cost no more than the plan. ``trades`` is the difference
+    from the plan in each of ``TRADES``.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Limit:
     - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
     - ``cost``: the present value of that plan
     - ``beside``: limits that conflict even without this one, if known
-    - ``scarce``: for a demand, by SKU the resource that bounds the work of its servers, if that is not their speed
+    - ``scarce``: for a demand, by SKU, the resource that limits its servers, if this is not their speed
     """
 
     name: str
@@ -63,7 +63,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Hold limits that cannot hold together; without any one of them, the others can.
+    """Hold limits that cannot hold together. If any one of them is dropped, there is a plan.
 
     ``smallest`` is True if it is proven that no smaller set is in conflict.
     """
