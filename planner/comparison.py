@@ -1,4 +1,4 @@
-"""Compare candidates with a baseline class by class: what is comparable, what is not and why, and the warnings.
+"""Compare candidates with a baseline class by class: the comparable figures, the reasons for omissions, and warnings.
 
 All figures of a class are of one kind. Capacity answers "one machine replaces N"; only capacity can be divided by cores
 or watts and mixed. Responsiveness answers "x times as fast". Guardrails hold or are broken, and no headline includes
@@ -46,7 +46,7 @@ class Side:
       none); quantity is the same for redundant benchmarks
     - ``shared``: ``means`` with capacity divided by each machine's number of units (cores, watts); None for whole
       servers
-    - ``inferred``: True if kinds are missing from the record and were inferred from class, unit and direction
+    - ``inferred``: True if the record lacks kinds, so that they were inferred from class, unit and direction
     - ``traits``: facts about the origin of the figures (round, division, availability), each with its values
     - ``notes``: one sentence for each omission
     - ``failed``: the outcome by ``workload case``, for cases in which every run failed
@@ -83,7 +83,7 @@ class Candidate:
     """Hold the comparison of one candidate with the baseline.
 
     It has the equivalence of each class, the reason for each title that is not compared, and the ``guardrails`` by
-    title. ``standing`` gives, by compared title, how each side's figures are described (official or not, for instance).
+    title. ``standing`` gives, by compared title, the status of each side's figures, such as official or unofficial.
     """
 
     title: str
@@ -385,7 +385,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
 
 
 def _about_both(a: Side, b: Side) -> dict[str, tuple[dict[Any, Any], dict[Any, Any]]]:
-    """Return the metadata of each title that both sides have, from either side."""
+    """Return the metadata of each title that both sides have; they may come from either side."""
     first, second = (s.benchmarks[["unit", "better", "kind", "standing"]].to_dict("index") for s in (a, b))
     return {str(t): (first[t], second[t]) for t in a.benchmarks.index.intersection(b.benchmarks.index)}
 
@@ -434,7 +434,7 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
 
 
 def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Candidate]) -> None:
-    """Raise FleetmarkError if no capacity is compared, because only capacity can be divided by ``per``."""
+    """Raise FleetmarkError if no capacity is compared, because ``per`` can divide only capacity."""
     work = set(benchmarks.index[benchmarks["kind"] == Kind.CAPACITY])
     if any(title in work for c in results for e in c.classes.values() for title in e.each):
         return

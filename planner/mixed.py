@@ -42,7 +42,7 @@ _NOTHING = 1e-300
 
 
 class TooFewError(ValueError):
-    """Report that the figures do not determine a mean and its error."""
+    """Report that the figures do not suffice to estimate a mean and its error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Fit:
         return self.hosts if self.clusters is None else len(np.unique(self.clusters))
 
     def scores(self, weights: Floats) -> Floats:
-        """Return each host's distance from the mean: the weighted mean residual over its benchmarks."""
+        """Return each host's distance from the mean: its weighted mean residual over the benchmarks."""
         weight: Floats = self._seen @ weights
         with np.errstate(invalid="ignore"):
             scores: Floats = self._errors @ weights / np.where(weight > 0, weight, np.nan)

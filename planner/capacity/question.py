@@ -343,7 +343,7 @@ class Question:
         return float(part * (1 + s.price_change) ** (self.years * period))
 
     def level_at_arrival(self, sku: str, period: int) -> float:
-        """Return the price level at which servers that arrive in that period are ordered; 1 if ordered before the plan."""
+        """Return the price level at the order of servers that arrive in that period; 1 if ordered before the plan."""
         return self.price_level(sku, max(period - self.skus[sku].delay, 0))
 
     def unavailability(self, sku: str) -> float:

@@ -1,4 +1,4 @@
-"""Split measurements between hosts into effects of nodes and of links."""
+"""Split measurements between hosts into the effects of nodes and of links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_val
 from fleetmark.planner.ratio import adjusted
 
 PARTNERS = 3  # minimum number of partners to separate a host's effect from those of its links
-LINK = 2.0  # factor by which a link's loss must exceed a node's, since fits with few partners are uneven
+LINK = 2.0  # factor by which a link's loss must exceed a node's loss, since fits with few partners are unreliable
 _ROUNDS, _ENOUGH = 50, 1e-6
 
 
@@ -46,7 +46,7 @@ def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats
         medians = pd.Series(twice - node[others]).groupby(ends).median()
         new = node.copy()
         new[medians.index.to_numpy(int)] = medians.to_numpy()
-        new[partners < PARTNERS] = 0.0  # the loss of such a host appears in its links
+        new[partners < PARTNERS] = 0.0  # the loss of such a host is attributed to its links
         new = (new + node) / 2  # both ends of a pair move at the same time, so each moves half a step
         able = partners >= PARTNERS
         new[able] -= np.median(new[able]) if able.any() else 0.0
@@ -65,8 +65,8 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
     ``partners``, ``n``, ``deficit``, ``z``, ``p`` and ``q``. That of links has ``a``, ``b`` and ``either`` instead of
     ``host``.
 
-    A link counts only if neither of its ends does. With fewer than PARTNERS partners, a host cannot be separated from
-    its links: the link is then named, with ``either``.
+    A link is reported only if neither of its ends is. With fewer than PARTNERS partners, a host cannot be separated
+    from its links: the link is then named, with ``either``.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)
@@ -85,7 +85,7 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
 
 
 def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:
-    """Return those of ``effects`` (NaN: not judged) that lie below the others.
+    """Return those ``effects`` (NaN: not judged) that are lower than the others.
 
     The columns are ``column``, ``n``, ``deficit``, ``z``, ``p`` and ``q``.
     """

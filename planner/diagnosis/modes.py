@@ -25,7 +25,7 @@ GAP = 20.0
 class Modes:
     """Hold the rows of a matrix whose values form groups.
 
-    ``group`` has the number of each value's group, 0 for the slowest, -1 where the value is missing. ``low`` and
+    ``group`` has the number of each value's group: 0 for the slowest group, -1 if the value is missing. ``low`` and
     ``high`` are the means below and above the largest gap.
     """
 
@@ -43,8 +43,8 @@ class Modes:
 def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
     """Return the rows of ``values`` that form groups.
 
-    These are two groups with the smallest variance within groups (Otsu 1979), or groups with GAP times the usual
-    distance between neighbours in between. ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row
+    These are two groups with the smallest variance within groups (Otsu 1979), or groups separated by at least GAP times
+    the usual distance between neighbours. ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row
     sorted. ``least`` is the minimum distance of the groups in each row.
     """
     n = np.sum(~np.isnan(values), axis=1)
@@ -97,7 +97,7 @@ def _gaps(ordered: Floats, least: float) -> list[float]:
 
 
 def joined(parts: Sequence[Modes]) -> Modes:
-    """Return the modes of several blocks of rows as one object."""
+    """Merge the modes of several blocks of rows into one object."""
     if len(parts) == 1:
         return parts[0]
     return Modes(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "group", "low", "high")))

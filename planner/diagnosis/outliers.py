@@ -12,21 +12,21 @@ from fleetmark.planner.diagnosis import modes
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats, freedoms, lower_tail, p_value, tail_share
 from fleetmark.planner.ratio import adjusted
 
-LEAST = 8  # minimum number of hosts in a cohort; fewer do not show what is usual
+LEAST = 8  # minimum number of hosts in a cohort; fewer do not show the usual variation
 LIMIT = -5.0  # maximum z, in spreads of the other hosts
 DISCOVERY = 0.01  # false discovery rate below which a result counts as certain
 FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this after a reboot
 SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
 HEAVY = 1e-4  # maximum share of heavy-tailed noise beyond a slow host
-REPEATS = 3  # minimum number of repeats that show whether one run alone makes a host slow
+REPEATS = 3  # minimum number of repeats for detecting that one run alone makes a host slow
 OWN = 0.05  # maximum p of a host's own repeats
-BROAD = 0.1  # share of slow hosts from which on they distort the median and the spread of the others
-WORST = 0.4  # maximum share of hosts that are left out of these
+BROAD = 0.1  # share of slow hosts above which they distort the median and the spread of the other hosts
+WORST = 0.4  # maximum share of hosts that are excluded from the median and the spread
 ROUNDS = 3
-BLOCK = 1 << 18  # number of values that are judged at once
+BLOCK = 1 << 18  # number of values that are judged together
 FEW = 3  # minimum number of hosts of a small cohort
 FEW_DEFICIT = 0.1  # minimum relevant deficit in a small cohort
-FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed there
+FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed in a small cohort
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats
     slow_values = _below(values, ordered, error, deficit, noise)
     n = np.sum(~np.isnan(values), axis=1)
     for _ in range(ROUNDS):
-        # Many slow hosts widen the spread of the others: judge again without those that are certainly slow.
+        # Many slow hosts widen the spread of the others: judge again without the hosts that are certainly slow.
         certain = slow_values[
             (slow_values["z"] < LIMIT) | (slow_values["p"] < DISCOVERY / np.maximum(slow_values["n"], 1))
         ]
@@ -216,7 +216,7 @@ def _frame(
 def judge_few(values: Floats, error: Floats, deficit: Floats) -> pd.DataFrame:
     """Return the slow hosts of a cohort with FEW to LEAST - 1 hosts, with the columns of ``Verdicts.slow``.
 
-    So few hosts do not show what is usual in one benchmark. The spread between hosts is therefore taken over all
+    So few hosts do not show the usual variation in one benchmark. The spread between hosts is therefore taken over all
     benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. Only
     a deficit of FEW_DEFICIT counts, at a z below LIMIT, and in at most one host of three. p is not computed (NaN).
     """

@@ -40,7 +40,7 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
     """
     ordered = np.sort(values, axis=1) if ordered is None else ordered
     n = np.sum(~np.isnan(ordered), axis=1)
-    # The median of the others is the same for every value below the median that is left out.
+    # The median of the others is the same for every excluded value below the median.
     median = _at(ordered, n)
     below = median[:, None] - values
     middle = ordered[np.arange(len(n)), np.minimum(n // 2, ordered.shape[1] - 1)]
@@ -59,15 +59,16 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
 FREEDOMS = (np.inf, 6.0, 3.0)
 _SCALES = np.geomspace(0.5, 2.0, 9)  # factors of a row's scale that are tried
 _SAMPLE = 512  # number of hosts that show the tails of noise
-_ROWS = np.array([3.0, 0.2, 0.2])  # number of rows that the prior of each of FREEDOMS is worth
+_ROWS = np.array([3.0, 0.2, 0.2])  # weight of the prior of each of FREEDOMS, as a number of rows
 
 
 def freedoms(values: Floats) -> Floats:
     """Return the degrees of freedom of the noise in each row of ``values``, infinity if it looks normal.
 
     Slow hosts lie in the lower half, so the upper half shows the noise. The likelihood of its distances from the median
-    is maximised over the scale. The largest value counts as censored, since one fast host shows nothing. Rows with few
-    hosts say little, so the shares of FREEDOMS over all rows are their prior (empirical Bayes, by EM).
+    is maximised over the scale. The largest value counts as censored, since a single fast host gives no information.
+    Rows with few hosts give little information, so the shares of FREEDOMS over all rows are their prior (empirical
+    Bayes, by EM).
     """
     from scipy import special
 

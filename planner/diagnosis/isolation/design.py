@@ -1,6 +1,4 @@
-"""Choose the hosts to run together next: a group that is, by present knowledge, about equally likely to be slow or
-fast.
-"""
+"""Choose the hosts to run together next: a group that is about equally likely to be slow or fast, given all runs."""
 
 from __future__ import annotations
 
@@ -11,17 +9,17 @@ import numpy as np
 from fleetmark.planner.diagnosis.isolation.posterior import NODE, NONE, Posterior
 
 SETS = 300  # number of draws from the posterior
-ORDERS, MORE = 8, 32  # number of orders of the classes whose prefixes are candidates, and if none is informative
+ORDERS, MORE = 8, 32  # number of orders of the classes with prefixes as candidates, and if none is informative
 _COARSE = 16  # number of prefixes that are evaluated first
 _ENOUGH = 0.95  # information in bits from which no further order is tried
-_HOT = 1e-3  # probability that a class contains the end of a fault from which it is tested
-_FEW = 5  # with fewer classes, always halve them
-_MUCH = 0.75  # the same after ORDERS orders
+_HOT = 1e-3  # minimum probability that a class contains the end of a fault, for the class to be tested
+_FEW = 5  # with fewer classes, the search always halves them
+_MUCH = 0.75  # information in bits from which no further order is tried, after the first ORDERS
 _SPLIT = 0.05  # minimum gain in bits for splitting a class
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
-    """Return a group of ``size`` hosts (fewer if there are no more) and the information that its run gives, in bits.
+    """Return a group of at most ``size`` hosts, and the information in bits that its run gives.
 
     ``barred`` lists sets of hosts that the group must not contain. A run is most informative, at one bit, if it is
     equally likely to be slow or fast. The candidates are prefixes of the suspects in several orders, filled up with

@@ -28,14 +28,14 @@ MOST = 10.0  # ln of the largest gap, used for failed runs
 VAGUE = 0.5  # maximum smallest detectable loss; above it, a search without result is inconclusive
 BORDER = 2  # minimum number of slow pairs between two places, without a fast one, that make a border
 FIRM = 0.75  # share of the relevant loss that a border must lose when it runs again
-AGAIN = 8  # maximum number of pairs across a border that run again, and of other pairs beside them
+AGAIN = 8  # maximum number of pairs across a border that run again, and of other pairs that run with them
 MEDIAN_ERROR = 1.2533  # standard error of a median, relative to that of a mean
 
 
 class Reason(StrEnum):
-    """Name how a fault shows, for programs."""
+    """Name the symptom of a fault, for programs."""
 
-    INTRA_HOST = "slow-alone"  # over its own loopback
+    INTRA_HOST = "slow-alone"  # slow over the host's own loopback
     ALL_PARTNERS = "slow-with-every-known-good-partner"
     ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
     ALL_ACROSS = "every-pair-across-the-border-is-slow"
@@ -45,11 +45,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A faulty node, link, border, or something that several hosts share (``kind``).
+    """Describe a faulty node, link or border, or something faulty that several hosts share (``kind``).
 
-    ``members``: the host of a node, the two hosts of a link, the two places of a border, the place whose uplink is
-    slow, or the hosts that share what no label names. ``deficit``: the missing share of performance, 1 if runs failed.
-    ``label``: what kind of places.
+    - ``members``: the host of a node, the two hosts of a link, the two places of a border, the place with a slow
+      uplink, or the hosts that share something without a label
+    - ``deficit``: the missing share of performance, 1 if runs failed
+    - ``label``: the kind of the places
     """
 
     kind: str
@@ -71,17 +72,17 @@ class Suspicion:
     hosts: int
     runs: int
     open: tuple[Pair, ...]
-    alone: int = 0  # hosts that ran alone, if ``runs`` counts only groups
+    alone: int = 0  # number of hosts that ran alone, if ``runs`` counts only groups
     confirming: int = 0  # number of those runs with two hosts, if groups are larger
     named_after: int = 0  # number of group runs until the last fault was named
     blind: bool = False  # every run failed, so there was nothing to compare with
     visible: float = 0.0  # smallest detectable loss, given the variation between runs of the same hosts
-    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hid who is slow
-    alike: bool = False  # all groups ran alike, and no label tells where a fault that all of them contain would be
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if this variation hid who is slow
+    alike: bool = False  # all groups were equally fast, and no label locates a fault that all of them contain
 
     @property
     def unclear(self) -> bool:
-        """Return whether the search was inconclusive: nobody was named, and runs vary too much to name anybody."""
+        """Return whether the search was inconclusive: no fault was named, and runs vary too much to find one."""
         return not self.faults and self.visible > VAGUE
 
     @property
@@ -117,12 +118,13 @@ def isolate(
     hosts each.
 
     Borders and uplinks that the pair model finds slow (``places``) run again first, so that no host behind one is
-    blamed. If no host of a place is fast, its hosts first run with each other: where they are fast, it is the uplink.
+    blamed. If no host of a place is fast, its hosts first run with each other. If these runs are fast, the uplink is at
+    fault.
 
     A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
     expected rate of a pair is near the best quarter.
 
-    Hosts that are slow with all others are not at fault if they are fast with each other: what they share is.
+    If hosts are slow with all others but fast with each other, the fault is in something that they share.
     """
     loss = max(-float(np.log1p(-deficit)), SURE * noise)
     hosts = sorted(frozenset().union(*measured))
@@ -150,7 +152,7 @@ def isolate(
     guilty = {f.members[0] for f in faults if f.kind == "node"}
     left = [s for s in suspects if s not in guilty]
     neighbours = _neighbours(left, set(hosts) - set(left) - guilty, topology)
-    if neighbours:  # an uplink makes every host of its place slow with others, but not with each other
+    if neighbours:  # an uplink makes every host of its place slow with other places, but not with each other
         rates |= (again := together(neighbours))
         runs += len(again)
         fast, slow = _sorted(rates, limit)
@@ -183,7 +185,7 @@ def isolate(
 
 @dataclass(kw_only=True)
 class _Borders:
-    """Run slow borders and uplinks again, and add what they lose to the rates of the pairs across them.
+    """Run slow borders and uplinks again, and add their loss to the rates of the pairs across them.
 
     ``least`` is ln of the smallest loss that counts; ``noise`` is the standard deviation of a pair's rate.
     """
@@ -251,7 +253,7 @@ class _Unlabelled:
     runs: int = 0
 
     def gather(self, expected: float) -> list[Fault]:
-        """Return the faults, with those of hosts that share something as one.
+        """Return the faults, with the faults of hosts that share something merged into one.
 
         ``expected`` is the rate of a sound pair.
         """
@@ -297,7 +299,7 @@ class _Unlabelled:
 
 
 def _explained(fault: Fault, members: set[str]) -> bool:
-    """Return whether what hosts share explains a fault: of one of them, or of a link to another host."""
+    """Return whether something that hosts share explains a fault of one of them, or of a link to another host."""
     inside = len(members.intersection(fault.members))
     return inside == 1 and fault.reason in (Reason.ALL_PARTNERS, Reason.ONE_PAIR)
 
@@ -320,7 +322,7 @@ def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
 
 
 def _turned(good: list[str], turns: int) -> list[str]:
-    """Return the list rotated by some places, so that suspects do not all wait for the same partner."""
+    """Return the list rotated by some positions, so that suspects do not all wait for the same partner."""
     start = PARTNERS * turns % max(1, len(good))
     return good[start:] + good[:start]
 
@@ -346,7 +348,7 @@ def _by_themselves(
 
 
 def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> list[Pair]:
-    """Return pairs of suspects of one place of which no host is sound: neighbours in a ring."""
+    """Return pairs of suspects, as neighbours in a ring, for each place that has no sound host."""
     members: dict[tuple[str, str], list[str]] = {}
     for label, place_of in topology.labels.items():
         known = {place_of.get(host) for host in sound}
@@ -366,8 +368,10 @@ def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> lis
 def _links(
     pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, topology: Topology
 ) -> list[Fault]:
-    """Return slow pairs of sound hosts: as an uplink if all pairs that leave a place are slow, as a border if all pairs
-    across it are, else as links.
+    """Return slow pairs of sound hosts as uplinks, borders or links.
+
+    They are an uplink if all pairs that leave a place are slow, and a border if all pairs across it are slow. Other
+    pairs are links.
     """
     left, faults = list(pairs), []
     for label, place_of in topology.labels.items():
@@ -395,6 +399,6 @@ def _links(
 
 
 def _border(pair: Pair, place_of: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the two places of a pair; fewer if they are equal or a host has no place."""
+    """Return the two places of a pair, or fewer if both are equal or a host has no place."""
     sides = {place_of.get(host, "") for host in pair}
     return tuple(sorted(sides)) if "" not in sides else ()

@@ -1,4 +1,4 @@
-"""Compute how likely each set of hosts and links explains the slow groups, given all runs."""
+"""Compute the probability that each set of hosts and links explains the slow groups, given all runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fleetmark.planner.diagnosis.isolation.covers import covering
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Suspects
 
 FAULTS = 4  # maximum number of faults in one set
-NODE, NONE = 254, 255  # code instead of a link's other end: the fault is a node; code for no fault
+NODE, NONE = 254, 255  # code in place of a link's other end, if the fault is a node; code for no fault
 _EMPTY = 0xFFFF
 _CLASSES = 253
 _CLEAR = 5.0  # maximum deviations between a sound run and a slow one, since noise has long tails
-_PROVEN = 30.0  # the same for a fault that runs of two hosts showed or did not show
-_BEYOND = 1.25  # share of a fault's loss that counts; a slower run says no more
-_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults, since the user searches for one
+_PROVEN = 30.0  # the same for runs of two hosts that settled whether there is a fault
+_BEYOND = 1.25  # share of a fault's loss that counts; a slower run gives no more evidence
+_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults; users search if they expect one
 _LINKS = 2.0  # prior odds of a link against a node: naming a link takes twice as many runs
 _FEW = 0.05  # quantile of the sets, weighted by their probability
 _BORDER = 0.1  # prior probability that the fault is a border; the same for an uplink
@@ -91,7 +91,7 @@ class Posterior:
         """Update the odds: ``group`` ran at ``rate`` (ln; minus infinity if it failed)."""
         inside = np.array([host in group for host in self.hosts])
         self._split(inside)
-        if self._torn(inside):  # there are no classes left, so the run adds no information
+        if self._torn(inside):  # no classes are left, so the run adds no information
             return
         self._slow = np.column_stack([self._slow, self.slow(inside)])
         self._inside = np.column_stack([self._inside, inside])
@@ -153,7 +153,7 @@ class Posterior:
         return result
 
     def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
-        """Return ln of the probability of sets, given what runs of two hosts showed of a fault."""
+        """Return ln of the probability of sets, given the verdict of two-host runs on a fault."""
         has = (cells == code).any(axis=1)
         return np.where(has == self._settled[code], 0.0, -_PROVEN)
 
@@ -174,7 +174,7 @@ class Posterior:
         self._add(more, inside)
 
     def _add(self, cells: np.ndarray, inside: np.ndarray) -> None:
-        """Add new sets; ``inside`` tells for each class and run whether the run contains the class."""
+        """Add new sets; ``inside`` gives, for each class and run, whether the run contains the class."""
         here = self.cells[self.border < 0].copy().view(np.uint64).ravel()
         cells = cells[~np.isin(cells.copy().view(np.uint64).ravel(), here)]
         slow = np.zeros((len(cells), len(self._runs)), dtype=bool)
@@ -203,7 +203,7 @@ class Posterior:
         return result
 
     def more(self, faults: Iterable[Sequence[str]]) -> float:
-        """Return the probability of more faults than the given ``faults``."""
+        """Return the probability that there are more faults than the given ``faults``."""
         known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
@@ -370,7 +370,7 @@ def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
 
 def _normal(weight: np.ndarray) -> np.ndarray:
     top = weight.max(initial=-np.inf)
-    if not np.isfinite(top):  # no possibility is left
+    if not np.isfinite(top):  # no set is possible any more
         return np.zeros_like(weight)
     share = np.exp(weight - top)
     return np.asarray(share / share.sum())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fleetmark.planner.diagnosis.isolation.topology import Crossing
 
 Probe = Callable[[tuple[str, ...]], float]
-MOST_REPEATS = 6  # maximum runs of a group; after that it counts as what is likelier
+MOST_REPEATS = 6  # maximum runs of a group; after these, the group counts as whatever is likelier
 
 
 @dataclass(kw_only=True)
@@ -69,7 +69,7 @@ class Search:
 
 
 def apart(members: Sequence[str], links: Sequence[tuple[str, str]], borders: Sequence[Crossing]) -> list[list[str]]:
-    """Return groups without any of ``links`` and ``borders`` that together contain all ``members``."""
+    """Return groups that together contain all ``members``, and none of ``links`` and ``borders``."""
     left = list(members)
     groups: list[list[str]] = []
     while left:
