@@ -257,8 +257,7 @@ def _halves(panel: pd.DataFrame) -> list[list[str]]:
     return [[names[n] for n in group] for group in halves(panel.notna().to_numpy())]
 
 
-# --- selection and weights of benchmarks
-# --------------------------------------------------------------------------------
+# --- selection and weights of benchmarks ------------------------------------------------------------------------------
 
 
 def _refusal(

@@ -1,6 +1,4 @@
-"""Compute scores over several runs as the owners of a benchmark define them: SPEC's geometric and MLPerf's olympic
-mean.
-"""
+"""Compute scores over several runs as a benchmark's owner defines them: SPEC's geometric and MLPerf's olympic mean."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
         if group["repeat"].duplicated().any():
-            continue  # several runs in one repeat: it is unknown which of them belong to the set
+            continue  # several runs in one repeat: which of them belong to the set is unknown
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})

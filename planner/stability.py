@@ -1,4 +1,4 @@
-"""Decide if repeats suffice: the interval of their median, the warm-up before them, and disturbed repeats."""
+"""Decide whether repeats suffice, from the interval of their median, the warm-up, and disturbed repeats."""
 
 from __future__ import annotations
 
