@@ -33,7 +33,7 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
-HERE_S = 10.0  # interval of reminders to a trial's host, which restores the setting after 30 s without one
+HERE_S = 10.0  # interval of reminders to a host that tries a setting; it restores the setting after 30 s without one
 STARTS = 64  # maximum number of jobs being sent to hosts at a time
 ORDER_S = 5.0  # timeout for a host to read an order of about 50 bytes
 
@@ -60,7 +60,7 @@ class Drive:
         self.looked = self.launch_heard = self.reminded = time.monotonic()
         self.trials = [run for run in runs if run.trial]
         self.leaving = False
-        self.abandoned = False  # Ansible can stop
+        self.abandoned = False  # Ansible can be stopped
         self.turns, self.starters = Turns(), dict[str, Callable[[], None]]()
         self.starting = ThreadPoolExecutor(STARTS, thread_name_prefix="start")
 
@@ -177,7 +177,7 @@ class Drive:
                 pass  # the link is down, and the host will ask again
 
     def _excuse(self, run: Run, word: Order, step: str, reason: str) -> None:
-        """Order a host to skip or end a step. The reason is stored in the archive, but not sent to the host."""
+        """Order a host to skip or end a step. The reason is stored in the archive but not sent to the host."""
         run.excuses.setdefault(step, reason)
         self._order(run, word, step)
 
@@ -308,7 +308,7 @@ class Drive:
     def _on_event(self, run: Run, event: replies.Event) -> None:
         match event:
             case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
-                self._order(run, "drop", number)  # repeat a lost order, or drop a step that is not owed
+                self._order(run, "drop", number)  # repeat a lost order, or drop a step that need not run
             case replies.Waits(step=number):
                 self._stands(run, run.steps[number])
             case replies.Begins(step=number) if number in run.pending:
@@ -335,7 +335,7 @@ class Drive:
         self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
-        """Handle a host on which nothing runs any more."""
+        """Handle a host on which all processes have ended."""
         if remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:

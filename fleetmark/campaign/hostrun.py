@@ -17,7 +17,7 @@ from fleetmark.record.steps import Step
 
 STUCK_S = 120.0  # time until a host's next message is overdue; during a step, counted from the step's timeout
 SLOWEST = 32 << 10  # minimum link speed, in B/s, at which files arrive in time
-MOST_UNHEARD = 64  # maximum number of queued replies of one host; then the host has to wait
+MOST_UNHEARD = 64  # maximum number of queued replies of one host; beyond it, the host must wait
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,15 +41,16 @@ class Run:
     waiting: str | None = None  # the gated step at which the host waits
     waiting_since: float = 0.0  # monotonic
     cannot: dict[str, str] = field(default_factory=dict)  # reasons by workload that could not be deployed
-    session: Session | None = None  # open until it has started the job and follows it, or until it is closed
+    session: Session | None = None  # open until the job has started and is followed, or until it is closed
     channel: Channel | None = None
-    ready: str | None = None  # the serving step that is listening
+    ready: str | None = None  # the serving step that is ready for clients
     settled: frozenset[str] = frozenset()  # steps that an earlier run has stored
     dropped: set[str] = field(default_factory=set)  # steps that are no longer needed
-    excuses: dict[str, str] = field(default_factory=dict)  # by step: why it was ordered not to run, or to end
-    deadline: float | None = None  # monotonic; the host is stuck if ``expected`` has not come by then
+    # By step, the reason why it was ordered not to run, or to end.
+    excuses: dict[str, str] = field(default_factory=dict)
+    deadline: float | None = None  # monotonic; the host is stuck if ``expected`` has not arrived by then
     expected: str = ""
-    silent_since: float | None = None  # monotonic; the deadline is paused meanwhile
+    silent_since: float | None = None  # monotonic; the deadline is paused from this time on
     arrived: int = 0  # total bytes of files received; they extend the deadline
     room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_UNHEARD))
     _arrived_before: int = 0  # value of ``arrived`` when the deadline was set

@@ -103,7 +103,9 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
 
 
 def _opened(run: Run) -> Channel:
-    """Return the channel that follows the host's job: the session that started the job, or a new process."""
+    """Return the channel that follows the host's job: that of the session that started the job, or that of a new
+    process.
+    """
     session, run.session = run.session, None
     if session and session.started:
         return session.channel
@@ -113,7 +115,7 @@ def _opened(run: Run) -> Channel:
 
 
 def _silent_since(run: Run, before: float | None) -> float:
-    """Return when the silence began (monotonic): minus infinity if the host cannot return, now if it will."""
+    """Return when the silence began (monotonic): minus infinity if the host cannot return, or now if it can."""
     returns = run.reach.returns()
     if returns is False:
         return -math.inf

@@ -131,7 +131,7 @@ class Periods(Part):
 
 
 class Carbon(Part):
-    """Define carbon: ``price`` is money per tonne CO2e, and ``grid`` is kg CO2e per kWh.
+    """Define the cost and limits of carbon: ``price`` is money per tonne CO2e, and ``grid`` is kg CO2e per kWh.
 
     ``limit`` is the kg CO2e over all periods, and ``yearly_limit`` the kg CO2e of each calendar year.
     """

@@ -49,7 +49,7 @@ class Measured(Part):
 
 
 class Profile(Part):
-    """Define a saved demand vector, and the machines that provide the rates; ``baseline`` is as in Compared."""
+    """Define a saved demand vector, and the machines to which it is applied; ``baseline`` is as in Compared."""
 
     name: Text
     select: Text
