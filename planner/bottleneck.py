@@ -259,8 +259,8 @@ def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
 
 
 def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
-    """Return the other powers whose squared errors exceed those of p by less than the standard error of that
-    difference.
+    """Return the other powers that fit about as well as p. Their squared errors exceed those of p by less than the
+    standard error of the difference.
     """
     powers = []
     for q, errors in missed.items():
@@ -392,7 +392,7 @@ def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
-    """Return why there is no prediction for a machine with these ``rates``, or an empty string if there is one."""
+    """Return why no prediction is possible for a machine with these ``rates``; empty if one is possible."""
     x = profile.rates_of(rates)
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]

@@ -69,7 +69,7 @@ class TooFewFiguresError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """Hold a side whose figures have no error of their own."""
+    """Hold a side with figures that have no error of their own."""
 
     means: Floats
     hosts: int = 1
@@ -135,7 +135,7 @@ class Figures:
 
     @property
     def gaps(self) -> bool:
-        """Return whether a host with some of the benchmarks lacks others."""
+        """Return whether any host has only some of the benchmarks."""
         missing = np.isnan(self.logs)
         return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 

@@ -59,11 +59,11 @@ class Answer:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Return the account of the plan."""
+        """Return the accounts of the plan."""
         assert self.plan is not None
         return Ledger(self.question, self.plan.stock, self.plan.use)
 
     @cached_property
     def nothing(self) -> Nothing:
-        """Return what happens if nothing is bought."""
+        """Return the results without any purchases."""
         return do_nothing(self.question)

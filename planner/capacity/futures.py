@@ -30,8 +30,8 @@ class Draws:
     """Hold random futures, in the question's order.
 
     - ``demand``: (draws, workloads, periods) in the workloads' units
-    - ``worth``: (draws, skus, workloads) of one server at full use; 0 if it cannot run the workload
-    - ``late``: (draws, skus), by how many periods orders of a SKU arrive later than the plan allows for
+    - ``worth``: (draws, skus, workloads), the worth of one server at full use; 0 if it cannot run the workload
+    - ``late``: (draws, skus), the number of periods by which orders of a SKU arrive later than planned
     """
 
     demand: Floats
@@ -115,7 +115,7 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Hold servers that some workloads share with no others; ``count`` is (periods, skus, sites).
+    """Hold servers that some workloads share among themselves only; ``count`` is (periods, skus, sites).
 
     ``shared`` is True if the servers can be redistributed; servers of a dedicated workload cannot.
     """
@@ -223,7 +223,7 @@ class Fleet:
         return left
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
-        """Return which demands are not met in which draws.
+        """Return the draws in which demand is not met, as four values.
 
         - (draws, periods): demand is not met with any shares, or, if ``shared`` is False, with the plan's shares
         - (draws, periods, workloads): demand is not met with the plan's shares
@@ -263,7 +263,7 @@ class Fleet:
             fixed = [pool for pool in self.pools if not (shared and pool.shared)]
             for pool in [*fixed, *(pool for pool in self.pools if shared and pool.shared)]:
                 mine = pool.workloads
-                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that fail in no other pool
+                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that do not fail in another pool
                 if not (shared and pool.shared and len(again)):
                     now[again] = True
                     continue

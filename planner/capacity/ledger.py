@@ -1,8 +1,8 @@
 """Compute the accounts of a plan from its question and decisions: arrivals, stock, work, power and money.
 
-The solver's tables, the terminal, the page and the workbook take their figures from here; ``checks`` computes them
-independently. Arrays have the indices workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a
-pair) and period t, in the order of the question.
+The solver's tables, the terminal, the page and the workbook take their figures from this module; ``checks`` computes
+them independently. Arrays have the indices workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on
+a pair) and period t, in the order of the question.
 
 Money is undiscounted unless it is a present value. Units are W, kg and the question's units of work.
 """
@@ -19,7 +19,7 @@ import pandas as pd
 from fleetmark.planner.capacity.question import KINDS, Case, Question, Sku, Supply
 
 Floats = npt.NDArray[np.float64]
-_NEAR = 1e-6  # relative tolerance of solvers, absolute below one server
+_NEAR = 1e-6  # relative tolerance of solvers; absolute below one server
 
 
 def over(part: Floats, total: Floats) -> Floats:
@@ -97,7 +97,7 @@ class Ledger:
 
     @cached_property
     def servers(self) -> Floats:
-        """Return (combo, period): the servers assigned to the workload, including those for failover."""
+        """Return (combo, period): the servers assigned to the workload, including servers for failover."""
         return self._use("servers")
 
     @cached_property
@@ -116,7 +116,7 @@ class Ledger:
 
     @cached_property
     def arrive(self) -> Floats:
-        """Return (pair, period): arrivals from the plan's orders after their lead time, and from earlier orders."""
+        """Return (pair, period): arrivals of the plan's orders after their lead time, and of earlier orders."""
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             arrivals[p] = self._delayed(s, self.buy[p])
@@ -127,7 +127,7 @@ class Ledger:
         return arrivals
 
     def _delayed(self, sku: str, ordered: Floats) -> Floats:
-        """Return (period,): the orders, in the period from which they can be used."""
+        """Return (period,): the orders by the period from which their servers can be used."""
         delay = self.question.skus[sku].delay
         return np.concatenate([np.zeros(min(delay, self.periods)), ordered[: max(self.periods - delay, 0)]])
 
@@ -265,7 +265,7 @@ class Ledger:
         return self.worst(workload) if lasts else self.delivered(workload)
 
     def pool_of(self, workload: int) -> Floats:
-        """Return (period,): whole servers of the workload's pool, of SKUs and at sites that can run it."""
+        """Return (period,): whole servers of the workload's pool, counting SKUs and sites that can run the workload."""
         return np.asarray(self.of_pool[self._combos_of[workload]].sum(axis=0))
 
     def serving(self, workload: int) -> Floats:
@@ -287,8 +287,7 @@ class Ledger:
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
         """Return (period,): the mean utilisation of a workload's servers when they do the ``planned`` work.
 
-        With ``worst``, the failure that raises the utilisation most has happened. The result is 0 without
-        servers.
+        If ``worst`` is True, the failure that raises utilisation most has happened. The result is 0 without servers.
         """
         loads = []
         for lost in self.question.cases if worst else [()]:
@@ -312,10 +311,10 @@ class Ledger:
         return [np.flatnonzero(names == w) for w in self.workloads]
 
     def expected(self, workload: int) -> Floats:
-        """Return (period,): the lowest mean share of its demand that a pre-emptible workload gets.
+        """Return (period,): the lowest mean share of its demand that is served for a pre-emptible workload.
 
-        Each failure domain is down for the question's share of time. The workload then runs only on servers that are
-        reserved for nothing else.
+        Each failure domain is down for the question's share of time. During that time, the workload runs only on
+        unreserved servers.
         """
         mine, q = self._combos_of[workload], self.question
         done, lacking = self.done(workload), np.zeros(self.periods)
@@ -339,7 +338,7 @@ class Ledger:
     def power(self, *, failed: bool) -> Floats:
         """Return (site, period): the mean power in W of the active servers with everything up.
 
-        With ``failed``, a failure domain elsewhere is lost, and all servers that are reserved for that case run at
+        If ``failed`` is True, a failure domain at another site is lost, and all servers reserved for that case run at
         their utilisation.
         """
         skus, busy = self.question.skus, self.busy
@@ -350,7 +349,7 @@ class Ledger:
         return np.asarray(idle + self.at_sites(lambda s: skus[s].peak_w - skus[s].idle_w, busy))
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
-        """Return (site, period): a figure of the SKU, summed over servers (pair, period)."""
+        """Return (site, period): a figure of the SKU, added up over servers (pair, period)."""
         sums = np.zeros((len(self.sites), self.periods))
         figures = self.of_pairs(lambda s, _: each(s))
         np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
@@ -377,7 +376,7 @@ class Ledger:
         return self.at_sites(lambda s: self.question.skus[s].ports, self.installed)
 
     def racks(self, *, liquid: bool) -> Floats:
-        """Return (site, period): the occupied rack positions, either those with liquid cooling or the others."""
+        """Return (site, period): the occupied rack positions, either with or without liquid cooling."""
         q = self.question
         each = self.of_pairs(lambda s, k: q.positions(s, k) if q.skus[s].liquid == liquid else 0.0)
         return self.at_sites(lambda _: 1.0, self.installed * each[:, None])
@@ -394,7 +393,7 @@ class Ledger:
 
     @cached_property
     def spent(self) -> Floats:
-        """Return (site, period): the money for purchases since the start."""
+        """Return (site, period): the total cost of purchases since the start."""
         return np.cumsum(self.at_sites(lambda _: 1.0, self.buy * self.paid), axis=1)
 
     # ------------------------------------------------------------ money

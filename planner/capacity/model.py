@@ -1,7 +1,7 @@
 """Formulate a capacity question as a sparse mixed-integer programme for HiGHS: its cost and its rows.
 
-``Shape`` defines the variables. Each row has a label, which identifies its limit. Money and work are scaled because
-HiGHS's tolerances are absolute.
+``Shape`` defines the variables. The label of a row identifies its limit. Money and work are scaled because HiGHS's
+tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _closed(shape: Shape) -> Ints:
 
 
 def _stock(rows: Rows, shape: Shape) -> None:
-    """Add the balance i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
+    """Add the balance i_t = i_(t-1) + x_(t-lead) - d_t. Servers leave at their age limit, the oldest first."""
     x, d, i = (shape.columns(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
         held = shape.placed[p].copy()
@@ -161,7 +161,7 @@ def _term(rows: Rows, shape: Shape, p: int) -> None:
 
 
 def _use(rows: Rows, shape: Shape) -> None:
-    """Add the rows on use: used servers are active, active ones are installed, and active SKUs keep spares.
+    """Add the rows on use: used servers must be active, active servers must be installed, and active SKUs keep spares.
 
     Separate pools consist of whole active servers.
     """
@@ -299,9 +299,9 @@ def _domains(rows: Rows, shape: Shape) -> None:
 
 
 def _carbon(rows: Rows, shape: Shape) -> None:
-    """Add the limits on the carbon of energy and of making the ordered servers, over all periods and by year."""
+    """Add the limits on carbon, over all periods and by year: of energy, and of making the ordered servers."""
     q, skus = shape.question, shape.skus
-    watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg of one W over a period
+    watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg CO2e of one W over a period
     swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
     each = {
         "x": np.array([s.embodied for s in skus]),

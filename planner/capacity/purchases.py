@@ -35,9 +35,9 @@ def _orders(rows: Rows, shape: Shape) -> None:
 
 
 def _breaks(rows: Rows, shape: Shape) -> None:
-    """Allow at most one price break of a SKU in a period: the last at or below the number ordered.
+    """Allow at most one price break of a SKU in a period: the last one at or below the ordered quantity.
 
-    Its price applies to all servers ordered then.
+    The price applies to all servers of the SKU ordered in that period.
     """
     x, b, q = shape.columns("x"), shape.columns("b"), shape.columns("q")
     for s in dict.fromkeys(s for s, _ in shape.broken):

@@ -1,7 +1,7 @@
 """Limit the work of a server by its resources: memory, disk, IOPS, network and other named resources.
 
 A unit of demand uses some amount of each resource. A resource serves has / need units of demand. The speed of a server
-is its worth. The smallest of these limits applies.
+is its worth. The smallest of the limits applies.
 """
 
 from __future__ import annotations

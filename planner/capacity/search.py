@@ -1,12 +1,12 @@
 """Solve a programme with HiGHS: a bound from its relaxation, plans by rounding, then larger parts of the programme.
 
-HiGHS takes minutes for the programme of a large question, most of them for a first plan. A plan seldom needs a variable
-that the relaxation does not use, so the search first omits such variables (kernel search: Angelelli, Mansini, Speranza,
+HiGHS takes minutes to solve a large question, mostly to find a first plan. A plan seldom needs a variable that the
+relaxation does not use, so the search first omits such variables (kernel search: Angelelli, Mansini, Speranza,
 Computers & Operations Research 37, 2010).
 
-It rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers only for
-purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is compared
-with the bound of the full programme. The full programme is solved only if the gap is still too wide.
+The search rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers
+only for purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is
+compared with the bound of the full programme. The full programme is solved only if the gap is still too wide.
 
 Searches end after a number of nodes, so that the same question has the same plan on every machine. Time is a second
 limit, for larger questions; the result states whether it ended a search.
@@ -38,7 +38,7 @@ SMALL = 600  # maximum number of integers for solving the full programme first
 KERNEL_GAP = 0.3  # share of the allowed gap for the restricted programme
 KERNEL_TIME = 0.5  # share of the time for the restricted programme
 PERIOD_TIME = 0.2  # share of the time for making the orders of one period integers if rounding fails
-RESERVES = (3.0, 0.0)  # numbers of servers for which rounding reserves room in later periods
+RESERVES = (3.0, 0.0)  # numbers of servers that rounding reserves for later periods; each is tried in turn
 ROOM = ("power", "rack units", "ports", "racks", "liquid racks", "domain power", "supply", "budget")  # limits by period
 IN_USE = (
     0.5,
@@ -56,8 +56,8 @@ NODES, LEAST_NODES = 2_500_000, 100  # limit of nodes times variables in one sea
 class Result:
     """Hold the result of a search.
 
-    ``values`` are the variables with exact integers, or None if there was no plan when the search ended. No plan costs
-    less than ``bound``, in units of the programme's cost.
+    ``values`` are the variables with exact integers, or None if the search ended without a plan. No plan costs less
+    than ``bound``, in units of the programme's cost.
     """
 
     values: Floats | None
@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hold the answer of HiGHS.
+    """Hold the result of one HiGHS run.
 
     If ``values`` is None and the programme is not proven ``infeasible``, a limit ended the search.
     """
@@ -187,7 +187,7 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
 
 
 def _restricted(model: Model, kernel: Floats, gap: float, clock: Clock, share: float) -> Floats | None:
-    """Return the best plan within the kernel, or None."""
+    """Return the best plan within the kernel, or None if there is none."""
     integer = model.integer.copy()
     for block in "dn":
         integer[model.shape.columns(block)] = False
@@ -257,10 +257,10 @@ def _in_lots(shape: Shape, orders: Floats) -> Floats:
 def _by_period(
     model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, clock: Clock
 ) -> Floats | None:
-    """Round orders to integers period by period, while later orders, still fractions, compensate.
+    """Round orders to integers period by period; later orders are still fractions and compensate.
 
-    The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers whose room and money later
-    periods do not use.
+    The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers for which later periods leave
+    room and money.
     """
     shape, none = model.shape, np.zeros_like(model.integer)
     periods = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
@@ -294,7 +294,7 @@ def _by_period(
 
 
 def _rest(model: Model, values: Floats, clock: Clock) -> Floats | None:
-    """Return a full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
+    """Return a full plan from purchases, orders, spares and servers of pools; these determine the retirements."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
     for columns in (shape.columns(block) for block in "xyzemb"):

@@ -1,6 +1,6 @@
 """Define the variables of a capacity programme: their columns, and the maximum useful value of each.
 
-Variables are counts per period and pair (a SKU at a site where it is in place or can be bought):
+Variables are counts per period and pair (a SKU at a site at which it is in place or can be bought):
 
 - ``x``: ordered, ``d``: retired, ``i``: installed, ``n``: active
 - ``a``: servers that work for a workload with everything up
@@ -131,7 +131,7 @@ class Shape:
 
     @cached_property
     def yields(self) -> npt.NDArray[np.bool_]:
-        """Return the combos whose workload may be pre-empted."""
+        """Return the combos with a workload that may be pre-empted."""
         return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
 
     def servers(self, values: Floats) -> tuple[Floats, Floats]:
@@ -152,7 +152,7 @@ class Shape:
 
     @cached_property
     def needed(self) -> Floats:
-        """Return the maximum useful servers per combo and period: enough to meet the demand alone."""
+        """Return the maximum useful servers per combo and period, which can meet the demand alone."""
         need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
         need[self.alone] = np.ceil(need[self.alone] - NEAR)
         return need
@@ -172,7 +172,7 @@ class Shape:
 
     @cached_property
     def remaining(self) -> Floats:
-        """Return servers in place or ordered before that are within their age limit, per pair and period."""
+        """Return servers that are in place or on order and within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:

@@ -52,9 +52,9 @@ class Futures:
     - ``table``: one row per (workload, period). ``shortfall`` counts futures that no distribution can meet and in which
       the plan's shares are too small. ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... are in the workload's
       unit; capacity is that of the plan's shares in the worst case. ``servers`` are in the plan; ``servers_p50``
-      ``_p90`` ``_p95`` are needed in the plan's mix of SKUs
-    - ``sizing``: one row per (workload, period), with the servers that it needs alone, on the ``sku`` that is cheapest
-      for it
+      ``_p90`` ``_p95`` are the numbers needed with the plan's mix of SKUs
+    - ``sizing``: one row per (workload, period), with the servers that the workload needs alone, of the ``sku`` that is
+      cheapest for it
     - ``by_period``: one row per period, with ``installed`` and ``needed_p50`` ... of the plan's servers
     - ``open``: the number of undecided draws, which count as short
     """
@@ -144,14 +144,14 @@ def margined(
 ) -> Plan | Conflict:
     """Return the cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's promise).
 
-    A margin is the quantile of demand over worth in the SKUs that serve the workload. All workloads and periods use the
-    same level of confidence. The search finds the level at which the share of futures met, less its sampling error,
-    equals ``quantile``; another seed confirms it. It calls ``solve(question, margin=...)`` at most nine times, and
-    ``say`` with a sentence each time.
+    A margin is the quantile of the ratio of demand to worth, for the SKUs that serve the workload. All workloads and
+    periods use the same level of confidence. The search finds the level at which the share of futures met, less its
+    sampling error, equals ``quantile``; another seed confirms it. The search calls ``solve(question, margin=...)`` at
+    most nine times, and reports each call with ``say``.
 
-    If the search ends before that, the cheapest plan that meets ``quantile`` in all simulated futures together is
-    returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for a
-    quantile outside 0 to 1.
+    If the search ends without such a level, the cheapest plan that meets ``quantile`` in all simulated futures together
+    is returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for
+    a quantile outside 0 to 1.
     """
     quantile = question.promise if quantile is None else quantile
     if not 0 < quantile < 1:
@@ -228,7 +228,8 @@ class _Search:
         self.least = 0.5 / n
         self.target = self._level(target)
         self.first = self._level(quantile)
-        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # if failures are independent
+        # Under the assumption of independent failures.
+        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -255,9 +256,9 @@ class _Search:
 
 
 def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
-    """Return (draws, workloads, periods): demand over worth, as multiples of the plan's values.
+    """Return (draws, workloads, periods): the ratio of demand to worth, as multiples of the plan's values.
 
-    The worth is that of the SKUs that serve the workload in the plan.
+    The worth is averaged over the SKUs that serve the workload in the plan.
     """
     fleet = Fleet(question, plan)
     point = np.array(

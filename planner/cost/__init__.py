@@ -32,7 +32,7 @@ class Terms:
 class Offer:
     """Hold the terms of one server of a side.
 
-    It has a price for a number of hours or, if the hours are None, for a purchase; its power in W; and its rack units.
+    The price is for a number of hours or, if the hours are None, for a purchase. The power is in W.
     """
 
     price: float | None
@@ -58,7 +58,9 @@ class Offer:
         return self.watts / _W_PER_KW * HOURS_PER_YEAR * terms.energy
 
     def price_of(self, yearly: float, terms: Terms) -> float | None:
-        """Return the price, for the same hours or for a purchase, that costs ``yearly`` in a year without energy."""
+        """Return the price of an offer that costs ``yearly`` in a year without energy, for the same hours or for a
+        purchase.
+        """
         if self.hours is not None:
             return yearly * self.hours / HOURS_PER_YEAR
         return yearly * terms.years if terms.years else None

@@ -79,7 +79,7 @@ class Result:
     unit: str = ""
     least: bool = True
     reason: str = ""
-    numbers: tuple[int, int] = (0, 0)  # number that exists, number that is needed
+    numbers: tuple[int, int] = (0, 0)  # existing number, required number
     evidence: str = ""
     bits: bool = False
     percent: bool = False
@@ -117,7 +117,7 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
-    """Return the result for a host that lacks the measurement that a rule names."""
+    """Return the result for a host without the measurement that a rule requires."""
     return Result(rule, severity, host, benchmark, CheckVerdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
@@ -162,5 +162,5 @@ def _full(bound: Bound, value: Value) -> float:
 
 
 def accepted(results: Sequence[Result]) -> bool:
-    """Return whether there is a rule of severity ``fail`` and all such rules are met."""
+    """Return whether there are results, and all rules of severity ``fail`` passed."""
     return bool(results) and all(r.verdict is CheckVerdict.PASSED for r in results if r.severity is Severity.FAIL)

@@ -10,7 +10,7 @@ import numpy as np
 from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
-LEAST = 2  # minimum number of campaigns on either side of a change; a single one may be an outlier
+LEAST = 2  # minimum number of campaigns on either side of a change, since a single campaign may be an outlier
 STRETCH = 3  # minimum number of campaigns of a temporary change
 MOST_SERIES = 500  # maximum number of campaigns for finding temporary changes
 LEAST_SERIES = 5  # minimum number of campaigns to rule out chance
@@ -59,7 +59,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Hold the steps and slopes of a series, in order."""
+    """Hold the steps and slopes of a series in order."""
 
     steps: tuple[Change, ...] = ()
     trends: tuple[Trend, ...] = ()
@@ -68,7 +68,7 @@ class Lasting:
 def usual_noise(series: Sequence[Floats]) -> Noise:
     """Return the usual noise of several hosts' series, from the differences between successive campaigns.
 
-    Steps and slopes hardly affect these differences. With fewer than LEAST_HOSTS series, there is no estimate.
+    Steps and slopes have little effect on these differences. With fewer than LEAST_HOSTS series, there is no estimate.
     """
     known = [values for values in series if len(values) >= LEAST_SERIES]
     if len(known) < LEAST_HOSTS:
@@ -95,8 +95,8 @@ def lasting(
     ``errors`` are the standard errors from repeats, NaN if unknown. ``noise`` is the usual noise of other hosts, which
     adds its degrees of freedom. If both a slope and a step fit a segment, the one with the smaller sum of squares is
     used. The residuals of a slope are searched for steps. Both need a p of at most ``level`` and a change of at least
-    ``deficit`` (a share). A slope must also hold by the median of the slopes between pairs of points (Theil 1950, Sen
-    1968), so that a single outlier cannot cause one. Single outliers are cut off beforehand.
+    ``deficit`` (a share). A slope must also be confirmed by the median of the slopes between pairs of points (Theil
+    1950, Sen 1968), so that a single outlier cannot cause one. Single outliers are cut off beforehand.
     """
     values = _without_odd(values, max(noise.deviation, _least(errors)))
     steps, trends = _segment(values, errors, 0, len(values), deficit, level, noise)

@@ -1,4 +1,4 @@
-"""Find the next best plans: each buys less of something than the better plans, or none of it."""
+"""Find the next best plans. Each buys less of something than the better plans do, or does not buy it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.planner.capacity.shape import Caps
 Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which the alternative buys less."""
 LEAST_GAP = 0.002
-MOST_TRIED = 40  # number of choices whose relaxation is solved
+MOST_TRIED = 40  # maximum number of choices with a solved relaxation
 SHARES = (0.0, 0.5, 0.75, 0.9)  # fractions of the better plans' purchases that an alternative may buy
 
 

@@ -1,4 +1,4 @@
-"""Define the limits of a question, their names, and the question with a limit loosened or left out.
+"""Define the limits of a question, their names, and the question with a limit loosened or dropped.
 
 A limit is a tuple of its kind and its object:
 
@@ -33,7 +33,7 @@ from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.series import each, figures, in_period
 from fleetmark.planner.capacity.shape import Floats
 
-AMOUNTS = (  # limits that are rows of the programme
+AMOUNTS = (  # limits that correspond to rows of the programme
     "demand",
     "power",
     "rack units",
@@ -77,7 +77,7 @@ ALL = (
     "failures",
     "maintenance",
     "spare share",
-)  # rules that are left out together
+)  # rules that are dropped together
 
 
 def limits(question: Question) -> list[Label]:
@@ -289,7 +289,7 @@ def _budget(q: Question, t: int, money: float | None) -> Question:
 
 
 def stands_for(label: Label) -> Label:
-    """Return the limit to which a row of the programme belongs; a site's power is one limit over all periods."""
+    """Return the limit that a row of the programme belongs to; a site's power is one limit over all periods."""
     if label[0] == "demand":
         return label[:3]
     return label[:2]

@@ -1,8 +1,8 @@
-"""Find out what a plan's cost depends on: move each input alone over its range and compute the lowest cost again.
+"""Find out what a plan's cost depends on: move one input at a time over its range, and compute the lowest cost again.
 
-The cost is that of the relaxation with fractions of servers, so that one move takes one linear programme. It is
-slightly below the plan's cost. Its differences show the effect of an input, including the substitution of one SKU by
-another.
+The cost is computed from the relaxation with fractions of servers, so that one move takes one linear programme. This
+cost is slightly below the plan's cost, but its differences show the effect of an input, including the substitution of
+one SKU by another.
 
 Margins stay unchanged, with one exception: a workload has no margin while its demand or worth moves over its estimated
 range. The margin covers just that uncertainty, so using both would count it twice.
@@ -23,7 +23,7 @@ from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.capacity.series import each, figures
 
-STEP = 0.10  # factors up and down if the range of an input is unknown
+STEP = 0.10  # relative change up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it
 _UNIT = 1.0  # worth of the machine in which demand is counted: exact, so it has no range
 _UNUSED = 1e-6  # rank of an input that the plan does not use; such inputs come last
@@ -73,7 +73,7 @@ def tornado(
     """Return the inputs by their effect on the cost, the largest first.
 
     Inputs are demands, worths, prices, utilisations and the energy price. Only the ``limit`` inputs that the plan uses
-    most are moved, until the ``clock`` (60 s) ends.
+    most are moved, and only until ``clock`` (60 s) ends.
     """
     base = _relaxed(question, plan.margin)
     if base is None:

@@ -27,7 +27,7 @@ def covering(
     - ``codes``: the hosts and links that may have a fault
     - ``pairs``: the two classes of each code; a node has the same class twice
 
-    Sets grow run by run. If a set does not yet explain a slow run, it is extended by each code that does.
+    Sets grow run by run. If a set does not yet explain a slow run, the set is extended by each code that explains it.
     """
     reached = inside[pairs[:, 0]] & inside[pairs[:, 1]]
     against = np.minimum(odds, 0.0)

@@ -87,7 +87,7 @@ class _Design:
         return members, self._worth(members)
 
     def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes in one of three orders, and the number of hosts in each.
+        """Return the classes in one of three orders, and the number of hosts in each class.
 
         The orders are: as in likely sets (both ends of a link adjacent), by probability, or in random halves.
         """
@@ -105,8 +105,9 @@ class _Design:
         return order, sizes[order]
 
     def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
-        """Return how many hosts of each class the groups have: first those ``wanted``, then hosts without a fault, then
-        others.
+        """Return how many hosts of each class the groups have.
+
+        Groups take the ``wanted`` hosts first, then hosts without a fault, then other hosts.
         """
         taken = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
         left = np.clip(self.size - taken.sum(axis=1) - cold, 0, None)[:, None]
@@ -170,9 +171,9 @@ def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
 
 
 def _bits(slow: np.ndarray, lifted: np.ndarray) -> np.ndarray:
-    """Return the information in bits of runs, from their probability of being ``slow`` by each set.
+    """Return the information in bits of runs, from the sets that make them ``slow``.
 
-    A run can be slower than earlier ones, as fast, or faster if, by a set, the earlier runs were slow.
+    A run can be slower than earlier runs, or as fast. It can be faster if a set implies that earlier runs were slow.
     """
     slower = (slow * ~lifted).mean(axis=1)
     faster = ((1.0 - slow) * lifted).mean(axis=1)

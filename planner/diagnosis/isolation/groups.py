@@ -30,7 +30,7 @@ FAILS = math.log(2)  # threshold between a failed run and a slow one
 MOST_RUNS = 500
 OTHERS = 8  # number of groups without a suspect that show the rate of a sound group
 MOST_LOOKED = 100  # maximum runs for one fault: the first of four links among 512 hosts takes up to 80
-MORE = 0.05  # minimum probability of another fault to look for it before other hosts run
+MORE = 0.05  # minimum probability of another fault for searching it before other hosts run
 NONE = 0.01  # the same if all runs were equally fast, since all of them may have been slow
 LITTLE, ENOUGH = 0.02, 0.6  # information of a run in bits: too little to run it; enough to try no other size
 NEW = 0.35  # cost in bits of the first run of a new size
@@ -60,7 +60,7 @@ def isolate(
 
     The rate of a sound group depends on its size and is unknown, so runs of one size are compared with each other. All
     runs so far determine the odds of every set of up to four hosts and links, of every border and of every uplink. The
-    next group is the one whose run is most informative.
+    next group is the one with the most informative run.
 
     Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its own
     place. A link is two hosts that are slow together. A border is at fault if other links between the same two places
@@ -107,9 +107,7 @@ class _Hunt(Settling):
     """Run the search; it holds the comparison, the suspects and the named faults."""
 
     def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
-        """Find groups of one size of which one is faster than another: the campaign's groups, or else parts of all
-        hosts.
-        """
+        """Find groups of one size with different rates: the campaign's groups, or else parts of all hosts."""
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
@@ -130,7 +128,8 @@ class _Hunt(Settling):
                 return
 
     def _leave_out(self) -> None:
-        """Run groups within places until one leaves out each border and uplink that all groups of the campaign cross.
+        """Run groups within places until each border and uplink that all groups of the campaign cross is left out by
+        one group.
 
         If all groups cross a slow border, they are equally slow, and no comparison between them shows it.
         """
@@ -145,7 +144,7 @@ class _Hunt(Settling):
             crossed = left
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
-        """Name hosts whose loss when run alone explains the slow groups that contain them.
+        """Name hosts with a loss when run alone that explains the slow groups containing them.
 
         The loss must exceed the normal variation between sound hosts.
         """
@@ -168,7 +167,7 @@ class _Hunt(Settling):
                 self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> Fault:
-        """Return the fault to name: a host that is slow with each of two others is a node fault, not a link fault."""
+        """Return the fault to name. If a host is slow with each of two other hosts, it is a node fault, not a link fault."""
         shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.members) & set(fault.members)]
         if shared:
             (host, *_) = set(shared[0].members) & set(fault.members)
@@ -179,7 +178,7 @@ class _Hunt(Settling):
         return fault
 
     def search(self) -> None:
-        """Name faults until every host, and in parts of all hosts every two blocks, ran in a sound group."""
+        """Name faults until every host ran in a sound group; with parts of all hosts, until every two blocks did."""
         while self.runs < self.limit:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
             if not left:
@@ -204,9 +203,8 @@ class _Hunt(Settling):
 
         sets = gathered(list(nodes), fast_with)
         fast = [frozenset(ends) for group in self._sound() for ends in pairwise(sorted(group))] if sets else []
-        ran = [part for part in components(self.order, fast) if len(part) > 1][
-            :OTHERS
-        ]  # groups that are fast among themselves
+        # Groups of hosts that are fast among themselves.
+        ran = [part for part in components(self.order, fast) if len(part) > 1][:OTHERS]
         for members in sets:
             deficit = float(np.median([nodes[m] for m in members]))
             near = fast_with(members[0], [part[0] for part in ran])
@@ -273,7 +271,7 @@ class _Hunt(Settling):
         )
 
     def _look(self, slow: Group) -> bool:
-        """Name all faults that make the group ``slow`` slow, and return whether there was one."""
+        """Name all faults that slow down the group ``slow``, and return whether there was one."""
         gap = self.expected - self.rate(slow)
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
@@ -345,7 +343,9 @@ class _Hunt(Settling):
         return posterior
 
     def _barred(self) -> list[set[str]]:
-        """Return two sets of hosts to exclude so that no known fault slows a group: with either end of each link."""
+        """Return two sets of hosts to exclude, so that no known fault slows a group; each has one end of every faulty
+        link.
+        """
         ways = []
         for end in (0, 1):
             barred = set(self.guilty())

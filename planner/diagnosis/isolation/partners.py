@@ -25,7 +25,7 @@ LEAST = 0.04  # smallest share that the user may ask for; smaller ones are withi
 PARTNERS = 2  # number of known-good hosts that a suspect is run with
 SURE = 4.0  # standard deviations of a pair's rate from which the pair is slow
 MOST = 10.0  # ln of the largest gap, used for failed runs
-VAGUE = 0.5  # maximum smallest detectable loss; above it, a search without result is inconclusive
+VAGUE = 0.5  # largest detectable loss up to which a search without result is conclusive
 BORDER = 2  # minimum number of slow pairs between two places, without a fast one, that make a border
 FIRM = 0.75  # share of the relevant loss that a border must lose when it runs again
 AGAIN = 8  # maximum number of pairs across a border that run again, and of other pairs that run with them
@@ -82,7 +82,7 @@ class Suspicion:
 
     @property
     def unclear(self) -> bool:
-        """Return whether the search was inconclusive: no fault was named, and runs vary too much to find one."""
+        """Return whether the search was inconclusive: no fault was named, and runs vary too much to rule faults out."""
         return not self.faults and self.visible > VAGUE
 
     @property
@@ -91,7 +91,7 @@ class Suspicion:
 
     @property
     def bisection(self) -> int:
-        """Return the runs that plain bisection takes for each fault: 2 log2 N, and two for confirmation."""
+        """Return the runs that plain bisection needs per fault: 2 log2 N, and two for confirmation."""
         return (2 * int(np.ceil(np.log2(max(2, self.hosts)))) + 2) * max(1, len(self.faults))
 
 
@@ -113,16 +113,16 @@ def isolate(
     - ``noise``: the standard deviation of a pair's rate
     - ``labels``: the place of each host by label: rack, switch
 
-    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. A
-    host that loses at least half as much alone as in pairs is slow by itself. The rest run with PARTNERS known-good
-    hosts each.
+    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. If
+    a host loses at least half as much alone as in pairs, the fault is in the host itself. The rest run with PARTNERS
+    known-good hosts each.
 
-    Borders and uplinks that the pair model finds slow (``places``) run again first, so that no host behind one is
-    blamed. If no host of a place is fast, its hosts first run with each other. If these runs are fast, the uplink is at
-    fault.
+    Borders and uplinks that the pair model finds slow (``places``) run again first, so that hosts behind a slow uplink
+    are not blamed. If no host of a place is fast, its hosts first run with each other. If these runs are fast, the
+    uplink is at fault.
 
     A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
-    expected rate of a pair is near the best quarter.
+    expected rate of a pair is estimated near the best quarter of the rates.
 
     If hosts are slow with all others but fast with each other, the fault is in something that they share.
     """
@@ -223,9 +223,9 @@ class _Borders:
         return [self.topology.crossing(label, [names[n] for n in f.places]) for f in borders if f.shift >= self.least]
 
     def _again(self, border: Crossing) -> float | None:
-        """Return ln of the loss of pairs across a border in new runs, or None if they are not surely slow.
+        """Return ln of the loss of pairs across a border in new runs, or None if they are not certainly slow.
 
-        They are compared with pairs across other borders, or within places if there is no other border.
+        These pairs are compared with pairs across other borders, or within places if there is no other border.
         """
         across = [p for p in sorted(self.rates, key=sorted) if border.crossed_by(p)]
         rest = [p for p in sorted(self.rates, key=sorted) if p not in across]
@@ -283,7 +283,7 @@ class _Unlabelled:
         return [other for other in others if again.get(frozenset((host, other)), -np.inf) >= self.limit]
 
     def _lost(self, members: set[str], others: Sequence[str], expected: float) -> float | None:
-        """Return ln of the loss of pairs between two sets of hosts, or None if not nearly all such pairs are slow."""
+        """Return ln of the loss of pairs between two sets of hosts, or None unless nearly all such pairs are slow."""
         across = [frozenset((one, other)) for one in sorted(members) for other in others]
         known = {p: self.rates[p] for p in across if p in self.rates}
         known |= self._run(_spread([p for p in across if p not in known]))
@@ -317,7 +317,7 @@ def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list
 
 
 def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
-    """Return the sound hosts, those with the fewest slow pairs first."""
+    """Return the sound hosts, starting with those that have the fewest slow pairs."""
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 
@@ -330,10 +330,10 @@ def _turned(good: list[str], turns: int) -> list[str]:
 def _by_themselves(
     rates: Mapping[str, float], gaps: Mapping[str, float], good: Sequence[str], loss: float
 ) -> list[Fault]:
-    """Return the suspects whose loss alone explains the ``gaps`` of their pairs.
+    """Return the suspects with a loss when run alone that explains the ``gaps`` of their pairs.
 
-    The loss must exceed the normal variation between sound hosts, since a loopback that varies under load does not
-    explain a slow port.
+    The loss must exceed the normal variation between sound hosts. A loopback that varies under load does not explain a
+    slow port.
     """
     usual = [rates[g] for g in good if g in rates]
     if not usual:

@@ -30,11 +30,11 @@ class Posterior:
     """Hold the odds of all sets of up to FAULTS hosts and links, or one border or uplink, that make groups slow.
 
     Hosts that were in the same runs form one class; a run with only some of them splits it. A set therefore consists of
-    classes and counts for all sets of hosts that it may stand for. This is exact (Bayes), and as small for a thousand
-    hosts as for ten.
+    classes, and represents all sets of hosts from these classes. The result is exact (Bayes), and its size does not
+    grow with the number of hosts.
 
     Only the likeliest sets are kept. After more runs, sets that explain all of them are searched for again, since the
-    true one may have been dropped.
+    true set may have been dropped.
 
     The rate of a sound group of a given size is unknown, so runs of one size are compared with each other.
 
@@ -133,7 +133,7 @@ class Posterior:
             self._regrow()
 
     def beside(self, border: Crossing) -> None:
-        """Record that a border is known to be slow; neither the border nor a link across it is searched again."""
+        """Record that a border is known to be slow. The search then excludes the border and links across it."""
         self.settle(border, fault=False)
         for side in (border.one, border.other):
             self._split(np.array([host in side for host in self.hosts]))
@@ -210,8 +210,8 @@ class Posterior:
     def likeliest(self, known: Collection[Suspects]) -> tuple[Suspects, float]:
         """Return the likeliest host, link, border or uplink besides the ``known`` ones, and the logarithm of its odds.
 
-        Only faults that can be named are considered, so no hosts that were in the same runs. The result is () if there
-        is none.
+        Hosts that were in the same runs cannot be distinguished, so they are not considered. The result is () if there
+        is no such fault.
         """
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
         each[[_EMPTY, *(self._code(members) for members in known if not isinstance(members, Crossing))]] = 0.0
@@ -231,7 +231,7 @@ class Posterior:
         return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
     def _code(self, members: Sequence[str]) -> int:
-        """Return the code of a host or a link whose hosts have classes of their own, or an unused code otherwise."""
+        """Return the code of a host, or of a link, if its hosts are alone in their classes, or else an unused code."""
         classes = sorted(int(self.class_of[self.place[h]]) for h in members if h in self.place)
         if len(classes) != len(members) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
@@ -262,7 +262,7 @@ class Posterior:
         return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
 
     def _branch(self, old: int, new: int) -> None:
-        """Replace each end in a class by an end in either part of it."""
+        """Replace each end in a class by an end in either part of the class."""
         cells, rows = self.cells, np.arange(len(self.cells))
         for column in range(FAULTS):
             code = cells[:, column].astype(np.int64)
@@ -292,7 +292,7 @@ class Posterior:
         self._slow, self._shown = self._slow[rows], self._shown[rows]
 
     def _count(self) -> None:
-        """Count the sets of hosts and links that each set of classes stands for, and compute their priors."""
+        """Count the sets of hosts and links that each set of classes represents, and compute their priors."""
         sizes = np.zeros(256)
         sizes[: len(self.sizes)] = self.sizes
         ways = np.outer(sizes, sizes)

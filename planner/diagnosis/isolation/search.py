@@ -13,7 +13,7 @@ MOST_REPEATS = 6  # maximum runs of a group; after these, the group counts as wh
 
 @dataclass(kw_only=True)
 class Search:
-    """Hold the verdicts on groups; each group is run until its odds are clear. A group is as slow as its slowest part.
+    """Hold the verdicts on groups. Each group runs until its odds are clear; it is as slow as its slowest part.
 
     - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
     - ``drop``: ln of the rate with a fault, relative to a sound group
@@ -40,7 +40,10 @@ class Search:
         return True if any(group <= key for group in self.bad) else None
 
     def slow(self, group: Sequence[str]) -> bool:
-        """Return whether a group is slow, by runs until the odds are clear (Wald 1945); known verdicts need no run."""
+        """Return whether a group is slow.
+
+        Run it until the odds are clear (Wald 1945); known verdicts need no run.
+        """
         key = frozenset(group)
         known = self.known(key)
         if known is not None:
@@ -55,8 +58,9 @@ class Search:
         return odds > 0
 
     def shortest(self, order: Sequence[str], more: Sequence[str]) -> int:
-        """Return the length of the shortest prefix of ``order`` that is slow together with ``more``; the whole of it is
-        slow.
+        """Return the length of the shortest prefix of ``order`` that is slow together with ``more``.
+
+        The whole of ``order`` together with ``more`` must be slow.
         """
         low, high = 0, len(order)
         while high - low > 1:

@@ -1,4 +1,4 @@
-"""Settle a suspicion by runs of two or a few hosts: a host, a link, or a border between labels."""
+"""Settle a suspicion (a host, a link, or a border between labels) by runs of two or a few hosts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Settling(Panel):
         return self.rate(group)
 
     def _with_partners(self, host: str, drop: float) -> dict[str, float]:
-        """Return ln of the loss of ``host`` with known-good hosts, those of its place first.
+        """Return ln of the loss of ``host`` with known-good hosts, starting with hosts of its place.
 
         Runs end when the host is slow or fast with PARTNERS of them.
         """
@@ -86,7 +86,9 @@ class Settling(Panel):
         return lost
 
     def _partners(self, host: str) -> list[str]:
-        """Return the known-good hosts without a known fault between them and ``host``, those of its place first."""
+        """Return the known-good hosts without a known fault between them and ``host``, starting with hosts of its
+        place.
+        """
         good = [g for g in self.base() if g != host and not between(g, host, self.links(), self.borders())]
         return sorted(good, key=lambda g: -self.topology.shared(g, host))
 
@@ -111,7 +113,7 @@ class Settling(Panel):
         """Return ln of the loss of two hosts against two known-good hosts, from runs until the odds are clear."""
         pair = frozenset((a, b))
         groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
-        least = 2 if self.size == len(pair) else 1  # the runs that caused the suspicion cannot settle it
+        least = 2 if self.size == len(pair) else 1  # a suspicion cannot be settled by the runs that caused it
 
         def lost() -> float:
             sound = self.expected if len(groups) == 1 else self._reference(groups[1])
