@@ -2,7 +2,7 @@
 
 The source is the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the
 HPC rules of v3.0. A benchmark requires a number of runs. Runs that did not converge may count as the slowest, up to the
-number that is dropped at one end. With one more, there is no result.
+number that is dropped at one end. With one more such run, there is no result.
 
 If there are more runs than required, every set of that many consecutive runs is scored, and the median set is the
 result. The rules do not specify which of two middle sets is used; this module uses the slower one.

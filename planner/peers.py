@@ -31,10 +31,10 @@ class Outlier:
 
 
 def deviations(side: Side) -> pd.DataFrame:
-    """Return the ratio of each host to the median of its side less 1, hosts by classes; positive values are better.
+    """Return the ratio of each host to the median of its side, minus 1, hosts by classes; positive values are better.
 
     The column "" covers all benchmarks. Guardrails are excluded, since they are not speeds. A value is NaN if the host
-    has no figure or has no peer with one.
+    has no figure, or if no peer has one.
     """
     scored = side.benchmarks.index[side.benchmarks["kind"] != Kind.GUARDRAIL]
     means = side.means.loc[:, (side.means.notna().sum() > 1) & side.means.columns.isin(scored)]
@@ -54,7 +54,7 @@ def _medians(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def outliers(side: Side) -> list[Outlier]:
-    """Return the hosts that differ from their peers, the furthest first.
+    """Return the hosts that differ from their peers, the largest deviation first.
 
     Each host appears once, with its deviation over all benchmarks if this is large enough.
     """

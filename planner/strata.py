@@ -23,7 +23,7 @@ class Part:
     """Hold one stratum.
 
     ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
-    the sides have no benchmark in common there. ``hosts`` are the names of both sides' hosts.
+    the sides have no common benchmark in this stratum. ``hosts`` are the names of both sides' hosts.
     """
 
     name: str

@@ -108,8 +108,9 @@ def _p(a: Mean, b: Mean, df: float | None) -> float | None:
 
 
 def _another_workload(e: Estimate, fleet: Ratio) -> tuple[Estimate | None, Message | None]:
-    """Return the interval of another workload around the ratio of totals, never narrower than that of the fleet; or
-    the reason why there is none.
+    """Return the interval of another workload around the ratio of totals, or the reason why there is none.
+
+    The interval is never narrower than the interval for the fleet.
     """
     if fleet.lo is None or fleet.hi is None:
         return None, message("the totals have no interval, which is part of it")

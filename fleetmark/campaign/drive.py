@@ -199,7 +199,7 @@ class Drive:
                 self._over(run, f"stuck: every host waits for another, this one at {gate}")
 
     def _remind(self) -> None:
-        """Tell hosts that try a setting that the controller is alive, because a connection alone does not prove it."""
+        """Remind hosts that try a setting that the controller is alive; a connection alone does not prove it."""
         if self.trials and time.monotonic() - self.reminded >= HERE_S:
             self.reminded = time.monotonic()
             for run in self.trials:
@@ -335,7 +335,7 @@ class Drive:
         self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
-        """Handle a host on which all processes have ended."""
+        """Handle a host whose processes have all ended."""
         if remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:

@@ -1,7 +1,8 @@
 """Track the state of one host during a campaign, and the deadline of its next message.
 
 Every wait for a host has a deadline. A host can extend it only a finite number of times. Each step sets it three times:
-when it may leave its gate, when it begins, and when it has arrived. Files extend it up to the size limit of a step.
+when the step may leave its gate, when it begins, and when its files have arrived. Files extend it up to the size limit
+of a step.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class Run:
     steps: dict[str, Step]
     pending: set[str] = field(default_factory=set)
     trial: bool = False  # whether the job tries a setting
-    phase: str = "launching"  # "queued" comes before it if hosts take turns; "running" and "over" follow
-    reason: str = ""  # the reason for steps that are still pending at the end
+    phase: str = "launching"  # "queued" comes first if hosts take turns; "running" and "over" follow
+    reason: str = ""  # the reason for steps that remain at the end
     waiting: str | None = None  # the gated step at which the host waits
     waiting_since: float = 0.0  # monotonic
-    cannot: dict[str, str] = field(default_factory=dict)  # reasons by workload that could not be deployed
+    cannot: dict[str, str] = field(default_factory=dict)  # the reason by workload that could not be deployed
     session: Session | None = None  # open until the job has started and is followed, or until it is closed
     channel: Channel | None = None
     ready: str | None = None  # the serving step that is ready for clients
@@ -92,7 +93,7 @@ class Run:
         return True
 
     def finishes(self, reason: str) -> None:
-        """Record that the host's runner ends. ``reason``: the reason for steps that remain."""
+        """Record that the host's runner ends. ``reason`` applies to the remaining steps."""
         self.reason = reason
         if not self._finished:
             self._finished = True

@@ -27,7 +27,7 @@ class Heard:
     """Queue the events of all hosts for the main thread.
 
     ``upto``: all events queued before this time (monotonic) have been handled. Deadlines are compared with it, so that
-    a slow controller does not blame its hosts.
+    hosts are not treated as stuck if the controller is slow.
     """
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ def _opened(run: Run) -> Channel:
     if session and session.started:
         return session.channel
     if session:
-        session.close()  # Ansible started the job, so the session would only idle beside the measurement
+        session.close()  # Ansible started the job, so the session would only idle during the measurement
     return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
 
 
@@ -124,7 +124,7 @@ def _silent_since(run: Run, before: float | None) -> float:
 
 def _events(channel: Channel) -> Iterator[replies.Event]:
     for line in channel.lines(limit=replies.MAX_LINE):
-        if line.startswith(b"{"):  # skip lines that a login script prints
+        if line.startswith(b"{"):  # skip lines printed by a login script
             yield replies.read_event(line)
 
 

@@ -108,7 +108,7 @@ def describe_exit(archive: Archive, folder: Path, code: int | None) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the last line of ``text``. Ignore explanations that a launcher (mpirun) prints between rules."""
+    """Return the last line of ``text``. Ignore explanations that a launcher (mpirun) prints between ruled lines."""
     plain: list[str] = []
     framed: list[str] = []
     inside = False

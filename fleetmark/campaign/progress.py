@@ -22,7 +22,7 @@ MAX_TROUBLES = 6
 MAX_FAILURES = 4
 MAX_ROWS = 24  # maximum number of table rows; a small terminal has fewer
 LEAST_ROWS = 4
-LATE, LATE_S = 3.0, 120.0  # a step is late after this multiple of its expected time, and never before so many seconds
+LATE, LATE_S = 3.0, 120.0  # a step is late after this multiple of its expected time, but not before this many seconds
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     options.check_key()
     suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
-    credentials = secrets_of(suite, settings)  # raises for invalid settings
+    credentials = secrets_of(suite, settings)  # raises an error for invalid settings
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
     lent, finished = None, False

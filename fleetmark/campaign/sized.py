@@ -48,7 +48,7 @@ class Family:
         return Sized(max(alike, key=lambda name: alike[name]), settings) if alike else None
 
     def _axes(self) -> dict[str, Any]:
-        """Return the parameters that distinguish the case from the other cases of its workload."""
+        """Return the parameters in which the case differs from the other cases of its workload."""
         for case, context in self._cases(self.settings, self.hosts):
             if context["case"] == self.case:
                 return {name: context[name] for name in case.foreach}

@@ -11,9 +11,9 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import human
 
-_MEMORY = ("mem-", "core-bw", "cpu-fp", "app", "gpu", "cluster")  # beginnings of classes that need memory bandwidth
+_MEMORY = ("mem-", "core-bw", "cpu-fp", "app", "gpu", "cluster")  # prefixes of classes that need memory bandwidth
 _NETWORK = ("net", "collective", "cluster")
-_LINKS = (*_NETWORK, "disk", "gpu")  # classes whose devices are attached by PCIe
+_LINKS = (*_NETWORK, "disk", "gpu")  # classes of devices that are attached by PCIe
 LEAST_PEERS = 2  # minimum number of peers with the same value
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fleetmark.planner.diagnosis.robust import Floats
 
-SHARE, LEAST = 0.25, 3  # minimum number of hosts in the smaller group; rarer values are outliers
+SHARE, LEAST = 0.25, 3  # minimum share and number of hosts in the smaller group; rarer values are outliers
 # Minimum distance of the group means in standard deviations within groups. Ashman, Bird and Zepf (1994) require 2.
 # With few values, a normal distribution looks split more often.
 DISTANCE, FEW = 4.0, 24.0
@@ -23,7 +23,7 @@ GAP = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Hold the rows of a matrix whose values form groups.
+    """Hold the rows of a matrix with values that form groups.
 
     ``group`` has the number of each value's group: 0 for the slowest group, -1 if the value is missing. ``low`` and
     ``high`` are the means below and above the largest gap.

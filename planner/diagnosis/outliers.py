@@ -19,7 +19,7 @@ FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this a
 SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
 HEAVY = 1e-4  # maximum share of heavy-tailed noise beyond a slow host
 REPEATS = 3  # minimum number of repeats for detecting that one run alone makes a host slow
-OWN = 0.05  # maximum p of a host's own repeats
+OWN = 0.05  # maximum p value of a host's own repeats
 BROAD = 0.1  # share of slow hosts above which they distort the median and the spread of the other hosts
 WORST = 0.4  # maximum share of hosts that are excluded from the median and the spread
 ROUNDS = 3
@@ -69,12 +69,13 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
 
     A host is slow if these conditions hold:
 
-    - It lies at least ``deficit`` below the median of the others.
+    - The host lies at least ``deficit`` below the median of the other hosts.
     - Chance does not explain this: its z is below LIMIT, or its false discovery rate is below DISCOVERY. The spread is
       at least FLOOR and at least the host's error.
-    - The tail of the noise does not explain it. Where the benchmark's noise is heavier than normal, p comes from
-      Student's t, and at most a share of HEAVY lies as far below.
-    - A single run does not explain it: p of its own repeats against the others' median is at most OWN.
+    - The tail of the noise does not explain it. If the benchmark's noise has heavier tails than normal, p comes from
+      Student's t, and at most a share of HEAVY of the noise lies as low.
+    - A single run does not explain it: the p value of the host's own repeats, against the others' median, is at most
+      OWN.
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
     noise = freedoms(values)
@@ -103,7 +104,7 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
 
 
 def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bool_]:
-    """Return which values may be low because of one run: their own repeats do not rule out the others' median."""
+    """Return which values may be low because of a single run: their own repeats do not rule out the others' median."""
     from scipy import special
 
     if repeats is None:
@@ -116,7 +117,7 @@ def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bo
 
 
 def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first: int) -> Verdicts:
-    """Return all values of the rows from ``first`` on that lie relevantly below the others, without ``q``."""
+    """Return all values that lie relevantly below the others, without ``q``, for the rows from ``first`` on."""
     ordered = np.sort(values, axis=1)
     n = np.sum(~np.isnan(ordered), axis=1)
     groups = modes.split(values, ordered, -np.log1p(-deficit))
@@ -217,8 +218,9 @@ def judge_few(values: Floats, error: Floats, deficit: Floats) -> pd.DataFrame:
     """Return the slow hosts of a cohort with FEW to LEAST - 1 hosts, with the columns of ``Verdicts.slow``.
 
     So few hosts do not show the usual variation in one benchmark. The spread between hosts is therefore taken over all
-    benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. Only
-    a deficit of FEW_DEFICIT counts, at a z below LIMIT, and in at most one host of three. p is not computed (NaN).
+    benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. A
+    deficit must be at least FEW_DEFICIT, with a z below LIMIT, and at most one host in three may be slow. The p value
+    is not computed (NaN).
     """
     n = np.sum(~np.isnan(values), axis=1)
     ordered = np.sort(values, axis=1)

@@ -43,9 +43,9 @@ def slow_borders(a: Whole, b: Whole, values: Floats, place: Whole, *, two: bool 
     within each place.
 
     The medians of all pairs between two places are split like pairs of hosts (Tukey's median polish): a low effect of a
-    place means a slow uplink, and a low residual means a slow border. A few slow hosts hardly move these medians. The
-    standard error comes from the spread between pairs and the number of hosts, since pairs of one host resemble each
-    other.
+    place means a slow uplink, and a low residual means a slow border. A few slow hosts have little effect on these
+    medians. The standard error comes from the spread between pairs and the number of hosts, since pairs of one host
+    resemble each other.
     """
     rest = values.copy()
     result: list[Border] = []

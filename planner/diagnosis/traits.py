@@ -12,7 +12,7 @@ from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
 LEAST, LEAST_OTHERS = 2, 3  # minimum number of hosts with the values of a trait, and of other hosts
-CUT = 4.0  # spreads of a benchmark's hosts at which values are cut off, so that one host makes no group
+CUT = 4.0  # spreads of a benchmark's hosts at which values are cut off, so that a single host cannot make a group
 INSIDE, OUTSIDE = 0.75, 0.4  # minimum share of members, and maximum share of others, below the middle of both medians
 MOST = 4  # maximum number of groups in one benchmark
 _SMALLEST_SHARE = 0.5  # maximum number of values of a trait as a share of its hosts
@@ -33,7 +33,7 @@ class Group:
 
     - ``traits``: the name and value of every trait that selects exactly these hosts
     - ``members``: positions of the hosts; ``others``: positions of the hosts that they are compared with
-    - ``shift``: the distance of the medians, as a logarithm above 0; ``low`` and ``high`` are its 95% interval
+    - ``shift``: the distance between the medians, as a logarithm above 0; ``low`` and ``high`` are its 95% interval
     - ``p``: the p value, corrected for all comparisons; ``tried``: the number of comparisons
     """
 
@@ -68,10 +68,10 @@ def slower_groups(values: Floats, candidates: Sequence[Trait], deficit: Floats) 
     ``values`` has benchmarks x hosts (oriented logarithms, NaN if missing).
 
     For each benchmark and trait, the values of the trait are ordered by their means, and each cut of that order is
-    compared by Student's t. Values are cut off at CUT spreads, so that a single host cannot make a group. Since the
-    order follows the data, p is multiplied by the number of sets of that many values (Bonferroni), and by the numbers
-    of traits and benchmarks. The group with the smallest p counts. Its shift is then removed, and the search is
-    repeated for further groups.
+    tested by Student's t. Values are cut off at CUT spreads, so that a single host cannot make a group. Since the order
+    follows the data, p is multiplied by the number of sets of that many values (Bonferroni), and by the numbers of
+    traits and benchmarks. The group with the smallest p counts. Its shift is then removed, and the search is repeated
+    for further groups.
     """
     if not candidates or values.size == 0:
         return []

@@ -40,8 +40,8 @@ class Measurement:
     - ``se``, ``df``: the standard error of its natural logarithm for the mean over these hosts and benchmarks, and its
       degrees of freedom
     - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the delivery
-    - ``spread``, ``spread_df``: the standard error that the difference between the benchmarks and a workload of their
-      class adds, 0 if a benchmark or a mix describes the workload
+    - ``spread``, ``spread_df``: the additional standard error for the difference between the benchmarks and a workload
+      of their class; 0 if a benchmark or a mix describes the workload
     """
 
     value: float
@@ -112,14 +112,12 @@ def promised(worth: Worth) -> float:
 
 
 def contradicts(prior: Worth, measured: Sequence[Measurement]) -> bool:
-    """Return whether the difference is so improbable that the delivered servers are hardly those of the prior."""
+    """Return whether the difference is so improbable that the delivered servers are probably a different kind."""
     return any(disagreement(prior, m) < UNLIKELY / len(measured) for m in measured)
 
 
 def disagreement(prior: Worth, measured: Measurement) -> float:
-    """Return the two-sided p-value of the difference, under the assumption that the delivered servers are those of the
-    plan.
-    """
+    """Return the two-sided p value of the difference, if the delivered servers are of the planned kind."""
     origin = prior.origin
     if prior.se <= _EXACT:
         return 1.0  # a given figure is not an estimate, so nothing can contradict it
@@ -152,7 +150,9 @@ def _without(se: float, part: float) -> float:
 
 
 def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of independent errors, each a standard error with its own degrees."""
+    """Return the degrees of freedom of a sum of independent errors, given pairs of standard error and degrees of
+    freedom.
+    """
     variance = sum(se * se for se, _ in parts)
     below = sum(se**4 / df for se, df in parts if not math.isinf(df))
     return math.inf if below == 0 else variance * variance / below

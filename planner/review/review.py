@@ -36,7 +36,7 @@ class Finding:
 
     - ``promised``: the worth that the plan assumed, before measurements of other deliveries
     - ``below``: the probability that its servers are worth less than ``promised``
-    - ``disagreement``: the probability of a difference this large if the servers are those of the plan's estimate
+    - ``disagreement``: the probability of a difference this large if the servers are of the planned kind
     - ``owed``: the number of servers missing for the work that the lot was planned to serve, with the measurement's
       interval
     """
@@ -84,7 +84,7 @@ class Update:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Review:
-    """Hold the review of a plan from period ``now`` of its question on.
+    """Hold the review of a plan, starting at period ``now`` of its question.
 
     - ``question``: the remaining question with the updated worths; its periods begin with ``now``
     - ``kept``: the old plan in this question; ``plan``: the new one, unless there is a ``conflict``
@@ -190,7 +190,7 @@ def replanned(
     """Return the plan of ``question``, and the periods in which it cannot meet demand because nothing arrives in time.
 
     If there is no plan, the demand of the periods before the first possible arrival is reduced to the capacity of the
-    servers in place, and those periods are returned. A conflict that remains has another reason.
+    servers in place, and those periods are returned. Any remaining conflict has another cause.
     """
     plan = planned(question)
     first = min((sku.delay for sku in question.skus.values() if sku.price is not None), default=0)

@@ -146,7 +146,7 @@ def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     names = [h.name for h in request.hosts]
     for name in names:
         if name not in request.jobs:
-            continue  # its job file comes from an incomplete join
+            continue  # the host's job file is left from an incomplete join
         try:
             job = archive.job(name, partial(_has_digest, request.jobs[name]))
             if job is None:

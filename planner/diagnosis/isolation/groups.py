@@ -167,7 +167,7 @@ class _Hunt(Settling):
                 self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> Fault:
-        """Return the fault to name. If a host is slow with each of two other hosts, it is a node fault, not a link fault."""
+        """Return the fault to name: a node fault, not a link fault, if a host is slow with each of two others."""
         shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.members) & set(fault.members)]
         if shared:
             (host, *_) = set(shared[0].members) & set(fault.members)
