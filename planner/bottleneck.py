@@ -26,7 +26,7 @@ from fleetmark.planner.ratio import Ratio
 Floats = npt.NDArray[np.float64]
 
 POWERS = (1.0, 1.5, 2.0, 4.0, math.inf)
-MOST_CONDITION = 30.0  # condition number from which columns are collinear (Belsley, Kuh and Welsch 1980)
+MOST_CONDITION = 30.0  # maximum condition number; above it, columns are collinear (Belsley, Kuh and Welsch 1980)
 MOST_SPREAD = 0.20  # maximum half-width of a share's interval; wider shares are not attributed
 MOST_ERROR = 0.20  # maximum half-width of a prediction's interval, in logs; wider predictions are not reported
 BEYOND = 2.0  # maximum factor between a rate and the fitted rates

@@ -30,7 +30,7 @@ from fleetmark.planner.redundant import families
 from fleetmark.planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
-APART = 4  # size ratio from which figures measure different things, such as cache and memory
+APART = 4  # minimum size ratio of figures that measure different things, such as cache and memory
 _OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 

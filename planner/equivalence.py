@@ -34,7 +34,7 @@ from fleetmark.planner.ratio import SAME, Ratio
 from fleetmark.planner.redundant import clusters, merged
 
 MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
-DISAGREE = 1.5  # ratio of the highest to the lowest benchmark from which the mean alone is misleading
+DISAGREE = 1.5  # minimum ratio of the highest to the lowest benchmark for which the mean alone is misleading
 MOST_NAMED = 3  # maximum number of benchmarks named in a sentence
 ENDS = 2  # number of benchmarks selected by value: the lowest and the highest
 

@@ -12,7 +12,7 @@ from fleetmark.base.measurement import Kind
 from fleetmark.planner.comparison import Side
 
 LEAST = 3  # minimum number of hosts on a side to report outliers
-SLOW = 0.05  # deviation over all benchmarks from which a host is an outlier
+SLOW = 0.05  # minimum deviation of an outlier over all benchmarks
 APART = 0.10  # the same for a single class
 _NOISE = 4  # minimum ratio of a deviation to the median deviation of the host's peers
 

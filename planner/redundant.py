@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 _NAME = re.compile(r"[A-Za-z_]{2,}")  # the leading name of a case, which identifies its family
-ALIKE = 0.98  # correlation from which benchmarks are redundant
+ALIKE = 0.98  # minimum correlation of redundant benchmarks
 LEAST_MACHINES = 8  # minimum number of machines for detecting redundancy
 
 

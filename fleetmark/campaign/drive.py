@@ -39,7 +39,7 @@ ORDER_S = 5.0  # timeout for a host to read an order of about 50 bytes
 
 
 class Drive:
-    """Follow the hosts in ``runs`` until all are finished, and journal the outcome of every measuring step."""
+    """Follow the hosts in ``runs`` until all are finished, and record every measuring step's outcome in the journal."""
 
     def __init__(
         self,
@@ -371,7 +371,7 @@ class Drive:
                 self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
-        """Drop repeats that are no longer needed. Journal disturbed repeats with their reasons."""
+        """Drop repeats that are no longer needed. Record disturbed repeats with their reasons in the journal."""
         fields: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
         for event in adaptive.heard(run.host, step, outcome):
             match event:
@@ -417,7 +417,7 @@ class Drive:
             self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
 
     def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Journal and show a step's outcome."""
+        """Record a step's outcome in the journal, and show it."""
         run.pending.discard(step.id)
         run.waiting = None
         if step.serves:
@@ -426,7 +426,7 @@ class Drive:
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
     def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Journal an outcome. It is on disk before its host counts as finished, and before this process waits again."""
+        """Record an outcome in the journal. It is on disk before its host counts as finished."""
         if not step.serves:
             self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 

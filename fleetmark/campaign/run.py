@@ -270,7 +270,7 @@ def _resume_lent(
 
 
 def _note_job(archive: Archive, job: Job) -> None:
-    """Journal the Slurm job of a campaign, and the folder that it shares with its nodes."""
+    """Record in the journal a campaign's Slurm job, and the folder that the campaign shares with its nodes."""
     archive.note("slurm", **sign({"campaign": archive.id, "job": job.id, "folder": str(job.folder)}))
 
 
@@ -300,7 +300,7 @@ def _is_finished(archive: Archive) -> bool:
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Journal the outcomes that are known before anything runs: unreachable hosts, and unsupported cases."""
+    """Record in the journal the outcomes known before anything runs: unreachable hosts, and unsupported cases."""
     nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name

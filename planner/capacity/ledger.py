@@ -127,7 +127,7 @@ class Ledger:
         return arrivals
 
     def _delayed(self, sku: str, ordered: Floats) -> Floats:
-        """Return (period,): the orders by the period from which their servers can be used."""
+        """Return (period,): the orders by the period in which their servers become usable."""
         delay = self.question.skus[sku].delay
         return np.concatenate([np.zeros(min(delay, self.periods)), ordered[: max(self.periods - delay, 0)]])
 

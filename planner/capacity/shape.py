@@ -1,6 +1,6 @@
 """Define the variables of a capacity programme: their columns, and the maximum useful value of each.
 
-Variables are counts per period and pair (a SKU at a site at which it is in place or can be bought):
+Variables are counts per period and pair. A pair is a SKU at a site, in place or for sale. The variables are:
 
 - ``x``: ordered, ``d``: retired, ``i``: installed, ``n``: active
 - ``a``: servers that work for a workload with everything up

@@ -22,7 +22,7 @@ UNLISTED = "its files are not in the journal"
 
 
 def set_aside_lost(archive: Archive, console: Console | None = None) -> None:
-    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed.
+    """Move lost and damaged steps aside, so that they can run again, and record in the journal that they are owed.
 
     A step that passed is damaged if its files no longer give a passed outcome. If a crash cut the end of a chained
     journal, the files that it does not list are lost, and their host sends them again. Print the number of steps with

@@ -56,7 +56,7 @@ SITE = {
     "liquid racks": "liquid_racks",
     "site budget": "budget",
 }
-_ENOUGH = 10**9  # a number of servers that never runs short
+_ENOUGH = 10**9  # a number of servers that no plan exceeds
 SKU_RULES: dict[str, dict[str, Any]] = {  # the values of a SKU without each rule
     "age limit": {"age_limit": None},
     "lots": {"lot": 1},

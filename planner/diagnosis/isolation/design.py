@@ -11,10 +11,10 @@ from fleetmark.planner.diagnosis.isolation.posterior import NODE, NONE, Posterio
 SETS = 300  # number of draws from the posterior
 ORDERS, MORE = 8, 32  # number of orders of the classes with prefixes as candidates, and if none is informative
 _COARSE = 16  # number of prefixes that are evaluated first
-_ENOUGH = 0.95  # information in bits from which no further order is tried
+_ENOUGH = 0.95  # sufficient information in bits; no further order is tried
 _HOT = 1e-3  # minimum probability that a class contains the end of a fault, for the class to be tested
 _FEW = 5  # with fewer classes, the search always halves them
-_MUCH = 0.75  # information in bits from which no further order is tried, after the first ORDERS
+_MUCH = 0.75  # the same after the first ORDERS orders
 _SPLIT = 0.05  # minimum gain in bits for splitting a class
 
 

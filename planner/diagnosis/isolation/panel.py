@@ -19,8 +19,8 @@ Together = Callable[[tuple[str, ...]], Sequence[float]]
 
 NOISE = 0.02  # minimum standard deviation of a run
 UNKNOWN = 0.10  # standard deviation if nothing was run twice
-SURE = 4.0  # standard deviations below the fastest from which a group is slow
-LIKELY = math.log(20)  # odds from which a group counts as sound or slow, if runs of two hosts will confirm it
+SURE = 4.0  # a group is slow if it is this many standard deviations below the fastest group
+LIKELY = math.log(20)  # minimum odds of a group that counts as sound or slow, if runs of two hosts will confirm it
 SURELY = math.log(500)  # the same for these runs of two hosts, and if they did not confirm it
 PAIR = 2
 MEDIAN_DIFFERENCE = 0.954  # the median difference of two normal values, in standard deviations

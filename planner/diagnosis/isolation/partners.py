@@ -18,12 +18,10 @@ Pair = frozenset[str]
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 
-SLOW = (
-    2 * LARGE
-)  # share of loss from which a pair or a group counts as slow unless the user says otherwise, as for links
+SLOW = 2 * LARGE  # minimum lost share of a slow pair or group, unless the user sets another one; the same as for links
 LEAST = 0.04  # smallest share that the user may ask for; smaller ones are within the noise of a few runs
 PARTNERS = 2  # number of known-good hosts that a suspect is run with
-SURE = 4.0  # standard deviations of a pair's rate from which the pair is slow
+SURE = 4.0  # a pair is slow if its rate is this many standard deviations too low
 MOST = 10.0  # ln of the largest gap, used for failed runs
 VAGUE = 0.5  # largest detectable loss up to which a search without result is conclusive
 BORDER = 2  # minimum number of slow pairs between two places, without a fast one, that make a border

@@ -17,7 +17,7 @@ class Search:
 
     - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
     - ``drop``: ln of the rate with a fault, relative to a sound group
-    - ``likely``: ln of the odds from which a group counts as sound or slow
+    - ``likely``: the minimum ln of the odds of a group that counts as sound or slow
     - ``limit``: the maximum number of runs
     - ``rates``: the results of ``probe``, in order
     """
