@@ -426,7 +426,7 @@ class Drive:
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
     def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Record an outcome in the journal. It is on disk before its host counts as finished."""
+        """Record an outcome in the journal. It is on disk before its host is finished or this process waits again."""
         if not step.serves:
             self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 
