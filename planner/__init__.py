@@ -1,1 +1,1 @@
-"""Measurements to decisions: statistics, ratios and scores, predictions, bottlenecks, capacity plans."""
+"""Turn measurements into decisions: statistics, ratios and scores, predictions, bottlenecks, capacity plans."""

@@ -1,9 +1,11 @@
-"""Compute the percentile bootstrap over hosts: a second interval without assumed distribution, for large fleets.
+"""Compute the percentile bootstrap over hosts: a second interval, without an assumed distribution.
 
-Hosts are resampled with replacement, and each contributes its mean: resampling repeats within hosts as well would
-count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Below
-LEAST_HOSTS a side the percentiles fall short of their nominal coverage (Student's t does not); above MOST_HOSTS the
-two agree to all digits that are printed. There is no second interval then.
+Each resample draws hosts with replacement and uses each host's mean. Resampling the repeats within hosts as well would
+count their noise twice (Davison & Hinkley, Bootstrap Methods and their Application, 1997, section 3.8).
+
+There is no second interval for fewer than LEAST_HOSTS hosts per side, because the percentiles then fall short of their
+nominal coverage, unlike Student's t. Nor is there one for more than MOST_HOSTS hosts, because both intervals then agree
+to all printed digits.
 """
 
 from __future__ import annotations
@@ -15,16 +17,17 @@ import numpy.typing as npt
 
 from fleetmark.planner.estimate import CONFIDENCE, Estimate, of_log
 
-LEAST_HOSTS, MOST_HOSTS = 10, 1000  # a side
+LEAST_HOSTS, MOST_HOSTS = 10, 1000  # hosts per side
 RESAMPLES = 2000
-SEED = 1  # the same figures give the same interval
+SEED = 1  # fixed, so that the same figures always give the same interval
 
 Draws = npt.NDArray[np.float64]
 
 
 def percentiles(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Estimate | None:
-    """exp(mean b - mean a) of hosts' oriented log means, its interval over resampled hosts; None if a side has too few
-    hosts or too many.
+    """Return exp(mean b - mean a) of the hosts' oriented log means, with its interval over resampled hosts.
+
+    Return None if a side has too few or too many hosts.
     """
     if min(len(a), len(b)) < LEAST_HOSTS or max(len(a), len(b)) > MOST_HOSTS:
         return None
@@ -34,7 +37,10 @@ def percentiles(a: Sequence[float], b: Sequence[float], level: float = CONFIDENC
 
 
 def paired_percentiles(differences: Sequence[float], level: float = CONFIDENCE) -> Estimate | None:
-    """Return the same for hosts before and after: exp(mean difference) over resampled hosts."""
+    """Return exp(mean difference) for hosts measured before and after, with its interval over resampled hosts.
+
+    Return None if there are too few or too many hosts.
+    """
     if not LEAST_HOSTS <= len(differences) <= MOST_HOSTS:
         return None
     draws = _means(differences, np.random.default_rng(SEED))

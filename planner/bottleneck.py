@@ -26,12 +26,12 @@ from fleetmark.planner.ratio import Ratio
 Floats = npt.NDArray[np.float64]
 
 POWERS = (1.0, 1.5, 2.0, 4.0, math.inf)
-MOST_CONDITION = 30.0  # condition number from which columns are collinear (Belsley, Kuh and Welsch 1980)
+MOST_CONDITION = 30.0  # maximum condition number; above it, columns are collinear (Belsley, Kuh and Welsch 1980)
 MOST_SPREAD = 0.20  # maximum half-width of a share's interval; wider shares are not attributed
 MOST_ERROR = 0.20  # maximum half-width of a prediction's interval, in logs; wider predictions are not reported
 BEYOND = 2.0  # maximum factor between a rate and the fitted rates
 RESAMPLED = 400
-THROTTLES = (0.4, 0.5, 0.65, 0.8)  # fractions of a rate; four, as an odd machine misses a third of resamples
+THROTTLES = (0.4, 0.5, 0.65, 0.8)  # fractions of a rate; four, because a third of resamples omit any given machine
 _TURNS = 50
 _SAME = 1e-6  # log errors that differ by less are treated as equal, and the simplest p is used
 
@@ -74,7 +74,7 @@ class Profile:
 
     @property
     def df(self) -> int:
-        """Return the degrees of freedom of that error."""
+        """Return the degrees of freedom of ``error``."""
         return len(self.machines) - len(self.resources)
 
     def rates_of(self, rates: Mapping[str, float] | None) -> Floats:
@@ -104,7 +104,8 @@ class Upgrade:
 class Gain:
     """Hold the effect of an upgrade.
 
-    ``ratio`` is the throughput after the upgrade over that before; ``per_money`` is (ratio - 1) / money.
+    ``ratio`` is the throughput after the upgrade divided by the throughput before it; ``per_money`` is (ratio - 1) /
+    money.
     """
 
     upgrade: Upgrade
@@ -118,7 +119,7 @@ def time_of(demand: Sequence[float] | Floats, rates: Sequence[float] | Floats, p
 
 
 def sensitivities(demand: Sequence[float] | Floats, rates: Sequence[float] | Floats, p: float) -> Floats:
-    """Return eps_i = tau_i^p / sum tau^p: by how many percent T falls if rate i rises by one percent.
+    """Return eps_i = tau_i^p / sum tau^p: the percentage by which T falls if rate i rises by 1%.
 
     The values sum to 1.
     """
@@ -170,7 +171,7 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     demand = _fitted(x, y, p)
     drawn = _bootstrap(x, y, seed)
     shares = sensitivities(demand, np.ones(len(resources)), p)
-    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is closer to its own machines than to others
+    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a model fits its own machines better than others
     estimates = _estimates(shares, [sensitivities(d, np.ones(len(resources)), q) for q, d in drawn], spread, len(y))
     condition = _condition(_design(x, y, p))
     refused = _refusals(resources, condition, estimates)
@@ -258,8 +259,8 @@ def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
 
 
 def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
-    """Return the other powers whose squared errors exceed those of p by less than the standard error of that
-    difference.
+    """Return the other powers that fit about as well as p. Their squared errors exceed those of p by less than the
+    standard error of the difference.
     """
     powers = []
     for q, errors in missed.items():
@@ -371,8 +372,8 @@ def _ratio(profile: Profile, before: Floats, after: Floats, extra: float) -> Rat
 
 
 def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
-    """Return the variance of the bootstrap draws about the point, increased because a fit is closer to its own
-    machines.
+    """Return the variance of the bootstrap draws about the point, increased because a model fits its own machines
+    better than others.
     """
     return float(np.mean((np.array(drawn) - point) ** 2)) * len(profile.machines) / profile.df
 
@@ -391,7 +392,7 @@ def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
-    """Return why there is no prediction for a machine with these ``rates``, or an empty string if there is one."""
+    """Return why no prediction is possible for a machine with these ``rates``; empty if one is possible."""
     x = profile.rates_of(rates)
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]

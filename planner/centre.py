@@ -1,4 +1,4 @@
-"""Define how several values of a figure are summarised and between which ends, as data that SQL can join."""
+"""Define how several values of a figure are averaged, and which interval is shown, as data that SQL can join."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 class Interval(StrEnum):
-    """Say what ``lo`` and ``hi`` around a centre mean."""
+    """Name the meaning of ``lo`` and ``hi`` around a centre."""
 
-    ORDER = "order"  # of a median: order statistics, coverage at least 95%
-    STUDENT = "student"  # of a mean, or a geometric mean: Student's t at 95%
+    ORDER = "order"  # interval of a median: order statistics, coverage at least 95%
+    STUDENT = "student"  # interval of a mean or geometric mean: Student's t at 95%
     RANGE = "range"  # smallest to largest: too few values for an interval
-    NONE = "none"  # one value: nothing is known about its spread
+    NONE = "none"  # a single value: its spread is unknown
 
 
-LEAST = 6  # values from which on there is an interval; below it the range
+LEAST = 6  # minimum number of values for an interval; with fewer, the range is shown
 
 
 @lru_cache(maxsize=4096)
 def order_interval(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float] | None:
-    """Ranks (from 1) of the narrowest symmetric order-statistic interval of a median of ``n`` values, and its coverage.
+    """Return the ranks (from 1) of a median's narrowest symmetric order-statistic interval, and its coverage.
 
-    None if no pair of ranks covers ``confidence`` (n < 6 for 95%). Exact binomial, free of any distribution
-    (Hahn & Meeker, Statistical Intervals, 1991, section 5.2).
+    ``n`` is the number of values. Return None if no pair of ranks covers ``confidence`` (n < 6 for 95%). The coverage
+    is the exact binomial one, which assumes no distribution (Hahn & Meeker, Statistical Intervals, 1991, section 5.2).
     """
     total, tail, rank = 1 << n, 0, 0
     term = 1  # C(n, rank)
@@ -43,10 +43,12 @@ def order_interval(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, fl
 
 
 def ends(sizes: Iterable[int]) -> pd.DataFrame:
-    """Return one row per number of values ``n``. ``lo_rank`` and ``hi_rank`` give the interval of the median (the range
-    below LEAST). ``half`` is the half-width of a mean's interval, in standard deviations of one value.
+    """Return one row per number of values ``n``.
+
+    ``lo_rank`` and ``hi_rank`` give the interval of the median, or the range below LEAST values. ``half`` is the
+    half-width of a mean's interval, in standard deviations of one value.
     """
-    import pandas as pd  # here, since a campaign needs the ranks above and no frame
+    import pandas as pd  # imported lazily: a campaign needs the ranks above but no data frames
 
     rows = []
     for n in sorted(set(sizes)):

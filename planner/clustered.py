@@ -83,7 +83,7 @@ def strongest(scores: Floats, groups: pd.DataFrame) -> Clusters | None:
 
 
 def halves(seen: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Split the benchmarks (columns) into groups such that no host (row) ran benchmarks from two groups."""
+    """Split the benchmarks (columns) into groups, so that no host (row) ran benchmarks from two groups."""
     if seen.all():
         return [list(range(seen.shape[1]))]
     from scipy.sparse.csgraph import connected_components  # imported lazily: few comparisons have gaps

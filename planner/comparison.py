@@ -1,8 +1,8 @@
-"""Compare candidates with a baseline class by class: what is comparable, what is not and why, and the warnings.
+"""Compare candidates with a baseline class by class: the comparable figures, the reasons for omissions, and warnings.
 
 All figures of a class are of one kind. Capacity answers "one machine replaces N"; only capacity can be divided by cores
-or watts and mixed. Responsiveness answers "x times as fast". Guardrails hold or are broken, and no headline includes
-them.
+or watts and mixed. Responsiveness answers "x times as fast". Guardrails are kept or broken, and are not part of any
+headline.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fleetmark.planner.redundant import families
 from fleetmark.planner.totals import totalled
 
 CLASH = ("units clash", "directions clash")  # prefixes of reasons for figures that cannot be compared
-APART = 4  # size ratio from which figures measure different things (cache and memory, say)
+APART = 4  # minimum size ratio of figures that measure different things, such as cache and memory
 _OF_CLASSES = (Kind.CAPACITY, Kind.RESPONSIVENESS)
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
@@ -46,7 +46,7 @@ class Side:
       none); quantity is the same for redundant benchmarks
     - ``shared``: ``means`` with capacity divided by each machine's number of units (cores, watts); None for whole
       servers
-    - ``inferred``: True if kinds are missing from the record and were inferred from class, unit and direction
+    - ``inferred``: True if the record lacks kinds, so that they were inferred from class, unit and direction
     - ``traits``: facts about the origin of the figures (round, division, availability), each with its values
     - ``notes``: one sentence for each omission
     - ``failed``: the outcome by ``workload case``, for cases in which every run failed
@@ -83,7 +83,7 @@ class Candidate:
     """Hold the comparison of one candidate with the baseline.
 
     It has the equivalence of each class, the reason for each title that is not compared, and the ``guardrails`` by
-    title. ``standing`` gives, by compared title, how each side's figures are described (official or not, for instance).
+    title. ``standing`` gives, by compared title, the status of each side's figures, such as official or unofficial.
     """
 
     title: str
@@ -301,9 +301,9 @@ def _guardrails(
 def among_many(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
     """Return the classes with every p adjusted for multiple tests.
 
-    The p of a benchmark is adjusted among the benchmarks of all classes, and that of a headline among all headlines.
-    The headline of a single benchmark has the adjusted p of that benchmark, unless it is based on totals or strata.
-    A mix is a single test and is not adjusted.
+    The p value of a benchmark is adjusted among the benchmarks of all classes; the p value of a headline, among all
+    headlines. The headline of a single benchmark has the adjusted p of that benchmark, unless it is based on totals or
+    strata. A mix is a single test and is not adjusted.
     """
     benchmarks = among({title: r for e in classes.values() for title, r in e.each.items()})
     heads = among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})
@@ -325,7 +325,7 @@ def _words(standings: pd.Series) -> str:
 
 
 def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
-    """Return why a benchmark is on one side only; if all its runs on the other side failed, the sides are not
+    """Return why a benchmark is on one side only. If all its runs on the other side failed, the sides are not
     equivalent.
     """
     reasons = {}
@@ -343,7 +343,7 @@ def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b
 
 
 def _not_measured(title: str, a: Side, b: Side) -> Message | None:
-    """Return which side lacks a benchmark that only the other side has."""
+    """Return which side lacks a benchmark that the other side has."""
     lacking = [side.title for side in (a, b) if title not in side.means]
     return message("not measured on {side}", side=lacking[0]) if len(lacking) == 1 else None
 
@@ -359,7 +359,7 @@ def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
-    """Return the benchmarks whose units or directions differ, within a side or between the sides."""
+    """Return the benchmarks with different units or directions, within a side or between the sides."""
     clashes: dict[str, str] = {}
     for title, both in _about_both(a, b).items():
         units, directions = ([str(benchmark[key]) for benchmark in both] for key in ("unit", "better"))
@@ -385,13 +385,13 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
 
 
 def _about_both(a: Side, b: Side) -> dict[str, tuple[dict[Any, Any], dict[Any, Any]]]:
-    """Return the metadata of each title that both sides have, from either side."""
+    """Return the metadata of each title that both sides have; they may come from either side."""
     first, second = (s.benchmarks[["unit", "better", "kind", "standing"]].to_dict("index") for s in (a, b))
     return {str(t): (first[t], second[t]) for t in a.benchmarks.index.intersection(b.benchmarks.index)}
 
 
 def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
-    """Return the warnings that a reader needs before trusting a ratio of these sides."""
+    """Return the warnings that users need before they rely on a ratio of these sides."""
     warnings: list[str] = []
     for key in sorted({*a.traits, *b.traits}):
         values_a, values_b = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
@@ -434,7 +434,7 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
 
 
 def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Candidate]) -> None:
-    """Raise FleetmarkError if no capacity is compared, because only capacity can be divided by ``per``."""
+    """Raise FleetmarkError if no capacity is compared, because ``per`` can divide only capacity."""
     work = set(benchmarks.index[benchmarks["kind"] == Kind.CAPACITY])
     if any(title in work for c in results for e in c.classes.values() for title in e.each):
         return
@@ -452,7 +452,7 @@ def _left_out(candidate: Candidate) -> dict[str, str]:
 
 
 def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
-    """Return warnings for benchmarks whose sizes are far apart on the two sides, and notes for smaller differences."""
+    """Return warnings for benchmarks with very different sizes on the two sides, and notes for smaller differences."""
     differing: dict[tuple[bool, str, str], list[str]] = {}
     of_a, of_b = (
         dict(zip(s.benchmarks.index, s.benchmarks[["smallest", "largest"]].to_numpy(float).tolist(), strict=True))

@@ -28,7 +28,7 @@ FARTHEST = 3  # maximum ratio; a wider interval for another workload is not repo
 
 
 class Pairing(Enum):
-    """Tell how the hosts of two sides are related."""
+    """Name the relation between the hosts of two sides."""
 
     APART = "different hosts"
     SAME_HOSTS = "the same hosts, before and after"
@@ -48,7 +48,7 @@ class Repeats:
 
 
 class _Part(Protocol):
-    """One side of a contrast."""
+    """Define the model of one side of a contrast."""
 
     @property
     def means(self) -> Floats: ...
@@ -69,7 +69,7 @@ class TooFewFiguresError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """Hold a side whose figures have no error of their own."""
+    """Hold a side with figures that have no error of their own."""
 
     means: Floats
     hosts: int = 1
@@ -135,7 +135,7 @@ class Figures:
 
     @property
     def gaps(self) -> bool:
-        """Return whether a host with some of the benchmarks lacks others."""
+        """Return whether any host has only some of the benchmarks."""
         missing = np.isnan(self.logs)
         return bool(missing.any()) and bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
@@ -213,7 +213,7 @@ class Contrast:
 
     @property
     def single(self) -> bool:
-        """Return whether a side has only one host, too few to represent its type."""
+        """Return whether a side has a single host, which is too few to represent its type."""
         return self.pairing is Pairing.PINNED or isinstance(self.a, _Single) or isinstance(self.b, _Single)
 
     @property

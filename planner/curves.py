@@ -1,15 +1,15 @@
-"""Decide which figures are points of one curve over size."""
+"""Group figures that are points of one curve over size."""
 
 from __future__ import annotations
 
 import json
 import re
 
-CURVE = 4  # sizes from which on a metric is a curve
+CURVE = 4  # minimum number of sizes that make a metric a curve
 
 
 def curve_point(label_text: str) -> tuple[str, float] | None:
-    """Labels without their ``size``, as canonical JSON, and that size in bytes; None if there is none."""
+    """Return the labels without ``size`` as canonical JSON, and the size in bytes; None if there is no size."""
     labels = json.loads(label_text)
     value = str(labels.pop("size", ""))
     if not re.fullmatch(r"\d+(\.\d+)?", value) or float(value) <= 0:

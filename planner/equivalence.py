@@ -1,4 +1,4 @@
-"""Turn host means into "one B replaces so many A": for a benchmark, a class of benchmarks or a mix of work.
+"""Compute from host means how many A one B replaces: for a benchmark, a class of benchmarks or a mix of work.
 
 A side is a frame of oriented logarithms of host means: one row per host, one column per benchmark, NaN for missing
 figures. A headline covers the panel: the benchmarks that both sides measured, or those that the caller names. A
@@ -34,7 +34,7 @@ from fleetmark.planner.ratio import SAME, Ratio
 from fleetmark.planner.redundant import clusters, merged
 
 MIX_SENSITIVE = 0.05  # relative difference of the two headlines that triggers a warning
-DISAGREE = 1.5  # ratio of the highest to the lowest benchmark from which the mean alone is misleading
+DISAGREE = 1.5  # minimum ratio of the highest to the lowest benchmark for which the mean alone is misleading
 MOST_NAMED = 3  # maximum number of benchmarks named in a sentence
 ENDS = 2  # number of benchmarks selected by value: the lowest and the highest
 
@@ -100,7 +100,7 @@ class Equivalence:
 
     @property
     def headline(self) -> Ratio | None:
-        """Return the ratio that the verdict is about: that for equal work if there is a mix."""
+        """Return the ratio on which the verdict is based: the equal-work ratio if there is a mix."""
         return self.work or self.ratio
 
     @property
@@ -257,7 +257,7 @@ def _halves(panel: pd.DataFrame) -> list[list[str]]:
     return [[names[n] for n in group] for group in halves(panel.notna().to_numpy())]
 
 
-# --- which benchmarks, and how much each counts -----------------------------------------------------------------------
+# --- selection and weights of benchmarks ------------------------------------------------------------------------------
 
 
 def _refusal(
@@ -353,6 +353,6 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
 
 
 def _idle(panel: pd.DataFrame) -> dict[str, str]:
-    """Return the hosts of a side without any benchmark of the panel."""
+    """Return the hosts of a side that have no benchmark of the panel."""
     without = panel.index[panel.isna().all(axis=1)]
     return {str(host): message("lacks all benchmarks that both sides measured") for host in without}

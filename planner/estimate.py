@@ -37,12 +37,12 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return both ends of the interval, or None if there is no interval."""
+        """Return both ends of the interval, or None if it is missing."""
         return None if self.lo is None or self.hi is None else (self.lo, self.hi)
 
     @property
     def log_error(self) -> float | None:
-        """Return the standard error of the natural logarithm, or None if there is no interval."""
+        """Return the standard error of the natural logarithm, or None if the interval is missing."""
         if self.lo is None or self.hi is None:
             return None
         return math.log(self.hi / self.lo) / 2 / deviate(self.level, self.df)

@@ -1,4 +1,4 @@
-"""Compute frontiers: how much work a machine does at which speed per user, and how many machines it replaces.
+"""Compute frontiers: the work that a machine does at each speed per user, and how many machines it replaces.
 
 Points are measurements. Between two points that are not dominated, work follows speed linearly on logarithmic axes.
 Nothing is extrapolated beyond the slowest and the fastest point.
@@ -45,7 +45,7 @@ class Point:
 
 
 class Bound(StrEnum):
-    """Tell whether a ratio is a lower or an upper bound, because some hosts were not measured at the service level."""
+    """Name the kind of bound that a ratio is, if some hosts were not measured at the service level."""
 
     EXACT = ""
     LEAST = "at least"
@@ -173,7 +173,7 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
     is then that of arithmetic means, without an interval.
 
     If no host of ``old`` meets the service level, its work at its best service level gives a lower bound. A side that
-    was never loaded down to the service level also gives a bound. If there is no bound either, the ratio is None.
+    was faster than the service level at every load also gives a bound. If there is no bound either, the ratio is None.
     """
     sides = [[s for points in side.values() if (s := _served(points, speed, wait))] for side in (old, new)]
     missed = (sum(s.missed for s in sides[0]), sum(s.missed for s in sides[1]))
@@ -237,7 +237,7 @@ def equivalence(old: Side, new: Side, speed: float, wait: float | None = None) -
 
 
 def _why(sides: Sequence[Side], missing: Sequence[int], speed: float) -> str:
-    """Return why the ``missing`` ones of ``sides`` (positions) have no figure at ``speed``."""
+    """Return why the ``missing`` sides (positions in ``sides``) have no figure at ``speed``."""
     reach = [_reach(side) for side in sides]
     if slow := [n for n in missing if speed > reach[n][1]]:
         fastest = max(reach[n][1] for n in slow)

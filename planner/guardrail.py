@@ -1,4 +1,4 @@
-"""Check guardrails: conditions on both sides, against a limit if there is one."""
+"""Check guardrails: conditions that the candidate must meet, against a limit or against the baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_GROUPS: Groups = (None, None)
 
 
 class Held(StrEnum):
-    """Tell whether a guardrail holds on the candidate."""
+    """Name the verdict on a guardrail."""
 
     KEPT = "kept"
     BROKEN = "broken"

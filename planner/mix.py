@@ -1,4 +1,4 @@
-"""Resolve a mix of work into shares of benchmarks, and report its faults."""
+"""Resolve a mix of work into shares of benchmarks, and report the errors in it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ratio_of_class(
     """Return the equal-work ratio of a mix of one class, from the ratio of each benchmark.
 
     The ratio of any mix of classes is the harmonic mean of these, weighted by their shares, if every host has every
-    benchmark. None if the class has no capacity benchmark, or lacks a ratio. ``benchmarks``, ``shared``: as in
+    benchmark. Return None if the class has no capacity benchmark, or lacks a ratio. ``benchmarks``, ``shared``: as in
     ``shares_of``.
     """
     try:
@@ -92,5 +92,5 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
         raise FleetmarkError(
             f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
         )
-    tuned = chosen["class"].str.endswith(PEAK)  # together with base it would count the same work twice
+    tuned = chosen["class"].str.endswith(PEAK)  # both would count the same work twice
     return [str(t) for t in (chosen[~tuned] if not tuned.all() else chosen).index]

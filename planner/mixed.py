@@ -42,7 +42,7 @@ _NOTHING = 1e-300
 
 
 class TooFewError(ValueError):
-    """Report that the figures do not determine a mean and its error."""
+    """Report that the figures do not suffice to estimate a mean and its error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Fit:
         return self.hosts if self.clusters is None else len(np.unique(self.clusters))
 
     def scores(self, weights: Floats) -> Floats:
-        """Return each host's distance from the mean: the weighted mean residual over its benchmarks."""
+        """Return each host's distance from the mean: its weighted mean residual over the benchmarks."""
         weight: Floats = self._seen @ weights
         with np.errstate(invalid="ignore"):
             scores: Floats = self._errors @ weights / np.where(weight > 0, weight, np.nan)
@@ -119,7 +119,7 @@ def mean_over(scores: Floats, clusters: Codes | None) -> Mean:
 def needed(hosts: int, benchmarks: int) -> int:
     """Return the minimum number of figures for hosts with gaps.
 
-    It is one figure per benchmark plus one per host beyond the first, of which at most MOST_SPARE count.
+    The number is one figure per benchmark plus one per host beyond the first; at most MOST_SPARE of the latter count.
     """
     return benchmarks + max(1, min(hosts - 1, MOST_SPARE))
 
@@ -206,13 +206,13 @@ def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None
 class _Sums:
     """Hold the sums that the likelihood needs.
 
-    A host enters the likelihood only by its number of benchmarks. Hosts with equally many benchmarks are therefore
-    summed once, and a step of the search costs the same for ten hosts as for ten thousand.
+    The likelihood depends on a host's number of benchmarks. Hosts with the same number are therefore summed once, and
+    the cost of a search step does not depend on the number of hosts.
     """
 
-    sizes: Floats  # the distinct numbers of benchmarks that hosts have
+    sizes: Floats  # the distinct numbers of benchmarks per host
     hosts: Floats  # the number of hosts for each of these numbers
-    pairs: Floats  # for each number, how many hosts have both of two benchmarks
+    pairs: Floats  # for each number, the number of hosts that have both of two benchmarks
     totals: Floats  # for each number, the sum of the host sums, by benchmark
     squares: Floats  # for each number, the sum of the squared host sums
     right: Floats  # the sum by benchmark
@@ -260,7 +260,7 @@ class _Sums:
 def _most_likely(sums: _Sums) -> float:
     """Return the variance ratio that maximises the restricted likelihood.
 
-    A grid over the logarithm is refined about its lowest point. The result is the vertex of the parabola through the
+    A grid over the logarithm is refined around its lowest point. The result is the vertex of the parabola through the
     three finest points.
     """
     step, grid = 1.0, np.arange(-WIDEST, WIDEST + 1)

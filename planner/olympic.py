@@ -1,11 +1,14 @@
 """Compute MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
 
-By the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the HPC rules of
-v3.0: a benchmark needs a number of runs; as many as are dropped at one end may count as the slowest without having
-converged; with two there is no result. Where more runs were made, the sets of as many consecutive ones as are needed
-are scored, and the set in the middle is the result. Which of two middle sets it is, the rules leave open: here the
-slower. Whether convergence was plausible (the reference convergence points) is another check, which times alone cannot
-answer.
+The source is the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the
+HPC rules of v3.0. A benchmark requires a number of runs. Runs that did not converge may count as the slowest, up to the
+number that is dropped at one end. With one more such run, there is no result.
+
+If there are more runs than required, every set of that many consecutive runs is scored, and the median set is the
+result. The rules do not specify which of two middle sets is used; this module uses the slower one.
+
+Whether convergence was plausible (the reference convergence points) is not checked here, because it does not follow
+from times.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_LONGEST = 1e12  # seconds, above which nothing is a time to train
+_LONGEST = 1e12  # seconds; longer times cannot be times to train
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
@@ -22,8 +25,8 @@ class Olympic:
     """Hold the olympic mean of the runs of a benchmark, if there is one.
 
     ``mean`` is in seconds, or None if the rules give no mean; ``reason`` then says what is missing. ``required`` is
-    None for a benchmark that the rules do not name. ``scored``: the places (from 0) of the runs of the set that
-    counts, in the given order. ``dropped``: the places that the mean leaves out.
+    None for a benchmark that the rules do not contain. ``scored`` has the positions (from 0) of the runs in the scored
+    set, in the given order. ``dropped`` has the positions that the mean leaves out.
     """
 
     benchmark: str
@@ -40,8 +43,9 @@ def olympic_mean(
 ) -> Olympic:
     """Return the result of ``times`` to train, in seconds and in launch order; None for a run that did not converge.
 
-    ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
-    go at each end if that is not one. Too few runs, or too many that did not converge, make no mean.
+    ``benchmark`` is its name in logs (``llama2_70b_lora``). ``runs`` has the number of runs that each benchmark
+    requires, and ``dropped`` the number that is dropped at each end if it is not one. There is no mean if there are too
+    few runs, or too many that did not converge.
     """
     required, count = runs.get(benchmark), len(times)
     ends = dropped.get(benchmark, 1)
@@ -70,7 +74,7 @@ def olympic_mean(
 
 
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:
-    """Return why the runs have no score; empty if they have one."""
+    """Return why the runs have no score, or an empty string if they have one."""
     if required is None:
         return f"the training rules name no number of runs for {benchmark!r}"
     for place, time in enumerate(times):
@@ -82,7 +86,7 @@ def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) 
 
 
 def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) -> str:
-    """Return why the set that counts has no mean."""
+    """Return why the scored set has no mean."""
     if sets == 1:
         return f"{times.count(None)} runs did not converge, at most {ends} may"
     return (

@@ -1,4 +1,4 @@
-"""Compare hosts with the other hosts of their side: their distance from the median, and which of them stand out."""
+"""Compare hosts with the other hosts of their side: find their deviation from the median, and the outliers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fleetmark.base.measurement import Kind
 from fleetmark.planner.comparison import Side
 
 LEAST = 3  # minimum number of hosts on a side to report outliers
-SLOW = 0.05  # deviation over all benchmarks from which a host stands out
+SLOW = 0.05  # minimum deviation of an outlier over all benchmarks
 APART = 0.10  # the same for a single class
-_NOISE = 4  # minimum ratio to the median deviation of its peers
+_NOISE = 4  # minimum ratio of a deviation to the median deviation of the host's peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Outlier:
 
 
 def deviations(side: Side) -> pd.DataFrame:
-    """Return the ratio of each host to the median of its side less 1, hosts by classes; positive values are better.
+    """Return the ratio of each host to the median of its side, minus 1, hosts by classes; positive values are better.
 
     The column "" covers all benchmarks. Guardrails are excluded, since they are not speeds. A value is NaN if the host
-    has no figure or has no peer with one.
+    has no figure, or if no peer has one.
     """
     scored = side.benchmarks.index[side.benchmarks["kind"] != Kind.GUARDRAIL]
     means = side.means.loc[:, (side.means.notna().sum() > 1) & side.means.columns.isin(scored)]
@@ -48,15 +48,15 @@ def deviations(side: Side) -> pd.DataFrame:
 
 def _medians(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the median of each row, ignoring NaN."""
-    if not np.isnan(values).any() and values.shape[1]:  # several times faster than np.nanmedian
+    if not np.isnan(values).any() and values.shape[1]:  # the branch is several times faster than np.nanmedian
         return np.asarray(np.median(values, axis=1))
     return pd.DataFrame(values).median(axis=1).to_numpy(float)
 
 
 def outliers(side: Side) -> list[Outlier]:
-    """Return the hosts that differ from their peers, the furthest first.
+    """Return the hosts that differ from their peers, the largest deviation first.
 
-    Each host appears once, with its deviation over all benchmarks if that one is large enough.
+    Each host appears once, with its deviation over all benchmarks if this is large enough.
     """
     if len(side.means) < LEAST:
         return []

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate, of_log
 
 SAME = 0.01  # relative margin around 1 within which a difference is irrelevant
-NOTHING = 1e-30  # a smaller variance is rounding error
+NOTHING = 1e-30  # a smaller variance counts as rounding error
 
 
 class Verdict(StrEnum):
-    """Name the conclusion that the interval allows."""
+    """Name the verdict that follows from the interval."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -132,9 +132,9 @@ def degrees(a: Mean, b: Mean) -> tuple[float, float]:
     estimate is too high. Intervals for 3 hosts against 20 would then cover 92.6%. The far tails, which determine
     adjusted p values, would be wrong by a factor of 30.
 
-    If n hosts with f degrees of freedom face N, the limit for many tests is f (1 + n / N). It is f for very unequal
-    sides, and equals Satterthwaite's maximum for equal sides. The limit for an interval is n - 1 times as high.
-    ``benchmarks.coverage`` simulates both.
+    If n hosts with f degrees of freedom are compared with N hosts, the limit for many tests is f (1 + n / N). It is f
+    for very unequal sides, and equals Satterthwaite's maximum for equal sides. The limit for an interval is n - 1 times
+    as high. ``benchmarks.coverage`` simulates both.
     """
     df = satterthwaite([a, b])
     few, many = sorted((a, b), key=lambda mean: mean.units)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 _NAME = re.compile(r"[A-Za-z_]{2,}")  # the leading name of a case, which identifies its family
-ALIKE = 0.98  # correlation from which benchmarks are redundant
-LEAST_MACHINES = 8  # minimum number of machines to detect redundancy
+ALIKE = 0.98  # minimum correlation of redundant benchmarks
+LEAST_MACHINES = 8  # minimum number of machines for detecting redundancy
 
 
 def pinned_weights(
@@ -52,7 +52,8 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
 
     The method is average linkage on 1 - correlation. It requires LEAST_MACHINES rows with both figures, from different
     ``kinds`` of machine, because hosts of only two generations would make all benchmarks appear correlated. With fewer
-    rows, only columns that are equal in every row form a cluster. Benchmarks with the same ``quantity`` always do.
+    rows, only columns that are equal in every row form a cluster. Benchmarks with the same ``quantity`` always form a
+    cluster.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:

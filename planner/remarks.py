@@ -1,4 +1,4 @@
-"""Warn about clusters of similar hosts, and about benchmarks that no host ran together."""
+"""Warn about clusters of similar hosts, and about groups of benchmarks that no host ran together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NAMED = 2  # maximum number of benchmarks named per group
 
 
 def of_hosts(baseline: str, candidate: str, classes: Mapping[str, Equivalence]) -> Iterator[Message]:
-    """Yield a warning for each side whose interval counts clusters or whose benchmarks fall into separate groups."""
+    """Yield a warning for each side with an interval that counts clusters, or with benchmarks in separate groups."""
     for name, e in classes.items():
         for side, clusters, halves in zip((baseline, candidate), e.clusters, e.halves, strict=True):
             if clusters is not None and e.headline is not None and e.headline.clusters:
@@ -35,7 +35,7 @@ def _by_clusters(class_: str, side: str, clusters: Clusters) -> Message:
 
 
 def numbered(clusters: Clusters) -> tuple[Message, str]:
-    """Return ``4 batches`` and ``batch``."""
+    """Return a count with its noun, such as ``4 batches``, and the noun in the singular, such as ``batch``."""
     match clusters.kind:
         case "batch":
             return count(clusters.number, "batch", "batches"), message("batch")

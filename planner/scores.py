@@ -1,6 +1,4 @@
-"""Compute scores over several runs as the owners of a benchmark define them: SPEC's geometric and MLPerf's olympic
-mean.
-"""
+"""Compute scores over several runs as a benchmark's owner defines them: SPEC's geometric and MLPerf's olympic mean."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ class Rule:
 
 
 def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> pd.DataFrame:
-    """Return one row per score whose parts all passed, with the columns of ``measurements``.
+    """Return one row per score if all of its parts passed, with the columns of ``measurements``.
 
     ``rules`` gives the scores of each workload. The case is the name of a geometric score, or the case that an olympic
     score covers. The metric is ``score``, or the score's name. ``raw`` is empty, since no file contains the score. A
@@ -61,13 +59,13 @@ def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
 
 
 def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
-    """Return the olympic score; an invalid run did not converge, and the rules count one such run as the slowest."""
+    """Return the olympic score. An invalid run did not converge, and the rules count one such run as the slowest."""
     lost = {
         key: set(group["repeat"]) for key, group in rows[rows["status"] == Status.INVALID].groupby(["host", "case"])
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
         if group["repeat"].duplicated().any():
-            continue  # several runs in one repeat: it is unknown which of them belong to the set
+            continue  # several runs in one repeat: which of them belong to the set is unknown
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})

@@ -1,4 +1,4 @@
-"""Decide if repeats suffice: the interval of their median, the warm-up before them, and disturbed repeats."""
+"""Decide whether repeats suffice, from the interval of their median, the warm-up, and disturbed repeats."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetmark.planner.centre import order_interval
 
 STEADY = 5  # number of consecutive repeats that must agree
 SLOPE, RANGE = 0.01, 0.02  # maximum drift and difference, relative to their mean
-FOREIGN_CORES = 0.25  # maximum cores busy with other work, beyond kernel threads and a login shell
+FOREIGN_CORES = 0.25  # maximum cores busy with other work, not counting kernel threads and a login shell
 FOREIGN_SHARE = 0.01  # the same as a share of the machine's CPUs
 
 
@@ -30,7 +30,7 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def warm_up(values: Sequence[float]) -> int:
-    """Return how many of the first repeats are warm-up: those before the first STEADY consecutive repeats that agree.
+    """Return the number of warm-up repeats: those before the first STEADY consecutive repeats that agree.
 
     The warm-up is at most half of the repeats. If the repeats never settle, it is 0.
     """
@@ -51,7 +51,7 @@ def _steady(window: Sequence[float]) -> bool:
 
 
 def disturbed(foreign: Mapping[int, float], cpus: int) -> dict[int, float]:
-    """Return the outliers among a case's repeats in the cores busy with other work, with their excess over the median.
+    """Return the outliers among a case's repeats, by the cores busy with other work, with their excess over the median.
 
     The median is the reference because kernel threads that work for the case count as other work in every repeat.
     """

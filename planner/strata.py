@@ -14,7 +14,7 @@ from fleetmark.planner.guardrail import Guardrail, Held, held_by, judged_togethe
 from fleetmark.planner.ratio import Mean, Ratio, satterthwaite, student
 from fleetmark.planner.remarks import of_hosts
 
-_NO_CLUSTERS = (None, None)  # those of each stratum are named by ``hosts_of``
+_NO_CLUSTERS = (None, None)  # ``hosts_of`` names the clusters of each stratum instead
 _NO_HALVES: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
 
@@ -23,7 +23,7 @@ class Part:
     """Hold one stratum.
 
     ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
-    the sides have no benchmark in common there. ``hosts`` are the names of both sides' hosts.
+    the sides have no common benchmark in this stratum. ``hosts`` are the names of both sides' hosts.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Part:
 def refused(candidate: Candidate, reason: Message) -> Candidate:
     """Return ``candidate`` without headlines, benchmark ratios and verdicts on guardrails without a limit.
 
-    Its sides cannot be matched, for the reason ``why``.
+    ``why`` is the reason why its sides cannot be matched.
     """
     classes = {
         name: replace(
@@ -58,7 +58,7 @@ def refused(candidate: Candidate, reason: Message) -> Candidate:
 def joined_parts(pooled: Candidate, parts: Sequence[Part]) -> Candidate:
     """Return ``pooled`` with every ratio replaced by the share-weighted geometric mean over the strata.
 
-    Guardrails without a limit have the share-weighted mean of the changes. If a stratum lacks a class or benchmark,
+    Guardrails without a limit get the share-weighted mean of the changes. If a stratum lacks a class or benchmark,
     there is no ratio, and the reason names the stratum.
     """
     classes = {name: _class(name, e, parts) for name, e in pooled.classes.items()}
@@ -181,7 +181,7 @@ def named(parts: Sequence[Part], class_: str) -> Mapping[str, float]:
 def hosts_of(
     baseline: str, candidate: str, classes: Mapping[str, Equivalence], parts: Sequence[Part]
 ) -> Iterator[Message]:
-    """Yield the sentences of ``planner.remarks`` about each stratum of the ``classes`` that have a figure."""
+    """Yield the sentences of ``planner.remarks`` for each stratum of the ``classes`` that have a figure."""
     shown = [name for name, e in classes.items() if e.basis is Basis.STRATA and e.headline is not None]
     for part in parts:
         within = {} if part.candidate is None else {n: part.candidate.classes[n] for n in shown}

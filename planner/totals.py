@@ -30,9 +30,9 @@ def totalled(e: Equivalence, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing)
     """Return ``e`` with the ratio of totals as its headline if it differs from the present headline by more than APART.
 
     ``a`` and ``b`` are the oriented logs of the capacity of the baseline's and the candidate's hosts. The interval is
-    Fieller's, over clusters if that of ``e`` is, and is omitted if it includes 0 or is unbounded. The headline stays
-    unchanged if both sides are the same hosts (before and after), for a pinned reference, and for a single host with an
-    interval from its repeats.
+    Fieller's. It counts clusters if the interval of ``e`` does, and is omitted if it includes 0 or is unbounded. The
+    headline stays unchanged if both sides are the same hosts (before and after), for a pinned reference, and for a
+    single host with an interval from its repeats.
     """
     before = e.headline
     if before is None or pairing is not Pairing.APART or (before.single and before.interval is not None):
@@ -98,7 +98,7 @@ def _filled(logs: Floats) -> Floats:
 
 
 def _p(a: Mean, b: Mean, df: float | None) -> float | None:
-    """Return the p value of the difference of the totals, or None if a side has only one host."""
+    """Return the p value of the difference between the totals, or None if a side has only one host."""
     if min(a.df, b.df) <= 0 or df is None:
         return None
     error = (a.variance + b.variance) ** 0.5
@@ -108,8 +108,9 @@ def _p(a: Mean, b: Mean, df: float | None) -> float | None:
 
 
 def _another_workload(e: Estimate, fleet: Ratio) -> tuple[Estimate | None, Message | None]:
-    """Return the interval of another workload around the ratio of totals, never narrower than that of the fleet; or
-    the reason why there is none.
+    """Return the interval of another workload around the ratio of totals, or the reason why there is none.
+
+    The interval is never narrower than the interval for the fleet.
     """
     if fleet.lo is None or fleet.hi is None:
         return None, message("the totals have no interval, which is part of it")

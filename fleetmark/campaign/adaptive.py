@@ -18,7 +18,7 @@ CHECK_EVERY = 5  # number of repeats between checks; checking more often would r
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Store when to stop: the relative half-width of the median's interval, and the limits on repeats."""
+    """Hold the stopping rule: the relative half-width of the median's interval, and the limits on repeats."""
 
     ci: float
     minimum: int
@@ -27,10 +27,10 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Report a case that needs no more repeats on this host: it is precise ``enough``, or has reached the limit.
+    """Report a case that needs no more repeats on this host.
 
-    ``repeats``: the number of finished repeats; the first ``warm_up`` ones do not count. ``half_width`` is None if
-    there is no interval.
+    It is precise ``enough``, or has reached the limit. ``repeats`` is the number of finished repeats, of which the
+    first ``warm_up`` do not count. ``half_width`` is None if there is no interval.
     """
 
     repeats: int
@@ -41,7 +41,9 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Report a repeat that other processes or virtual machines disturbed. It covers all cases of the workload."""
+    """Report a repeat that other processes or virtual machines disturbed. It covers all cases of the workload in that
+    repeat.
+    """
 
     repeat: int
     reason: str
@@ -66,7 +68,7 @@ class Adaptive:
         self.done: set[tuple[str, str, str, str]] = set()
 
     def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
-        """Restore the decisions that an earlier run of the campaign wrote to the journal."""
+        """Restore the decisions that an earlier run of the campaign recorded in the journal."""
         for e in journal:
             if e["e"] == "rejected":
                 self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
@@ -74,7 +76,9 @@ class Adaptive:
                 self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
 
     def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
-        """Yield the decisions that follow from a finished ``step``: rejected repeats, and a case that needs no more."""
+        """Yield the decisions that follow from a finished ``step``: rejected repeats, and a case that needs no more
+        repeats.
+        """
         key = (host, step.workload, step.case, step.subject)
         case = self.cases[key]
         case.ended.add(step.repeat)

@@ -1,6 +1,6 @@
-"""Compute guardrails from the congestion and loss that network devices counted during a step. Pure.
+"""Compute guardrails from the congestion and loss that network devices counted during a step.
 
-What each counter counts says ``parsers.kit.congestion``; what that does not know is in ``result.json`` only.
+``parsers.kit.congestion`` defines the meaning of each counter. Unknown counters are only in ``result.json``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from fleetmark.record.replies import StepTelemetry
 
 
 def counted(telemetry: StepTelemetry | None) -> list[Measurement]:
-    """Return the number of events of each kind on the host's devices. Omit kinds that no device counts."""
+    """Return the number of events of each kind on the host's devices.
+
+    Kinds that no device counts are omitted.
+    """
     events = totals(telemetry.counters if telemetry else {})
     return [Measurement("telemetry", "", event, float(n), "1", Better.LOWER) for event, n in events.items()]

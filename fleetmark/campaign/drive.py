@@ -33,13 +33,13 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
-HERE_S = 10.0  # interval of reminders to a trial's host, which restores the setting after 30 s without one
+HERE_S = 10.0  # interval of reminders to a host that tries a setting; it restores the setting after 30 s without one
 STARTS = 64  # maximum number of jobs being sent to hosts at a time
 ORDER_S = 5.0  # timeout for a host to read an order of about 50 bytes
 
 
 class Drive:
-    """Follow the hosts in ``runs`` until all are finished, and journal the outcome of every measuring step."""
+    """Follow the hosts in ``runs`` until all are finished, and record every measuring step's outcome in the journal."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Drive:
         self.looked = self.launch_heard = self.reminded = time.monotonic()
         self.trials = [run for run in runs if run.trial]
         self.leaving = False
-        self.abandoned = False  # Ansible can stop
+        self.abandoned = False  # Ansible can be stopped
         self.turns, self.starters = Turns(), dict[str, Callable[[], None]]()
         self.starting = ThreadPoolExecutor(STARTS, thread_name_prefix="start")
 
@@ -177,7 +177,7 @@ class Drive:
                 pass  # the link is down, and the host will ask again
 
     def _excuse(self, run: Run, word: Order, step: str, reason: str) -> None:
-        """Order a host to skip or end a step. The reason is stored in the archive, but not sent to the host."""
+        """Order a host to skip or end a step. The reason is stored in the archive but not sent to the host."""
         run.excuses.setdefault(step, reason)
         self._order(run, word, step)
 
@@ -199,7 +199,7 @@ class Drive:
                 self._over(run, f"stuck: every host waits for another, this one at {gate}")
 
     def _remind(self) -> None:
-        """Tell hosts that try a setting that the controller is alive, because a connection alone does not prove it."""
+        """Remind hosts that try a setting that the controller is alive; a connection alone does not prove it."""
         if self.trials and time.monotonic() - self.reminded >= HERE_S:
             self.reminded = time.monotonic()
             for run in self.trials:
@@ -308,7 +308,7 @@ class Drive:
     def _on_event(self, run: Run, event: replies.Event) -> None:
         match event:
             case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
-                self._order(run, "drop", number)  # repeat a lost order, or drop a step that is not owed
+                self._order(run, "drop", number)  # repeat a lost order, or drop a step that need not run
             case replies.Waits(step=number):
                 self._stands(run, run.steps[number])
             case replies.Begins(step=number) if number in run.pending:
@@ -335,7 +335,7 @@ class Drive:
         self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
-        """Handle a host on which nothing runs any more."""
+        """Handle a host whose processes have all ended."""
         if remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:
@@ -371,7 +371,7 @@ class Drive:
                 self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
-        """Drop repeats that are no longer needed. Journal disturbed repeats with their reasons."""
+        """Drop repeats that are no longer needed. Record disturbed repeats with their reasons in the journal."""
         fields: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
         for event in adaptive.heard(run.host, step, outcome):
             match event:
@@ -417,7 +417,7 @@ class Drive:
             self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
 
     def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Journal and show a step's outcome."""
+        """Record a step's outcome in the journal, and show it."""
         run.pending.discard(step.id)
         run.waiting = None
         if step.serves:
@@ -426,7 +426,7 @@ class Drive:
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
     def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """Journal an outcome. It is on disk before its host counts as finished, and before this process waits again."""
+        """Record an outcome in the journal. It is on disk before its host is finished or this process waits again."""
         if not step.serves:
             self.archive.note("outcome", host=run.host, sync=False, **identity(step), **fields_of(outcome))
 

@@ -1,4 +1,4 @@
-"""Journal the end of a run with this user's signature, and with that of an SSH key."""
+"""Record the end of a run in the journal, signed by this user and optionally with an SSH key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.record.archive import Archive
 
 
 def refuse_unchained(archive: Archive, key: Path | None) -> None:
-    """Raise FleetmarkError if a key is to sign a campaign whose journal is not chained."""
+    """Raise FleetmarkError if an SSH key is to sign a campaign without a hash chain in its journal."""
     if key and archive.head is None:
         raise FleetmarkError(
             f"--sign: an older Fleetmark began {archive.id}, and its journal has no chain; remove --sign"
@@ -19,9 +19,9 @@ def refuse_unchained(archive: Archive, key: Path | None) -> None:
 
 
 def end(archive: Archive, owed: int, key: Path | None, console: Console) -> None:
-    """Journal the end of a run that still owes ``owed`` steps, and sign the journal with the SSH key ``key``.
+    """Record the end of a run that still owes ``owed`` steps, and sign the journal with the SSH key ``key``.
 
-    If the key cannot sign now, say so: the results are complete without it.
+    If the key cannot sign now, print the reason; the results are complete without the signature.
     """
     with archive.keeping(archive.path / "campaign.json"):
         archive.record("campaign.json")

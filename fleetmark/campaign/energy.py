@@ -1,4 +1,4 @@
-"""Compute the power and energy of a step's hosts, accelerators and units of work from telemetry. Pure."""
+"""Compute the power and energy of a step's hosts, accelerators and units of work from telemetry."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Window = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Store the telemetry of one host that worked on a step.
+    """Hold the telemetry of one host that worked on a step.
 
-    ``window``: start and end of the tool's timed section in Unix seconds of this host's clock; None if unknown.
+    ``window`` has the start and end of the tool's timed section in Unix seconds of this host's clock, or None if
+    unknown.
     """
 
     telemetry: StepTelemetry
@@ -83,7 +84,7 @@ def _by_source(host: Watched) -> Iterator[tuple[str, float]]:
 
 
 def _sources(names: Mapping[str, object]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each available source of a host's power, best first, with the columns to add."""
+    """Yield each available source of a host's power with the columns to add, best first."""
     for source, column in (("meter", "power_w:power_meter"), ("psys", "power_w:psys")):
         if column in names:
             yield source, [column]

@@ -54,7 +54,7 @@ class Exchanges:
                 for e in self.by_step[exchange.client, exchange.client_step]:
                     if self.runs[e.server].waiting == e.server_step:
                         self.order(self.runs[e.server], "go", e.server_step)
-        elif server and comes[0]:  # its client cannot join
+        elif server and comes[0]:  # the client of this server cannot join
             self.order(server, "cancel", exchange.server_step)
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
@@ -65,7 +65,7 @@ class Exchanges:
                     self.excuse(client, "fail", step.id, f"its {role} {exchange.server} cannot take part: {cannot}")
                 else:
                     self.excuse(client, "skip", step.id, f"its {role} {exchange.server} is not there: {reason}")
-            elif step.members and server and server.phase == "over":  # it would wait until its timeout
+            elif step.members and server and server.phase == "over":  # the step would wait until its timeout
                 self.excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {reason}")
 
     def _all_ready(self, exchange: Exchange) -> bool:
@@ -73,7 +73,7 @@ class Exchanges:
         return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
 
     def _all_waiting(self, exchange: Exchange) -> bool:
-        """Return whether all servers of the step are waiting. A server that starts early would wait for others."""
+        """Return whether all servers of the step are waiting. If one started early, it would wait for the others."""
         every = self.by_step[exchange.client, exchange.client_step]
         runs = [(self.runs.get(e.server), e.server_step) for e in every]
         return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)

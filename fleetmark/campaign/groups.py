@@ -1,4 +1,4 @@
-"""Schedule cases that several hosts run together (MPI): choose hosts, order and dependencies. Pure."""
+"""Schedule cases that several hosts run together (MPI): choose hosts, order and dependencies."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def schedule_gangs(
 
     Groups follow the inventory's order. If the number of hosts is not a multiple of the group size, the last group
     overlaps the previous one, so that every host takes part. The first host that has the case leads. The other hosts
-    run the command too if the case declares ``each``. Otherwise, steps without a command keep them free for a launcher.
-    All hosts have the same order of steps, so that no two hosts wait for each other.
+    also run the command if the case declares ``each``. Otherwise, steps without a command keep them free for a
+    launcher. All hosts have the same order of steps, so that no two hosts wait for each other.
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
@@ -103,7 +103,7 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
-    for host, resolved in group:  # the lead's launcher addresses the others by these names
+    for host, resolved in group:  # the lead's launcher uses these names to address the other hosts
         if not _NODE.fullmatch(resolved.context["facts"].hostname):
             return (
                 f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is not a host's name"

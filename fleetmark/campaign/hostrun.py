@@ -1,7 +1,8 @@
 """Track the state of one host during a campaign, and the deadline of its next message.
 
 Every wait for a host has a deadline. A host can extend it only a finite number of times. Each step sets it three times:
-when it may leave its gate, when it begins, and when it has arrived. Files extend it up to the size limit of a step.
+when the step may leave its gate, when it begins, and when its files have arrived. Files extend it up to the size limit
+of a step.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fleetmark.record.steps import Step
 
 STUCK_S = 120.0  # time until a host's next message is overdue; during a step, counted from the step's timeout
 SLOWEST = 32 << 10  # minimum link speed, in B/s, at which files arrive in time
-MOST_UNHEARD = 64  # maximum number of queued replies of one host; then the host has to wait
+MOST_UNHEARD = 64  # maximum number of queued replies of one host; beyond it, the host must wait
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,20 +37,21 @@ class Run:
     steps: dict[str, Step]
     pending: set[str] = field(default_factory=set)
     trial: bool = False  # whether the job tries a setting
-    phase: str = "launching"  # "queued" comes before it if hosts take turns; "running" and "over" follow
-    reason: str = ""  # the reason for steps that are still pending at the end
+    phase: str = "launching"  # "queued" comes first if hosts take turns; "running" and "over" follow
+    reason: str = ""  # the reason for steps that remain at the end
     waiting: str | None = None  # the gated step at which the host waits
     waiting_since: float = 0.0  # monotonic
-    cannot: dict[str, str] = field(default_factory=dict)  # reasons by workload that could not be deployed
-    session: Session | None = None  # open until it has started the job and follows it, or until it is closed
+    cannot: dict[str, str] = field(default_factory=dict)  # the reason by workload that could not be deployed
+    session: Session | None = None  # open until the job has started and is followed, or until it is closed
     channel: Channel | None = None
-    ready: str | None = None  # the serving step that is listening
+    ready: str | None = None  # the serving step that is ready for clients
     settled: frozenset[str] = frozenset()  # steps that an earlier run has stored
     dropped: set[str] = field(default_factory=set)  # steps that are no longer needed
-    excuses: dict[str, str] = field(default_factory=dict)  # by step: why it was ordered not to run, or to end
-    deadline: float | None = None  # monotonic; the host is stuck if ``expected`` has not come by then
+    # By step, the reason why it was ordered not to run, or to end.
+    excuses: dict[str, str] = field(default_factory=dict)
+    deadline: float | None = None  # monotonic; the host is stuck if ``expected`` has not arrived by then
     expected: str = ""
-    silent_since: float | None = None  # monotonic; the deadline is paused meanwhile
+    silent_since: float | None = None  # monotonic; the deadline is paused from this time on
     arrived: int = 0  # total bytes of files received; they extend the deadline
     room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_UNHEARD))
     _arrived_before: int = 0  # value of ``arrived`` when the deadline was set
@@ -91,7 +93,7 @@ class Run:
         return True
 
     def finishes(self, reason: str) -> None:
-        """Record that the host's runner ends. ``reason``: the reason for steps that remain."""
+        """Record that the host's runner ends. ``reason`` applies to the remaining steps."""
         self.reason = reason
         if not self._finished:
             self._finished = True

@@ -1,4 +1,4 @@
-"""Cache the outcomes of a campaign's steps on disk, so that a later controller need not parse them again."""
+"""Cache the outcomes of a campaign's steps on disk, so that a later controller need not parse the files again."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 from fleetmark.hosts.ansible_cfg import config_variable
 
-TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task; package managers may hang
+TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # timeout of one task; package managers may hang
 _FOLDER = "fleetmark-ansible-"  # prefix of Ansible's private folder in the system's folder for temporary files
 _YOUNG_S = 60.0  # the controller of a younger folder may not have locked it yet
-MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
+MAX_FORKS = 50  # a fork uses 20 MB on the controller; jobs run detached, so more forks would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details
 
@@ -42,10 +42,10 @@ def launch(
 ) -> str | None:
     """Run the playbook on the hosts of ``jobs``. Return Ansible's error message if the playbook could not run at all.
 
-    ``variables``: variables by host, added to those of ``inventory``; ``credentials``: the secrets that
+    ``variables`` has variables by host, added to those of ``inventory``. ``credentials`` are the secrets that
     ``redact.conceal`` removed. Ansible reads them from files that only this user can read. ``on_event`` gets
-    ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error} and
-    ``unreachable`` {error}. ``bundle``: a bundle, from which roles take sources and hosts take packages.
+    ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error} and ``unreachable``
+    {error}. Roles take sources, and hosts take packages, from ``bundle`` if it is given.
     """
     import ansible_runner
 
@@ -64,7 +64,7 @@ def launch(
                 packages = unpack(bundle, private / "bundle")
             except (FleetmarkError, OSError) as error:
                 return f"--bundle: {error}"
-            environment["XDG_CACHE_HOME"] = str(private / "bundle")  # where the role source looks first
+            environment["XDG_CACHE_HOME"] = str(private / "bundle")  # the role source looks here first
         host_variables = {}
         for number, (name, job) in enumerate(jobs.items()):
             file = _write(private / f"job{number}.json", json.dumps(job))
@@ -167,8 +167,8 @@ def _untemplated(value: Any) -> Any:
 def _environment() -> dict[str, str]:
     """Return Ansible's environment variables, which limit it to one connection per host and detect dead links.
 
-    The user's SSH settings win. Raise FleetmarkError if Ansible refuses the user's configuration, or if others can
-    change it.
+    The user's SSH settings take precedence. Raise FleetmarkError if Ansible refuses the user's configuration, or if
+    other users can change it.
     """
     theirs = settings()
     # ansible-runner disables host key checking unless it is enabled explicitly.

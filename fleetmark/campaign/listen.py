@@ -27,7 +27,7 @@ class Heard:
     """Queue the events of all hosts for the main thread.
 
     ``upto``: all events queued before this time (monotonic) have been handled. Deadlines are compared with it, so that
-    a slow controller does not blame its hosts.
+    hosts are not treated as stuck if the controller is slow.
     """
 
     def __init__(self) -> None:
@@ -103,17 +103,19 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
 
 
 def _opened(run: Run) -> Channel:
-    """Return the channel that follows the host's job: the session that started the job, or a new process."""
+    """Return the channel that follows the host's job: that of the session that started the job, or that of a new
+    process.
+    """
     session, run.session = run.session, None
     if session and session.started:
         return session.channel
     if session:
-        session.close()  # Ansible started the job, so the session would only idle beside the measurement
+        session.close()  # Ansible started the job, so the session would only idle during the measurement
     return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
 
 
 def _silent_since(run: Run, before: float | None) -> float:
-    """Return when the silence began (monotonic): minus infinity if the host cannot return, now if it will."""
+    """Return when the silence began (monotonic): minus infinity if the host cannot return, or now if it can."""
     returns = run.reach.returns()
     if returns is False:
         return -math.inf
@@ -122,7 +124,7 @@ def _silent_since(run: Run, before: float | None) -> float:
 
 def _events(channel: Channel) -> Iterator[replies.Event]:
     for line in channel.lines(limit=replies.MAX_LINE):
-        if line.startswith(b"{"):  # skip lines that a login script prints
+        if line.startswith(b"{"):  # skip lines printed by a login script
             yield replies.read_event(line)
 
 

@@ -32,11 +32,13 @@ from fleetmark.workloads.manifest import files as manifest_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Store the options of ``fleetmark run``.
+    """Hold the options of ``fleetmark run``.
 
-    ``content``: the suite itself, if it is not read by its name; ``parent``: the campaign for which this one runs;
-    ``root`` is then a folder below ``within``, the results root that the user named; ``sign``: the SSH key that signs
-    the journal at the end; ``guard``: refuse hosts that are in production or busy.
+    - ``content``: the suite itself, if it is not read by its name
+    - ``parent``: the campaign that started this one; ``root`` is then a folder below ``within``, the user's results
+      root
+    - ``sign``: the SSH key that signs the journal at the end
+    - ``guard``: whether to refuse hosts that are in production or busy
     """
 
     suite: str
@@ -76,13 +78,13 @@ class Options:
             check(self.bundle)
 
     def check_key(self) -> None:
-        """Raise FleetmarkError if the key given with --sign cannot sign without a question."""
+        """Raise FleetmarkError if the key given with --sign cannot sign without user interaction."""
         if self.sign:
             ssh_signature.sign("", self.sign)
 
     @property
     def rounds(self) -> int | None:
-        """Return how often each case is scheduled if the command line sets it, else None."""
+        """Return the number of repeats of each case if the command line sets it, or None."""
         return self.until.maximum if self.until else self.repeats
 
 
@@ -130,12 +132,12 @@ def campaign_document(
 
 
 def author() -> str:
-    """Return the user and machine of this process, as USER@MACHINE."""
+    """Return the user and machine of this process as USER@MACHINE."""
     return f"{user_name()}@{socket.gethostname()}"
 
 
 def resolved(inventory: Sequence[str]) -> list[str]:
-    """Return the inventory sources, with file paths made absolute."""
+    """Return the inventory sources with absolute file paths."""
     return [str(Path(source).resolve()) if Path(source).exists() else source for source in inventory]
 
 

@@ -24,10 +24,11 @@ _LAST_WORDS = 64 << 10  # number of bytes at the end of a log to search for the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Store how a step ended. ``rows`` follow ``base.schema``. Rows of a step that did not pass have its status.
+    """Hold the outcome of a step.
 
-    ``foreign_cores``: cores used by other processes of the host; ``stolen_cores``: cores used by other virtual
-    machines; ``window``: start and end of the tool's timed section in Unix seconds of the host, if known.
+    ``rows`` follow ``base.schema``. Rows of a step that did not pass have its status. ``foreign_cores`` are the cores
+    used by other processes of the host, and ``stolen_cores`` those used by other virtual machines. ``window`` is the
+    start and end of the tool's timed section in Unix seconds of the host, if known.
     """
 
     status: Status
@@ -83,12 +84,12 @@ def judge(archive: Archive, folder: Path) -> Outcome:
 
 
 def _is_silent(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> bool:
-    """Return whether the tool wrote no results. The reason why it ended is then sufficient."""
+    """Return whether the tool wrote no results, so that the cause of its end is a sufficient explanation."""
     return not result.left_out and not archive.tail(folder, step["output"], 1)
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
-    """Return why a run failed: what ended it, or the last line of its output. Empty if it did not fail."""
+    """Return why a run failed: the cause of its end, or the last line of its output. Empty if the run passed."""
     if result.ended in ("lost", "error", "cancelled") and step["excuse"]:
         return str(step["excuse"])
     if result.ended != "exit":
@@ -107,7 +108,7 @@ def describe_exit(archive: Archive, folder: Path, code: int | None) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the last line of ``text``. Ignore explanations that a launcher (mpirun) prints between rules."""
+    """Return the last line of ``text``. Ignore explanations that a launcher (mpirun) prints between ruled lines."""
     plain: list[str] = []
     framed: list[str] = []
     inside = False
@@ -157,7 +158,7 @@ def _beside(step: Mapping[str, Any], result: Result, parsed: Parsed, manifest: M
 
 
 def workers(step: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the hosts whose power counts for a step, if these include other hosts.
+    """Return the hosts whose power counts for a step, if other hosts take part.
 
     They are all hosts that run the step together, or the server of a pair. The result is empty if only the step's own
     host counts.
@@ -170,7 +171,9 @@ def workers(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def row(m: Measurement, of_step: Mapping[str, Any], step: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
-    """Return a measurement of ``step`` as a row of ``base.schema``. ``of_step``: the columns shared by its rows."""
+    """Return a measurement of ``step`` as a row of ``base.schema``. ``of_step`` has the columns shared by all rows of
+    the step.
+    """
     metric = manifest.metrics.get(m.metric)
     cases = [step["case"], m.case]
     described = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)

@@ -1,4 +1,4 @@
-"""Schedule pairs of hosts in rounds of disjoint pairs, so that no host is in two at once. Pure."""
+"""Schedule pairs of hosts in rounds of disjoint pairs, so that no host is in two pairs at the same time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rounds(hosts: Sequence[str]) -> list[Round]:
 
 
 def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
-    """``count`` of the rounds, chosen by ``seed``: each host meets about that many others."""
+    """Return ``count`` of the rounds, chosen by ``seed``, so that each host meets about ``count`` other hosts."""
     if count >= len(every):
         return list(every)
     return random.Random(f"{seed}/rounds").sample(list(every), count)
@@ -51,9 +51,10 @@ def schedule_pairs(
     case_names: set[str],
     new: Set[str],
 ) -> list[Exchange]:
-    """Schedule rounds of disjoint pairs. In a pair every repeat runs every case in both directions, in random order.
+    """Schedule rounds of disjoint pairs.
 
-    Pairs of which no host is ``new`` were scheduled before.
+    Each repeat of a pair runs every case in both directions, in random order. Pairs without a ``new`` host were
+    scheduled earlier.
     """
     by_name = {host.name: (host, resolved) for host, resolved in able}
     mode = str(able[0][1].context["pairs"])
@@ -80,7 +81,7 @@ def schedule_pairs(
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):
-                    # The server's command follows from its own facts and paths, never from those of its peer.
+                    # The server's command uses only its own facts and paths, never those of its peer.
                     axes = {name: context[name] for name in case.foreach}
                     serving = {**context, **by_name[server][1].context, **axes}
                     pair = schedules[client], schedules[server]

@@ -20,9 +20,9 @@ from fleetmark.record.steps import Step
 
 MAX_TROUBLES = 6
 MAX_FAILURES = 4
-MAX_ROWS = 24  # maximum number of table rows; fewer on a small terminal
+MAX_ROWS = 24  # maximum number of table rows; a small terminal has fewer
 LEAST_ROWS = 4
-LATE, LATE_S = 3.0, 120.0  # a step is late after this multiple of its expected time, and never before so many seconds
+LATE, LATE_S = 3.0, 120.0  # a step is late after this multiple of its expected time, but not before this many seconds
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Row:
     state: str = ""  # "silent", "lost", "refused" with its reason; empty when all is well
     queued: bool = False  # whether the host waits for its turn
     step_began: float | None = None
-    step: Step | None = None  # the one that runs
+    step: Step | None = None  # the running step
     late_s: float = 0.0  # time after which the running step is reported as late
 
     @property
@@ -100,13 +100,13 @@ class Progress:
             self._live.stop()
 
     def say(self, host: str, text: str) -> None:
-        """Print one plain line if there is no live table."""
+        """Print one plain line, unless there is a live table."""
         if not self._live:
             line = f"{time.strftime('%H:%M:%S')} {_joined(f'{host}: {text}')}"
             self.console.print(Text(line), soft_wrap=True)
 
     def absent(self, reasons: Mapping[str, str]) -> None:
-        """Add hosts that run nothing, and print a line for each cause. ``reasons``: the reason by host."""
+        """Add hosts that run nothing, and print a line for each cause. ``reasons`` has the reason by host."""
         for host, reason in reasons.items():
             self.add(host, {}, 0.0)
             self.rows[host].state = reason
@@ -139,7 +139,7 @@ class Progress:
     def report_late(self) -> None:
         """Print the steps that run far longer than expected, one line for all hosts at the same step.
 
-        Each line comes at twice the time of the one before, so that a step cannot fill the log.
+        The time between lines doubles, so that a step cannot fill the log.
         """
         late: dict[tuple[str, ...], list[str]] = {}
         for host, row in self.rows.items():
@@ -155,7 +155,7 @@ class Progress:
             self.say(names, f"{workload} {case} is still running after {ran}; {spans}")
 
     def waiting(self, host: str, workload: str, others: str) -> None:
-        """Show that a host waits for ``others``, which its next run needs."""
+        """Show that a host waits for ``others``, which it needs for its next run."""
         self.rows[host].cells[workload].doing = f"waits for {others}"
 
     def served(self, host: str, expect_s: float) -> None:
@@ -180,7 +180,10 @@ class Progress:
         self.say(host, f"{workload}: {counts}")
 
     def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, reason: str) -> None:
-        """Record runs that ended without starting. ``workloads``: how many by workload; ``expect_s``: their time."""
+        """Record runs that ended without starting.
+
+        ``workloads`` has their number by workload; ``expect_s`` is their expected duration.
+        """
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
         for workload, runs in workloads.items():
             cell = self.rows[host].cells[workload]

@@ -1,4 +1,4 @@
-"""Rebuild all rows of a campaign from its steps, add the power of multi-host steps, and mark rows that do not count."""
+"""Rebuild all rows of a campaign from its steps, add the power of multi-host steps, and mark rows that are excluded."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Clocks:
         self._skews: dict[str, float] = {}
 
     def between(self, host: str, other: str) -> float:
-        """Return by how many seconds the clock of ``other`` is ahead, or 0 if facts cannot resolve a difference."""
+        """Return the seconds by which the clock of ``other`` is ahead, or 0 if facts cannot resolve a difference."""
         shift = self._skew(other) - self._skew(host)
         return shift if abs(shift) > _CLOCKS_S else 0.0
 
@@ -101,14 +101,17 @@ class _Clocks:
 def counted(
     rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
 ) -> list[Mapping[str, Any]]:
-    """Return the rows of ``step``. Passed rows that do not count have the reason as their status."""
+    """Return the rows of ``step``.
+
+    Rows that passed but are excluded have the reason as their status.
+    """
     block = (step["host"], step["workload"], step["subject"], step["repeat"])
     word = uncounted.get(block) or uncounted.get((*block, step["case"]))
     return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
 
 
 def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
-    """Return why repeats do not count: disturbed (host, workload, subject, repeat), or warm-up of a case."""
+    """Return why repeats are excluded: disturbances (by host, workload, subject, repeat), or a case's warm-up."""
     uncounted: dict[tuple[Any, ...], str] = {}
     for e in archive.journal():
         if e["e"] == "rejected":

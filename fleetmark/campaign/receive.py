@@ -22,7 +22,9 @@ _MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 @dataclass(slots=True)
 class _Arriving:
-    """Hold the step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
+    """Hold the step whose files are arriving. ``sizes`` has the bytes received so far by file name; the last file is
+    still open.
+    """
 
     step: str
     folder: Path
@@ -32,19 +34,20 @@ class _Arriving:
 
 
 class Receiver:
-    """One host's steps as they arrive over one connection. For one thread; memory is bounded by one part.
+    """Receive the steps of one host over one connection.
 
-    Raises NoReply where the host breaks the protocol, CannotKeep where the archive cannot be written.
+    The class is for a single thread. Its memory is bounded by the size of one part. Raise NoReply if the host breaks
+    the protocol, and CannotKeep if the archive cannot be written.
     """
 
     def __init__(self, archive: Archive, host: str, steps: Mapping[str, Step], have: Iterable[str] = ()) -> None:
-        """``have``: steps that are here already, and are not sent again."""
+        """Prepare for the steps of a host; the steps in ``have`` are already stored and are not sent again."""
         self._archive, self._host, self._steps = archive, host, steps
         self._have = set(have)
         self._arriving: _Arriving | None = None
 
     def take(self, part: Part) -> int:
-        """Store the next bytes of a file of a step. Returns how many they are."""
+        """Store the next bytes of a step's file. Return their number."""
         data = _unpacked(part.data)
         if self._arriving and self._arriving.step != part.step:
             raise NoReply(f"files of step {part.step} before the end of step {self._arriving.step}")
@@ -63,8 +66,9 @@ class Receiver:
         return len(data)
 
     def end(self, ended: Ended) -> tuple[Path, Result]:
-        """Take the end of a step, after all its files have arrived. Return their folder, for ``Archive.save_step``, and
-        the result.
+        """End a step after all its files have arrived.
+
+        Return their folder, for ``Archive.save_step``, and the result.
         """
         now = self._arriving
         if now is None or now.step != ended.step or now.sizes != ended.files:
@@ -81,7 +85,7 @@ class Receiver:
         return now.folder, result
 
     def forget(self) -> None:
-        """Remove the files of a step that was cut off by the end of the connection."""
+        """Remove the files of a step that was incomplete when the connection ended."""
         if self._arriving:
             if self._arriving.file:
                 with contextlib.suppress(OSError):
@@ -109,8 +113,9 @@ class Receiver:
 
 
 def _is_expected(step: Step, name: str) -> bool:
-    """Return whether a step may leave a file with this name: one of the runner's own, or one that the step's patterns
-    match.
+    """Return whether a step may leave a file with this name.
+
+    It may be one of the runner's own files, or match one of the step's patterns.
     """
     if name in _RUNNER_FILES:
         return True
@@ -120,7 +125,7 @@ def _is_expected(step: Step, name: str) -> bool:
 
 
 def _unpacked(data: str) -> bytes:
-    """Return the bytes of a part. Unpacking stops after ``MAX_PART`` bytes."""
+    """Return the unpacked bytes of a part. Unpacking stops after ``MAX_PART`` bytes."""
     try:
         packed = base64.b64decode(data, validate=True)
         stream = zlib.decompressobj()
@@ -133,7 +138,7 @@ def _unpacked(data: str) -> bytes:
 
 
 def _close(now: _Arriving) -> None:
-    """Sync and close the file that was arriving; of an empty one there is nothing to sync."""
+    """Sync and close the current file; an empty file needs no sync."""
     if now.file:
         now.file.flush()
         if now.sizes[now.name]:

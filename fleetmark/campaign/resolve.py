@@ -1,4 +1,4 @@
-"""Resolve a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
+"""Resolve a workload on one host: derive its parameters, needs, cases and commands from the host's facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fleetmark.workloads.template import evaluate
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A workload with its parameters resolved on one host."""
+    """Hold a workload with its parameters resolved on one host."""
 
     manifest: Manifest
     context: Mapping[str, Any]
@@ -31,11 +31,11 @@ class Resolved:
 def resolve(
     manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str, container: str = "", entry: str = ""
 ) -> Resolved | str:
-    """Return the workload resolved for this host, or why the host cannot run it.
+    """Return the workload resolved for this host, or the reason why the host cannot run it.
 
-    ``container``: the image that runs its commands; ``entry``: its name in the suite, if it is a variant. Expressions
-    can use ``facts``, the parameters, and ``device_peaks``, the specified dense performance of one accelerator in
-    FLOP/s by precision (without those that are unknown).
+    ``container`` is the image in which its commands run. ``entry`` is its name in the suite, if it is a variant.
+    Expressions can use ``facts``, the parameters, and ``device_peaks``: the specified dense performance of one
+    accelerator in FLOP/s by precision, without unknown ones.
     """
     context: dict[str, Any] = {"facts": facts, "campaign": campaign, "container": container, "entry": entry}
     of_precision = {name: peak.device(facts, "device_compute", name) for name in ("bf16", "fp16", "tf32", "fp8")}
@@ -76,7 +76,7 @@ def resolve(
 
 
 def python_of(manifest: Manifest, settings: Mapping[str, Any]) -> str:
-    """Return the Python with torch that the user named for a workload."""
+    """Return the Python interpreter with torch that the user chose for a workload."""
     return str(settings.get(manifest.torch, manifest.parameters[manifest.torch].default))
 
 
@@ -88,7 +88,7 @@ def _how_to_name(manifest: Manifest) -> str:
 
 
 def is_present(provides: str, facts: Facts) -> bool:
-    """Return whether the host already has what a deployment would add."""
+    """Return whether the host already has everything that a deployment would add."""
     return provides in facts.cached or bool(facts.tools.get(provides))
 
 
@@ -105,7 +105,7 @@ def cases_of(
 ) -> list[tuple[Case, dict[str, Any]]]:
     """Return the workload's cases that the suite selects on this host, each with the context of its command.
 
-    Adds the names of all its cases to ``case_names``.
+    The function adds the names of all cases of the workload to ``case_names``.
     """
     chosen = []
     for case in resolved.manifest.cases:
@@ -159,7 +159,10 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
 
 
 def words(parts: Sequence[Any], context: Mapping[str, Any], location: str) -> tuple[str, ...]:
-    """Return an argument vector. Omit parts that evaluate to nothing; a list becomes several words."""
+    """Return an argument vector.
+
+    Parts that evaluate to nothing are omitted; a list becomes several arguments.
+    """
     values = [evaluate(p, context, location) for p in parts]
     flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
     return tuple(str(word) for word in flat if word is not None and word != "")

@@ -61,7 +61,7 @@ from fleetmark.workloads.external import require
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
-    """Run a new campaign. Return it, and whether the user interrupted it (finished steps are stored).
+    """Run a new campaign. Return the campaign, and whether the user interrupted it (finished steps are stored).
 
     Raise FleetmarkError before contacting any host if the options are invalid.
     """
@@ -70,7 +70,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     options.check_key()
     suite = options.content or load_suite(options.suite)
     settings = options.settings or {}
-    credentials = secrets_of(suite, settings)  # raises for invalid settings
+    credentials = secrets_of(suite, settings)  # raises an error for invalid settings
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
     lent, finished = None, False
@@ -225,7 +225,7 @@ def _resume_lent(
     console: Console,
     credentials: Mapping[str, str],
 ) -> bool:
-    """Follow a campaign's Slurm job if it still runs. Otherwise, collect its results, and submit a job for the rest."""
+    """Follow a campaign's Slurm job if it still runs. Otherwise, collect its results and run the rest in a new job."""
     hosts = scheduled.hosts(request, connection="slurm")
     job = _last_job(archive, asked.partition)
     owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
@@ -244,7 +244,7 @@ def _resume_lent(
             if owed.get(host.name)
         ]
         _drive(archive, options, console, reached, credentials, collect=True)
-        job.end()  # its nodes may have been told to end by a controller that was killed before the job had ended
+        job.end()  # the controller may have ordered this earlier and been killed before the job ended
         owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
         if not owed:
             slurm.remove_shared(job)
@@ -270,7 +270,7 @@ def _resume_lent(
 
 
 def _note_job(archive: Archive, job: Job) -> None:
-    """Journal the Slurm job of a campaign, and the folder that it shares with its nodes."""
+    """Record in the journal a campaign's Slurm job, and the folder that the campaign shares with its nodes."""
     archive.note("slurm", **sign({"campaign": archive.id, "job": job.id, "folder": str(job.folder)}))
 
 
@@ -300,7 +300,7 @@ def _is_finished(archive: Archive) -> bool:
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Journal the outcomes that are known before anything runs: unreachable hosts, and unsupported cases."""
+    """Record in the journal the outcomes known before anything runs: unreachable hosts, and unsupported cases."""
     nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
@@ -340,7 +340,7 @@ def _drive(
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
         write_measurements(archive, judged)
-        away = [h for h in request.hosts if h.name not in on_record]  # each may still join, with more steps
+        away = [h for h in request.hosts if h.name not in on_record]  # hosts that may still join with more steps
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         end(archive, owed, options.sign, console)
         archive.write_failed_hosts(failed_hosts(archive, [h.name for h in request.hosts]))

@@ -1,4 +1,4 @@
-"""Schedule a suite: derive every command, its host and its position from settings and facts. Access no host."""
+"""Schedule a suite: derive every command, its host and its position from settings and facts. Contact no host."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
 
 
 def secrets_of(suite: Suite, overrides: Settings) -> dict[str, str]:
-    """Return the credentials that ``settings_of`` leaves out, by their redacted values (``redact.conceal``)."""
+    """Return the credentials that ``settings_of`` omits, by their redacted values (``redact.conceal``)."""
     return _settings(suite, overrides)[1]
 
 
@@ -41,7 +41,7 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
     chosen = suite.chosen()
     for name in overrides:
         if name not in chosen:
-            load(workload_of(name))  # report an unknown workload first: it is the likelier mistake
+            load(workload_of(name))  # report an unknown workload first, because it is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
     merged = {}
     for name, choice in chosen.items():
@@ -65,14 +65,15 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
 
 
 def _has_engine(manifest: Manifest, choice: Choice, settings: Mapping[str, Any]) -> bool:
-    """Return whether the processes of a workload belong to a container engine, not to the job."""
+    """Return whether a workload's processes belong to a container engine instead of the job."""
     return bool(choice.in_container) or (
         bool(manifest.torch) and python_of(manifest, settings).startswith(("docker:", "podman:"))
     )
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) -> None:
-    """Raise FleetmarkError for settings that conflict on every host, and for another source without its checksum.
+    """Raise FleetmarkError for settings that conflict on every host, and for a source other than the default without
+    its checksum.
 
     If the suite has other workloads, a workload without a required setting (a medium, a path) is skipped later.
     """
@@ -92,7 +93,7 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
 
 
 def probes(entries: Iterable[str]) -> list[str]:
-    """Return every command whose presence a suite entry needs to know; the facts report them."""
+    """Return all commands that suite entries may need; facts report which of them are present."""
     commands: set[str] = set()
     for manifest in map(load, map(workload_of, entries)):
         commands.update(manifest.probes)
@@ -102,13 +103,13 @@ def probes(entries: Iterable[str]) -> list[str]:
 
 
 def pythons(settings: Settings) -> list[str]:
-    """Return the Python interpreters with torch that ``settings`` name."""
+    """Return the Python interpreters with torch that appear in ``settings``."""
     asking = [(load(workload_of(name)), values) for name, values in settings.items()]
     return sorted({python_of(manifest, values) for manifest, values in asking if manifest.torch})
 
 
 def containers(suite: Suite | None) -> list[str]:
-    """Return the container images that the workloads of ``suite`` run in."""
+    """Return the container images in which the workloads of ``suite`` run."""
     return sorted({choice.in_container for choice in suite.chosen().values()} - {""}) if suite else []
 
 
@@ -129,9 +130,9 @@ def make_schedule(
 ) -> Schedule:
     """Resolve every workload of ``suite`` on every host that answered.
 
-    ``onto``: an existing schedule of some of the ``hosts``, which stays unchanged. The steps of the other hosts, alone
-    and in pairs with all hosts, follow it. Existing groups do not change. Raise FleetmarkError if a case pattern of the
-    suite matches no case on any host.
+    ``onto`` is an existing schedule of some of the ``hosts``, which stays unchanged. The steps of the other hosts,
+    alone and in pairs with all hosts, follow it. Existing groups do not change. Raise FleetmarkError if a case pattern
+    of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
@@ -166,7 +167,7 @@ def make_schedule(
 
 
 def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
-    """Raise FleetmarkError if a case starts processes on other hosts, where the job does not hold them to shares."""
+    """Raise FleetmarkError if a case starts processes on other hosts, where the job cannot restrict them to shares."""
     spread = next((step for job in schedules.values() for step in job.steps if len(step.members) > 1), None)
     if spread:
         raise FleetmarkError(
@@ -245,7 +246,10 @@ def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
 def _schedule_host(
     manifest: Manifest, cases: Sequence[tuple[Case, Mapping[str, Any]]], schedule: HostSchedule, times: int, seed: str
 ) -> None:
-    """Schedule randomised complete blocks: each repeat runs every case once, in its own random order."""
+    """Schedule randomised complete blocks.
+
+    Each repeat runs every case once, in a random order of its own.
+    """
     rng = random.Random(seed)
     for repeat in range(times):
         for case, context in rng.sample(cases, len(cases)):
@@ -268,7 +272,7 @@ def _schedule_host(
 
 
 def _mark_last(steps: list[Step], workload: str) -> None:
-    """Mark the workload's last step on a host: its scratch files are removed after it."""
+    """Mark the workload's last step on a host, after which its scratch files are removed."""
     for position in range(len(steps) - 1, -1, -1):
         if steps[position].workload == workload:
             steps[position] = replace(steps[position], last=True)

@@ -1,4 +1,4 @@
-"""Adapt a case that several hosts run together to fewer hosts: find its name and settings. Pure."""
+"""Adapt a case that several hosts run together to fewer hosts: find its name and settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.workloads.manifest import Case
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Store the name of a case and the settings of its workload."""
+    """Hold the name of a case and the settings of its workload."""
 
     case: str
     settings: Mapping[str, Any]
@@ -23,7 +23,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Store a ``case`` that ``hosts`` hosts ran together, its ``settings``, and the ``facts`` of one of the hosts."""
+    """Hold a ``case`` that ``hosts`` hosts ran together, its ``settings``, and the ``facts`` of one of the hosts."""
 
     manifest: Manifest
     settings: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Family:
     hosts: int
 
     def among(self, size: int) -> Sized | None:
-        """Return the same case for ``size`` hosts (1: a single host), or None if the workload has no such case.
+        """Return the same case for ``size`` hosts (1 means a single host), or None if the workload has no such case.
 
         Raise FleetmarkError if the manifest no longer contains the case.
         """
@@ -48,7 +48,7 @@ class Family:
         return Sized(max(alike, key=lambda name: alike[name]), settings) if alike else None
 
     def _axes(self) -> dict[str, Any]:
-        """Return the parameters that distinguish the case from the other cases of its workload."""
+        """Return the parameters in which the case differs from the other cases of its workload."""
         for case, context in self._cases(self.settings, self.hosts):
             if context["case"] == self.case:
                 return {name: context[name] for name in case.foreach}

@@ -33,7 +33,7 @@ _LOOK_S = 1.0
 
 @dataclass(slots=True)
 class Lent:
-    """Store a Slurm job and its hosts."""
+    """Hold a Slurm job and its hosts."""
 
     job: Job
     hosts: list[Host]
@@ -56,7 +56,7 @@ class Lent:
 
 
 def shared_folder(shared: Path | None, root: Path, campaign: str) -> Path:
-    """Return the folder that the nodes of a campaign share with its controller."""
+    """Return the folder that the nodes of a campaign share with the campaign's controller."""
     return (shared or root).resolve() / f".slurm-{os.geteuid()}" / campaign
 
 
@@ -80,7 +80,7 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
         raise FleetmarkError(
             f"the journal names {id_[:80]!r} as the Slurm job, which is not a job: start a new campaign"
         )
-    with contextlib.suppress(OSError):  # if it is gone, there is nothing to collect
+    with contextlib.suppress(OSError):  # if the folder is gone, there is nothing to collect
         refuse_replaceable(folder)
     return Job(id_, folder, partition)
 
@@ -89,7 +89,7 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
     """Return ``request`` with its partition and number of nodes.
 
     Raise FleetmarkError before submission if the partition lacks these nodes, or if the suite exceeds the time limit or
-    has shares.
+    uses shares.
     """
     if suite.shares:
         raise FleetmarkError(

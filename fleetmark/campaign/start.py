@@ -1,4 +1,4 @@
-"""Starts hosts' jobs if nothing is to be deployed: over the connections that are open already, without Ansible."""
+"""Start hosts' jobs over open connections, without Ansible, if there is nothing to deploy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fleetmark.campaign.hostrun import Run
 from fleetmark.hosts.agent import BOOT, answer_of, payload
 from fleetmark.hosts.reach import LinkLost, ReachError
 
-START_S = 120.0  # in which a host stores its job and begins
+START_S = 120.0  # time for a host to store its job and start it
 
 
 def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reply of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` if there was
-    none.
+    """Return the reply of the host's agent to ``job`` in the form of ``replies.read_launch``; ``error`` if there was no
+    reply.
 
-    A session or a link that is lost meanwhile is opened once more: the agent answers ``running`` to a job that it has
-    already.
+    If the session or the link is lost, it is opened once more. The agent answers ``running`` to a job that it already
+    has.
     """
     answer = _over_session(run, job) or _over_link(run, job)
     cleared: dict[str, Any] = redacted(answer)
@@ -26,14 +26,14 @@ def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _over_session(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
-    """{} if there is no session, or none any more."""
+    """Return the reply over the host's session, or an empty mapping if there is no usable session."""
     try:
         if run.session and (answer := run.session.start(job, START_S)):
             return answer
     except LinkLost:
         run.reach.close()
     except ReachError:
-        pass  # a process of its own says why, where that fails too
+        pass  # the separate process reports the cause if it fails, too
     run.end_session()
     return {}
 

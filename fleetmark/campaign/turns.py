@@ -1,4 +1,4 @@
-"""Limit how many hosts work at a time, in total and by label, to protect power supplies and switches. Pure."""
+"""Limit how many hosts work at a time, in total and by label, to protect power supplies and switches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fleetmark.record.steps import Exchange
 class Turns:
     """Limit how many hosts work at a time.
 
-    ``limit`` applies to all hosts; None means no limit. ``of_label`` limits the hosts of each value of a label.
-    ``labels``: the labels of each host. Hosts without a label share the empty value.
+    ``limit`` applies to all hosts; None means no limit. ``of_label`` limits the hosts with the same value of a label.
+    ``labels`` has the labels of each host. Hosts without a label share the empty value.
     """
 
     limit: int | None = None
@@ -56,7 +56,7 @@ class Turns:
             )
 
     def next(self, waiting: Sequence[str], busy: Sequence[str]) -> list[str]:
-        """Return the ``waiting`` hosts, in order, that may start while the ``busy`` hosts work."""
+        """Return the ``waiting`` hosts that may start while the ``busy`` hosts work, in order."""
         chosen: list[str] = []
         counts = {label: Counter(self._value(host, label) for host in busy) for label in self.of_label}
         for host in waiting:
@@ -69,7 +69,7 @@ class Turns:
         return chosen
 
     def refuse_together(self, exchanges: Sequence[Exchange]) -> None:
-        """Raise FleetmarkError if hosts run steps together, because they would wait for a host without a turn."""
+        """Raise FleetmarkError if hosts run steps together, because they would wait for a host that has no turn yet."""
         if self.bounded and exchanges:
             raise FleetmarkError(
                 "--at-once: this suite measures hosts against each other, or together, so all of them work at once; "

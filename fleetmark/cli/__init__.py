@@ -1,4 +1,4 @@
-"""The entry point of the program. It loads ``app``, which defines the commands, only when it runs one."""
+"""Define the entry point of the program, which loads ``app`` and its commands only to run one of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main() -> None:
 def status() -> int:
     """Run the requested command and return its exit status.
 
-    A FleetmarkError or an inaccessible file prints one sentence and gives status 2, or 1 if results cannot be stored.
+    A FleetmarkError or an inaccessible file prints one sentence and returns 2, or 1 if results cannot be stored.
     """
     try:
         from fleetmark.base.terminal import guard

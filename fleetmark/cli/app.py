@@ -1,4 +1,6 @@
-"""The command line: every command reads its arguments, calls the package that does the work, and shows the result."""
+"""Define the command line: every command reads its arguments, calls the package that does the work, and shows the
+result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark bundle``: everything that a run without a network fetches, in one file."""
+"""Define ``fleetmark bundle``, which writes everything to fetch for a run without a network into one file."""
 
 from __future__ import annotations
 

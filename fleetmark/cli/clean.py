@@ -1,4 +1,4 @@
-"""``fleetmark clean``: leave hosts as they were before Fleetmark used them."""
+"""Define ``fleetmark clean``, which restores hosts to their state before Fleetmark used them."""
 
 from __future__ import annotations
 

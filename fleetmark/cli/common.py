@@ -1,4 +1,4 @@
-"""Exit statuses, common options and error handling that the commands share."""
+"""Define exit statuses, common options and error handling for all commands."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ RecordedLimit = Annotated[
 
 
 def beside(form: DocumentFormat | FindingsFormat) -> Terminal:
-    """Return the console for other messages: stderr if the document on stdout is for a program to read."""
+    """Return the console for other messages: stderr if a program is to read the document on stdout."""
     return Terminal(stderr=form.value != "table")
 
 
@@ -114,7 +114,7 @@ def in_a_sentence() -> Iterator[None]:
     try:
         yield
     except (FleetmarkError, PermissionError) as error:
-        sentence = " ".join(str(error).split())  # on one line, even if it quotes untrusted text
+        sentence = " ".join(str(error).split())  # one line, even if the error quotes untrusted text
         if isinstance(error, PermissionError) and error.filename:
             sentence = f"{error.filename}: permission denied; choose another path, or run as a user with access"
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
@@ -131,13 +131,13 @@ def in_a_sentence() -> Iterator[None]:
 
 
 def say_what_is_left_out() -> None:
-    """Print each warning about omitted data as one sentence on stderr."""
+    """Print each warning about omitted data on stderr."""
     print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
 
 
 @contextlib.contextmanager
 def interruptible(advice: str) -> Iterator[None]:
-    """Print a sentence with ``advice`` on Ctrl-C, and exit with status 3."""
+    """On Ctrl-C, print a sentence with ``advice`` and exit with status 3."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The commands that judge hosts: ``diagnose``, ``history`` and ``gate``."""
+"""Define the commands that judge hosts: ``diagnose``, ``history`` and ``gate``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark doctor``: what this machine lacks to control a fleet."""
+"""Define ``fleetmark doctor``, which lists what this machine lacks to control a fleet."""
 
 from __future__ import annotations
 

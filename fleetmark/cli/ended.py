@@ -12,14 +12,15 @@ from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, SOME_FAILED, in_a_sentence, interruptible
 
 if TYPE_CHECKING:
-    from fleetmark.record.archive import Archive  # loading it takes a tenth of a second
+    from fleetmark.record.archive import Archive  # lazy import, because it takes a tenth of a second
     from fleetmark.verbs.documents import Documents
 
 
 def show(archive: Archive, form: str, console: Console, strict: bool, documents: Documents) -> int:
     """Show a campaign that just ended, and write the requested documents. Return the exit status.
 
-    Any error here becomes one sentence and a status: the measurements are stored, and an object store still gets them.
+    Any error here becomes one sentence and an exit status. The measurements are already stored, and they are still sent
+    to an object store.
     """
     from fleetmark.verbs import ended
 

@@ -1,4 +1,4 @@
-"""Help texts: verbs in groups with whole sentences, and one example to a line."""
+"""Define help texts: commands in groups with complete sentences, and one example per line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ All verbs: {program} --help
 """
 
 
-# Names that verbs and options had before the first release: someone may still have them in a script.
+# Former names of verbs and options, which may still be used in scripts.
 _RENAMED_VERBS = {"tuning": "tune --campaign CAMPAIGN", "baseline": "reference"}
 _RENAMED_OPTIONS = {
     ("diagnose", "--against"): "--reference",
@@ -42,7 +42,7 @@ class Verb(TyperCommand):
     """Show each example of a docstring that ends with ``Examples: a; b`` on its own line of the help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raise FleetmarkError for an option that has another name now."""
+        """Parse the arguments. Raise FleetmarkError for an option that was renamed."""
         for word in args:
             name = word.partition("=")[0]
             if word == "--":
@@ -73,22 +73,23 @@ def examples(text: str) -> list[str]:
 
 
 class Verbs(TyperGroup):
-    """A group of commands: its help lists them under headings, each with the first sentence of its docstring.
+    """Define a group of commands.
 
-    ``default``: the command that is meant if the first argument is none, such as ``plan solve`` for ``plan FILE``.
+    Its help lists the commands under headings, each with the first sentence of its docstring. ``default`` is the
+    command to run if the first argument is not a command, such as ``plan solve`` for ``plan FILE``.
     """
 
     default = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command before arguments that name no command."""
+        """Insert the default command before arguments that do not begin with a command."""
         named = bool(args) and args[0] in (*self.commands, *ctx.help_option_names)
         if self.default and not named and (args or not self.no_args_is_help):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raise FleetmarkError for a verb that has another name now."""
+        """Return the command that the arguments name. Raise FleetmarkError for a verb that was renamed."""
         if args and args[0] not in self.commands and (now := _RENAMED_VERBS.get(args[0])):
             raise FleetmarkError(f"{args[0]} is called `fleetmark {now}` now; see fleetmark {now.split()[0]} --help")
         return super().resolve_command(ctx, args)
@@ -106,14 +107,14 @@ class Verbs(TyperGroup):
 
 
 class App(typer.Typer):
-    """A Typer application of Verbs. ``default``: see ``Verbs``."""
+    """Define a Typer application of Verbs. ``default`` is as in ``Verbs``."""
 
     def __init__(self, default: str = "", **options: Any) -> None:
         group = type("Verbs", (Verbs,), {"default": default}) if default else Verbs
         super().__init__(cls=group, rich_markup_mode=None, **options)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Define a command that is a Verb. ``rich_help_panel``: its heading in the help of the group."""
+        """Define a command of class Verb. ``rich_help_panel`` is its heading in the help of the group."""
         register = super().command(name, cls=Verb, **options)
 
         def named(function: Any) -> Any:
@@ -124,7 +125,7 @@ class App(typer.Typer):
 
 
 def _name_values(function: Any) -> None:
-    """Give each option of a command a word for its value, such as ``PATH``, and each argument its name."""
+    """Give each option of a command a placeholder for its value, such as ``PATH``, and each argument its name."""
     hints = get_type_hints(function, include_extras=True)
     for name, hint in hints.items():
         type_, *details = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -134,9 +135,9 @@ def _name_values(function: Any) -> None:
             elif isinstance(detail, OptionInfo) and detail.metavar is None:
                 words = (word for kind, word in _VALUES.items() if kind in {type_, *get_args(type_), *_items(type_)})
                 detail.metavar = next(words, None)
-    function.__annotations__ = hints  # with the options that have words now
+    function.__annotations__ = hints  # the options now have placeholders
 
 
 def _items(type_: Any) -> set[Any]:
-    """Return the types of the items if ``type_`` is a list, or a list or None."""
+    """Return the types of the items if ``type_`` is a list, or the union of a list and None."""
     return {item for part in get_args(type_) for item in get_args(part)}

@@ -1,4 +1,6 @@
-"""``fleetmark parse`` and ``fleetmark rebuild``: measurements from raw output, of a tool or of a whole campaign."""
+"""Define ``fleetmark parse`` and ``fleetmark rebuild``, which read measurements from raw output of a tool or a
+campaign.
+"""
 
 from __future__ import annotations
 

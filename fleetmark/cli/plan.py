@@ -1,4 +1,4 @@
-"""``fleetmark plan``: what to buy, where and when."""
+"""Define ``fleetmark plan``, which finds what to buy, where and when."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def review(
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, output=output)
         if new is not None:
-            documents_of({"json": new}, lang, templates, date)  # refuses a file that cannot be written
+            documents_of({"json": new}, lang, templates, date)  # raises an error if a file cannot be written
         with results(root) as here:
             result = reviewing.review(
                 plan,

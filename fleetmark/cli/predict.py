@@ -1,4 +1,4 @@
-"""``fleetmark predict``: results that were not measured, of machines on record and of language models on chips."""
+"""Define ``fleetmark predict``, which predicts results of machines on record and of language models on chips."""
 
 from __future__ import annotations
 

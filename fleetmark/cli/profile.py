@@ -1,4 +1,4 @@
-"""``fleetmark profile``: find the bottleneck of a workload."""
+"""Define ``fleetmark profile``, which finds the bottleneck of a workload."""
 
 from __future__ import annotations
 

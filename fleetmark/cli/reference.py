@@ -1,4 +1,4 @@
-"""``fleetmark reference``: save machines under a name, to compare and diagnose others against them."""
+"""Define ``fleetmark reference``, which saves machines under a name to compare and diagnose others against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark report`` and ``fleetmark compare``: campaigns and comparisons, in the terminal and as documents."""
+"""Define ``fleetmark report`` and ``fleetmark compare``, which show campaigns and comparisons or write documents."""
 
 from __future__ import annotations
 

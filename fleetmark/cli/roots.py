@@ -1,4 +1,4 @@
-"""The results root that a verb works on: a folder, or the copy here of one in an object store."""
+"""Locate the results root of a command: a folder, or a local copy of a root in an object store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.record.drafts import remove_unfinished
 if TYPE_CHECKING:
     from fleetmark.record.store import StoreCopy
 
-_SCHEME = ":/"  # in the path that s3://BUCKET became on its way here
+_SCHEME = ":/"  # in the path that results from s3://BUCKET
 
 
 @contextlib.contextmanager
@@ -29,9 +29,9 @@ def results(
 ) -> Iterator[Path]:
     """Yield ``root``, or a local copy if it is in a store.
 
-    The copy has what a verb ``need``s: of all campaigns, or of one ``campaign`` with its raw files. If the verb
-    ``writes``, its changes to the copy are stored at the end. Remove incomplete folders that a killed controller left.
-    Raise FleetmarkError if the store fails.
+    The copy contains the data that a command needs (``need``) of all campaigns, or one ``campaign`` with its raw files.
+    If the command ``writes``, its changes to the copy are stored at the end. In a folder, incomplete campaigns left by
+    a killed controller are removed. Raise FleetmarkError if the store fails.
     """
     url = _url(root, campaign)
     if url is None:
@@ -61,12 +61,15 @@ def results(
 
 
 def _url(root: Path, campaign: str | None) -> str | None:
-    """Return the store that holds the results; None for a folder. For most folders, no code of stores is loaded."""
+    """Return the store that holds the results, or None for a folder.
+
+    For most folders, the code for stores is not loaded.
+    """
     if _SCHEME in str(root):
         from fleetmark.record import store
 
         return store.url_of(root)
-    if campaign is not None and Path(campaign).is_dir():  # named by its path, which may be that of a copy
+    if campaign is not None and Path(campaign).is_dir():  # a path, which may belong to the copy of a store
         from fleetmark.record import store
 
         name = store.name_of(Path(campaign).absolute().parent)
@@ -75,7 +78,10 @@ def _url(root: Path, campaign: str | None) -> str | None:
 
 
 def _fetch(copy: StoreCopy, need: str, campaign: str | None) -> list[str]:
-    """Fetch what a verb needs. The campaigns that the store has of those which ``campaign`` names."""
+    """Fetch the data that a command needs.
+
+    Return the names of the campaigns in the store that ``campaign`` selects.
+    """
     from fleetmark.record.store import Need
 
     if campaign is None:

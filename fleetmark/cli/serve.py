@@ -1,4 +1,4 @@
-"""``fleetmark serve``: the record in a browser."""
+"""Define ``fleetmark serve``, which shows the record in a browser."""
 
 from __future__ import annotations
 

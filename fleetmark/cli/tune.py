@@ -1,4 +1,4 @@
-"""``fleetmark tune``: what could be set on hosts; with a rule, try its setting, measure its effect, and restore it."""
+"""Define ``fleetmark tune``, which recommends settings, or tries, measures and restores the setting of a rule."""
 
 from __future__ import annotations
 

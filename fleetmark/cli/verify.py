@@ -1,4 +1,4 @@
-"""``fleetmark verify``: compare a campaign, or the figures of a document, with the record."""
+"""Define ``fleetmark verify``, which compares a campaign, or the figures of a document, with the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark watch``: light campaigns on idle hosts, again and again."""
+"""Define ``fleetmark watch``, which repeatedly runs light campaigns on idle hosts."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _install(folder: Path, every_s: float, root: Path, becomes: bool, dry_run: b
 
 
 def _without(words: list[str]) -> list[str]:
-    """Return the options of a round: without those of the service itself."""
+    """Return the options of a round, which exclude the options of the service itself."""
     valued, single = ("--install", "--every", "--listen", "--token-file", "--results"), ("--dry-run", "--once")
     kept: list[str] = []
     rest = iter(words)

@@ -1,4 +1,4 @@
-"""``fleetmark workloads``: show workloads, and create or check your own."""
+"""Define ``fleetmark workloads``, which shows workloads, and creates or checks your own."""
 
 from __future__ import annotations
 

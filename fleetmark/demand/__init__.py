@@ -1,1 +1,1 @@
-"""A question of capacity as a planner writes it: YAML, CSV sheets or a workbook, every fault with its place."""
+"""Read a capacity question from YAML, CSV sheets or a workbook, and report every fault with its place."""

@@ -1,4 +1,4 @@
-"""Convert amounts in a planner's input: numbers, shares, watts, times, money, and figures for every period."""
+"""Convert amounts in a planner's input: numbers, shares, watts, times, money, and figures per period."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_SOLD = "not sold"
 HISTORY = "history"
 LARGEST_GROWTH = 3.0  # per year, as a plain number
 _LARGEST = 1e15
-_DIGITS = 15  # 99.9% is 0.999, which 99.9 / 100 is not
+_DIGITS = 15  # significant digits: parse 99.9% as exactly 0.999; in floating point, 99.9 / 100 is slightly off
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
 _CURRENCY = re.compile(r"[A-Z]{3}")
 Written = float | str  # how an amount is written in a file: a number, or a number with a unit
@@ -102,7 +102,10 @@ def share(minimum: float = 0.0, maximum: float = 1.0, *, above: bool = False) ->
 
 
 def growth(value: object) -> float:
-    """Return the growth per year. A plain number above 3 is a mistake more often than 300%, so it needs its sign."""
+    """Return the growth per year.
+
+    A plain number above 3 is more often a mistake than a growth of 300%, so larger growth needs a percent sign.
+    """
     number, rest = _split(value)
     if not rest and number > LARGEST_GROWTH:
         raise ValueError(
@@ -128,7 +131,10 @@ def _kilograms(value: object) -> float:
 
 
 def _yearly_money(value: object) -> Quantity:
-    """Return an amount of money per year; a plain number is one. ``unit``: its currency, or empty for the file's."""
+    """Return an amount of money per year; a plain number is per year, too.
+
+    ``unit`` is its currency, or empty for the file's currency.
+    """
     number, rest = _split(value)
     before, per, span = rest.partition("per ")
     name = before.strip()
@@ -142,14 +148,14 @@ def _yearly_money(value: object) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Hold idle servers: a ``count``, or a ``share`` of those installed."""
+    """Hold the number of idle servers: a ``count``, or a ``share`` of the installed servers."""
 
     count: int = 0
     share: float = 0.0
 
 
 def _spares(value: object) -> Reserve:
-    """Return a share if there is a percent sign, else a number of servers."""
+    """Return a share if the text has a percent sign, else a number of servers."""
     if isinstance(value, Reserve):
         return value
     number, rest = _split(value)
@@ -169,7 +175,7 @@ def _seconds(value: object) -> float:
 
 
 def _resource(value: object) -> Quantity:
-    """Return an amount of a resource in its base unit; cores and IOPS have none."""
+    """Return an amount of a resource in its base unit; cores and IOPS have no unit."""
     if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("is not an amount: write 8 GB, 0.5 Gbit/s, or a number")
     try:
@@ -197,7 +203,10 @@ def positive(value: object) -> Quantity:
 
 
 def price(value: object) -> Quantity | None:
-    """Return the money for one server, or None if it is not sold; ``unit`` is its currency, empty for the file's."""
+    """Return the price of one server, or None if it is not sold.
+
+    ``unit`` is its currency, or empty for the file's currency.
+    """
     if isinstance(value, str) and value.strip().lower() == NOT_SOLD:
         return None
     number, rest = _split(value)
@@ -219,7 +228,7 @@ def _money(value: object) -> Quantity:
 
 
 def above(value: float) -> float:
-    """Return ``value`` if it is above 0."""
+    """Return ``value``. Raise ValueError if it is not above 0."""
     return _within(value, 0, _LARGEST, True)
 
 
@@ -236,7 +245,7 @@ def entries(value: object) -> object:
 
 
 def correlation(value: object) -> float | None:
-    """Return a correlation, or None for that of the histories."""
+    """Return a correlation, or None if the histories determine it."""
     if isinstance(value, str) and value.strip().lower() == HISTORY:
         return None
     try:
@@ -249,13 +258,13 @@ def correlation(value: object) -> float | None:
 
 
 def correlations(value: object) -> object:
-    """Return the correlations by workloads; a single one is that of all."""
+    """Return the correlations by workloads; a single number applies to all workloads."""
     single = not isinstance(value, Mapping) and (not isinstance(value, str) or ":" not in value)
     return {"all": value} if single else entries(value)
 
 
 def _limit(value: object) -> float | None:
-    """Return money, or None for no limit."""
+    """Return an amount of money, or None for no limit."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
     number, rest = _split(value)
@@ -280,7 +289,7 @@ def yes(value: object) -> bool:
 
 
 def failures(value: object) -> int:
-    """Return the number of failure domains whose loss is survived at once: yes is one."""
+    """Return how many failure domains may be lost simultaneously; ``yes`` counts as 1."""
     if isinstance(value, bool) or str(value).strip().lower() not in ("1", "2"):
         try:
             return int(yes(value))
@@ -303,7 +312,10 @@ def currency(value: object) -> str:
 
 
 def texts(value: object) -> object:
-    """Return a list of names; a text from a cell is split at commas, and a cell may contain 2027 as a number."""
+    """Return a list of names.
+
+    A text from a cell is split at commas. A cell may contain the name 2027 as a number.
+    """
     value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -338,12 +350,12 @@ def _shape(value: object) -> str:
 
 
 def _from_cell(value: object) -> object:
-    """Return entries such as ``2027-Q1: 200 kW, 2027-Q3: 400 kW`` of one cell as a mapping."""
+    """Return the entries of one cell, such as ``2027-Q1: 200 kW, 2027-Q3: 400 kW``, as a mapping."""
     return entries(value) if isinstance(value, Mapping) or (isinstance(value, str) and ":" in value) else value
 
 
 T = TypeVar("T")
-# A figure for every period: one for all periods, a list in their order, or a mapping by name.
+# A figure per period: one figure for all periods, a list in their order, or a mapping by name.
 ByPeriod = Annotated[
     Annotated[T, Tag("one")] | Annotated[list[T], Tag("list")] | Annotated[dict[str, T], Tag("map")],
     Discriminator(_shape),

@@ -38,7 +38,7 @@ LARGEST_BYTES = 32 << 20  # maximum file size
 LARGEST_UNPACKED = 128 << 20  # maximum size of all parts after decompression
 MOST_PARTS = 2_000  # maximum number of files within the .xlsx archive
 MOST_ROWS = 200_000  # highest row number in a tab, since rows can leave gaps
-MOST_CELLS = 500_000  # per tab, including gaps within a row
+MOST_CELLS = 500_000  # maximum number of cells per tab, including gaps within a row
 
 Value = float | str | bool
 
@@ -77,14 +77,14 @@ class Cells:
                         "give the .xlsx that fleetmark plan --xlsx wrote"
                     )
         except _BROKEN:
-            return  # opening the file reports the error
+            return  # the error is reported when the file is opened
 
     def _opened(self, *, values: bool) -> Any:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore"
-                )  # warnings about parts that are not read here: charts, validation by other programs
+                )  # warnings about parts that are not read: charts, and validation added by other programs
                 return openpyxl.load_workbook(io.BytesIO(self.raw), read_only=True, data_only=values)
         except _BROKEN as error:
             raise FleetmarkError(
@@ -116,7 +116,7 @@ class Cells:
     def area(self, name: str, title: str) -> Area | None:
         """Return the named range ``name``. If it is missing, record a fault and return None.
 
-        ``title``: a description of the range's content, for the fault's message.
+        ``title`` describes the range's content in the fault's message.
         """
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
@@ -172,15 +172,15 @@ class Cells:
     # ------------------------------------------------------------ content
 
     def place_of(self, area: Area, row: int, col: int | None = None) -> Where:
-        """Return the position of a cell of the area's tab."""
+        """Return the place of a cell in the area's tab."""
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:
-        """Record a fault of a cell."""
+        """Record a fault at a cell."""
         self.faults.append((self.place_of(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
-        """Return whether a cell is empty."""
+        """Return whether a cell has no content."""
         if (row, col) in self._cells(area.sheet):
             value, _ = self._cells(area.sheet)[row, col]
             return isinstance(value, str) and not value.strip()
@@ -233,7 +233,7 @@ class Cells:
 
 
 def text(value: Value | None) -> str:
-    """Return a name as people write it, since spreadsheets store the name 2027 as a number."""
+    """Return a name as text, since spreadsheets store the name 2027 as a number."""
     if isinstance(value, float) and value.is_integer():
         return f"{value:.0f}"
     return "" if value is None else str(value)

@@ -8,7 +8,7 @@ from fleetmark.base.text import Message, message
 
 MOST = 1e15
 YES, NO = "yes", "no"
-TWO = "2"  # failure domains at once
+TWO = "2"  # number of failure domains lost simultaneously
 AIR, LIQUID = COOLING = ("air", "liquid")
 
 
@@ -17,7 +17,7 @@ class Rule:
     """Define the valid values of a cell: a number, a text, or one of ``words``.
 
     Numbers lie between ``minimum`` (exclusive if ``above``) and ``maximum``. ``integer`` requires an integer. An
-    ``optional`` cell may be empty, which means ``empty``.
+    ``optional`` cell may be empty; ``empty`` describes the meaning of an empty cell.
     """
 
     description: Message
@@ -66,7 +66,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """Return the field of the table's class: the name after the first underscore."""
+        """Return the field of the table's class: the part of the name after the first underscore."""
         return self.name.split("_", 1)[1]
 
 

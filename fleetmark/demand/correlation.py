@@ -1,4 +1,4 @@
-"""Correlations between demands as written: their names checked, and those of histories computed."""
+"""Check the names of correlations between demands, and compute the correlations of histories."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fleetmark.planner.capacity.demand.forecast import LEAST
 def resolved(
     written: Mapping[str, float | None], workloads: Sequence[str], histories: Mapping[str, Expected], source: Input
 ) -> dict[str, float]:
-    """Return the correlations as numbers: first those of histories, by pairs, then those that are given.
+    """Return the correlations as numbers: first those computed from histories, by pairs, then the given ones.
 
-    Record a fault for a name that is no workload, for histories that do not suffice, and for numbers that are no
-    correlation matrix.
+    Record a fault for a name that is not a workload, for histories that are too short, and for numbers that do not form
+    a correlation matrix.
     """
     result: dict[str, float] = {}
-    given: dict[tuple[int, frozenset[str]], str] = {}  # the key of each pair, by the size of its group
+    given: dict[tuple[int, frozenset[str]], str] = {}  # the key of each pair, by the size of the key's group
     for key, value in sorted(written.items(), key=lambda entry: entry[1] is not None):
         path: Path = ("correlation", key)
         try:
@@ -46,7 +46,7 @@ def resolved(
 
 
 def _of_histories(names: Sequence[str], histories: Mapping[str, Expected]) -> dict[str, float]:
-    """Return the correlation of each pair: that of the errors of one-period forecasts, in the periods of all."""
+    """Return the correlation of each pair, from the errors of one-period forecasts in their common periods."""
     if without := [name for name in names if name not in histories]:
         raise FleetmarkError(f"{without[0]} has no history: write a number instead of {HISTORY}")
     periods = sorted(set.intersection(*({*histories[name].residuals} for name in names)))

@@ -1,8 +1,8 @@
 """Read and write the planner's input as a folder of CSV sheets, with line and column of every cell.
 
 The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, and the
-optional ``fleet.csv`` and ``supply.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an
-absent key.
+optional ``fleet.csv`` and ``supply.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell means that
+the key is absent.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fleetmark.demand.tables import SERIES
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
 HISTORY = "history"  # the value in demand.csv that marks sheets of past use
 LARGEST_BYTES = 32 << 20  # maximum size of a sheet
-MOST_ROWS = 400_000  # per sheet, including empty rows: four years in steps of 5 minutes
+MOST_ROWS = 400_000  # maximum number of rows per sheet, including empty rows: four years in steps of 5 minutes
 MOST_COLUMNS = 500
-MOST_CELLS = 3_000_000  # non-empty cells per sheet
+MOST_CELLS = 3_000_000  # maximum number of non-empty cells per sheet
 _LONGEST_LINE = 1 << 20  # in characters
 
 
-# Mappings that are written in one cell.
+# Mappings that are written into a single cell.
 _ENTRIES = ("price_breaks", "slips", "currencies", "domain_power", "correlation", "needs", "has")
 
 
@@ -67,13 +67,13 @@ _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
 _SUPPLY = tuple(_columns(Supply))
-_RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # earlier heads
+_RENAMED = {"supply.csv": Supply.RENAMED, "fleet.csv": getattr(Cohort, "RENAMED", {})}  # former column heads
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     line: int
-    cells: Mapping[str, str]  # without empty cells
+    cells: Mapping[str, str]  # only non-empty cells
 
 
 def _lines(name: str, text: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ class Folder:
         self.input = Input(doc={}, places=self.places, files=self.files, folder=folder)
 
     def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
-        """Return the heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
+        """Return the heads and rows of one sheet. ``columns`` is used in messages; the caller checks the heads."""
         file = self.folder / name
         try:
             raw = read_bytes(file, LARGEST_BYTES, "check that it is a planner sheet")
@@ -103,7 +103,7 @@ class Folder:
             raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
         except UnicodeDecodeError as error:
             raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
-        except ValueError as error:  # a NUL or an incomplete character
+        except ValueError as error:  # a NUL byte or an incomplete character
             raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
@@ -234,7 +234,7 @@ class Folder:
                     self.put(doc, path, Where(name, row.line, "value"), value)
 
     def demand(self, doc: dict[str, Any]) -> None:
-        """Read one row per workload, or one for each quantile of its demand; periods are columns."""
+        """Read the demand: one row per workload, or one row per quantile of its demand; the columns are periods."""
         name = "demand.csv"
         heads, rows = self.rows(name, (*_DEMAND, "the periods"), ["workload", "unit"])
         periods = [h for h in heads if h and h not in _DEMAND and not _latency(h)]
@@ -280,7 +280,7 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """Return the document in the sheets of ``folder``; its faults include those of the sheets themselves.
+    """Return the document in the sheets of ``folder``, with the faults of the sheets themselves.
 
     Raise FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
@@ -300,12 +300,13 @@ def read(folder: File) -> Input:
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """Return a valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names`` are those of its
-    periods.
+    """Return a valid document (in the form of ``Input.doc``) as the texts of its sheets.
+
+    ``names`` are the names of its periods.
     """
     tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet", "supply")}
     if isinstance(tops.get("periods"), list):
-        tops.pop("periods")  # the heads of demand.csv are the names of the periods
+        tops.pop("periods")  # the column heads of demand.csv are the names of the periods
     if isinstance(tops.get("budget"), list):
         tops["budget"] = dict(zip(names, tops["budget"], strict=True))
     settings = [{"key": key, "value": value} for key, value in _flat(_series(tops, names))]

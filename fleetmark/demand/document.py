@@ -1,4 +1,4 @@
-"""The planner's input as a typed document: its keys and their types. ``keys`` has its larger parts."""
+"""Define the planner's input as a typed document: its keys and their types. ``keys`` defines its larger parts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _joined(value: object) -> Any:
 
 
 class Site(Part):
-    """A site; every limit is optional."""
+    """Define a site; every limit is optional."""
 
     BARE: ClassVar = type(None)
 
@@ -75,7 +75,7 @@ class Site(Part):
 
 
 class Cohort(Part):
-    """Hold servers in place, or an order that was already placed (with ``arrives``, the period of its arrival)."""
+    """Hold servers in place, or an order that was already placed; ``arrives`` is then the period of its arrival."""
 
     sku: Text
     site: Text
@@ -101,7 +101,7 @@ class Supply(Part):
 
 
 class Periods(Part):
-    """``start`` and ``count``, or all ``names``; ``length`` if the names are not those of the calendar."""
+    """Define the periods: ``start`` and ``count``, or all ``names``; names outside the calendar need a ``length``."""
 
     BARE: ClassVar = list[str | int]
 
@@ -123,7 +123,7 @@ class Periods(Part):
         return self
 
     def resolved(self) -> tuple[list[str], float]:
-        """Return the names of the periods, and the length of each in years."""
+        """Return the names of the periods, and the length of each period in years."""
         if self.names is not None:
             return list(self.names), periods.in_order(self.names, self.length)
         assert self.start is not None and self.count is not None
@@ -131,9 +131,9 @@ class Periods(Part):
 
 
 class Carbon(Part):
-    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh.
+    """Define the cost and limits of carbon: ``price`` is money per tonne CO2e, and ``grid`` is kg CO2e per kWh.
 
-    ``limit``: kg CO2e over all periods; ``yearly_limit``: of each calendar year.
+    ``limit`` is the kg CO2e over all periods, and ``yearly_limit`` the kg CO2e of each calendar year.
     """
 
     price: Number = 0.0
@@ -143,14 +143,16 @@ class Carbon(Part):
 
 
 class Shock(Part):
-    """``chance``: the share of futures with a jump of all demands; ``demand``: the factor on them from then on."""
+    """Define a jump of all demands: ``chance`` is the share of futures that have it, ``demand`` the factor on later
+    demand.
+    """
 
     chance: Annotated[float, share(0, 1)]
     demand: Annotated[float, plain(maximum=100, above=True)]
 
 
 class Document(Part):
-    """The complete input."""
+    """Define the complete input."""
 
     currency: Annotated[str, BeforeValidator(currency)]
     date: Annotated[str, BeforeValidator(date)]

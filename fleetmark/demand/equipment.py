@@ -1,4 +1,4 @@
-"""Define the workbook's input tables of SKUs and sites."""
+"""Define the workbook's input tables for SKUs and sites."""
 
 from __future__ import annotations
 

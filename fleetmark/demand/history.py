@@ -1,4 +1,4 @@
-"""Demand from past use: a CSV with a row per period of the past, checked, and the forecast that follows from it."""
+"""Read past use from a CSV file with a row per period, check it, and forecast demand from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Expected:
     """Hold the demand by planned period: its median, the standard deviation of its logarithm, and its quality
     in words.
 
-    ``residuals``: for each past period by number, how far the logarithm of its use was from its forecast.
+    ``residuals`` has, by number of the past period, the difference between the logarithm of its use and the forecast.
     """
 
     point: list[float]
@@ -33,8 +33,9 @@ class Expected:
 
 
 def expected(written: History, workload: str, names: Sequence[str], source: Input, path: Path) -> Expected | None:
-    """Return the forecast of a workload for the planned periods. If its history does not allow one, note faults and
-    return None.
+    """Return the forecast of a workload for the planned periods.
+
+    If its history does not allow a forecast, record faults and return None.
     """
     file = source.folder / written.file
     reader = Folder(file.parent)
@@ -84,7 +85,7 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
 
 
 def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where, str]]) -> float:
-    """Return a figure of past use. Note a fault if it is missing, 0 or not a number."""
+    """Return a figure of past use. Record a fault if it is missing, 0 or not a number."""
     place = Where(file, line, column)
     try:
         value = float(text) if text else None
@@ -103,8 +104,9 @@ def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where,
 def _in_order(
     file: str, rows: Sequence[tuple[int, str]], names: Sequence[str], faults: list[tuple[Where, str]]
 ) -> periods.Place | None:
-    """Return the last period of the history. Note faults for gaps, and for periods that do not fit those of the
-    plan.
+    """Return the last period of the history.
+
+    Record faults for gaps, and for periods that do not match those of the plan.
     """
     first, before = periods.place(names[0]), None
     for line, name in rows:

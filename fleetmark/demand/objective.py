@@ -1,4 +1,4 @@
-"""The highest utilisation of a SKU's servers that keeps the objective of a workload."""
+"""Compute the highest utilisation of a SKU's servers that meets the objective of a workload."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from fleetmark.planner.capacity.queueing import utilisation_for
 
 
 def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:
-    """Return the slots of a SKU as given. If the demand is in servers of the machine that the objective's slots
-    describe, derive them so that slots times speed gives the SKU's worth. Otherwise return the objective's slots.
+    """Return the slots of a SKU as given, or else those of the objective.
+
+    If the demand is in servers of the machine that the objective's slots describe, derive the SKU's slots instead.
+    Slots times speed then give the SKU's worth.
     """
     assert workload.slo is not None
     if entry.slots is not None:
@@ -22,7 +24,7 @@ def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:
 
 
 def of_objective(slo: Slo, slots: int, speed: float) -> tuple[float, str]:
-    """Return the utilisation and its reason. Raise FleetmarkError if no useful load keeps the objective."""
+    """Return the utilisation and its reason. Raise FleetmarkError if no useful load meets the objective."""
     key, target = next(iter(slo.quantiles.items())) if slo.quantiles else ("", slo.mean)
     assert target is not None
     return utilisation_for(

@@ -1,4 +1,4 @@
-"""Planning periods: quarters, months, halves and years by name, and durations as numbers of periods."""
+"""Convert planning periods (quarters, months, halves and years by name) and durations in periods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LENGTHS = {"year": 1.0, "half": 0.5, "quarter": 0.25, "month": 1 / 12}  # in years
+LENGTHS = {"year": 1.0, "half": 0.5, "quarter": 0.25, "month": 1 / 12}  # length in years
 _NAMES = {
     "quarter": re.compile(r"(\d{4})-?Q([1-4])"),
     "half": re.compile(r"(\d{4})-?H([12])"),
@@ -17,21 +17,21 @@ _NAMES = {
 }
 _HOW = "write 2027-Q1 (quarter), 2027-H1 (half), 2027-01 (month) or 2027 (year)"
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
-_NEAR = 1e-9  # rounding of a duration, in periods
+_NEAR = 1e-9  # tolerance of a duration for rounding, in periods
 _YEARS = {**LENGTHS, "week": 7 / 365.25, "day": 1 / 365.25}
 MOST = 240
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A period of the calendar: the name of its ``length``, and its ``number`` since the year 0."""
+    """Hold a period of the calendar: the name of its ``length``, and its ``number`` since the year 0."""
 
     length: str
     number: int
 
     @property
     def name(self) -> str:
-        """Return the name as people write it: ``2027-Q1``."""
+        """Return the name of the period, such as ``2027-Q1``."""
         a_year = round(1 / LENGTHS[self.length])
         year, part = divmod(self.number, a_year)
         return {
@@ -43,7 +43,7 @@ class Place:
 
 
 def place(name: str) -> Place | None:
-    """Return the period with a calendar name; None for other names."""
+    """Return the period with this calendar name, or None for other names."""
     for length, pattern in _NAMES.items():
         if match := pattern.fullmatch(name):
             part = int(match[2]) - 1 if length != "year" else 0
@@ -52,7 +52,10 @@ def place(name: str) -> Place | None:
 
 
 def sequence(start: str, count: int, length: str | None = None) -> tuple[list[str], float]:
-    """``count`` names from ``start`` on, and the length of each in years. Raise ValueError for an invalid name."""
+    """Return ``count`` names starting at ``start``, and the length of each period in years.
+
+    Raise ValueError for an invalid name.
+    """
     first = place(start)
     if first is None:
         raise ValueError(f"{start!r} is not a period: {_HOW}")
@@ -62,9 +65,10 @@ def sequence(start: str, count: int, length: str | None = None) -> tuple[list[st
 
 
 def in_order(names: Sequence[str], length: str | None = None) -> float:
-    """Return the length in years of named periods. Raise ValueError if a name is out of order or repeated.
+    """Return the length in years of the named periods.
 
-    Names that are not in the calendar (``launch``, ``year 2``) need their common ``length``.
+    Names that are not in the calendar (``launch``, ``year 2``) need a ``length``, which applies to all of them. Raise
+    ValueError if a name is out of order or repeated.
     """
     twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if twice is not None:
@@ -90,7 +94,7 @@ def in_order(names: Sequence[str], length: str | None = None) -> float:
 
 
 def duration(value: object) -> tuple[float, str]:
-    """``2 quarters`` as (2, "quarter"), ``3`` as (3, "period"). Raise ValueError for anything else."""
+    """Return ``2 quarters`` as (2, "quarter"), and ``3`` as (3, "period"). Raise ValueError for any other text."""
     advice = "write 2 (periods), 2 quarters, 6 months, 10 weeks or 5 years"
     if isinstance(value, int | float) and not isinstance(value, bool):
         amount, unit = float(value), "period"

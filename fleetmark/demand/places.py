@@ -1,4 +1,4 @@
-"""Locate the planner's input and collect its faults, to report all of them at once with their places."""
+"""Locate the planner's input and collect its faults, to report all of them together with their places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Hold a place: a ``file``, ``line`` (from 1) and ``column`` of a CSV sheet, or ``sheet`` and ``cell`` of a
+    """Hold a place in the input.
+
+    It is a ``file`` with a ``line`` (from 1) and a ``column`` of a CSV sheet, or a ``sheet`` and ``cell`` of a
     workbook.
     """
 
@@ -43,7 +45,7 @@ class Input:
     """Hold an input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
     ``files`` maps its files to their SHA-256. ``sheets`` lists the tabs of a workbook in order. ``folder`` contains the
-    files that it names.
+    files that the input names.
     """
 
     doc: dict[str, Any]
@@ -81,7 +83,7 @@ class Input:
     def refused(self, error: ValidationError, model: type[BaseModel], *, missing: bool = True) -> None:
         """Record pydantic's errors as faults in words.
 
-        Without ``missing``, absent keys are not recorded, because their cells have faults of their own.
+        If ``missing`` is False, absent keys are not recorded, because their cells have faults of their own.
         """
         for one, unknown in key_errors(error, model):
             loc = one["loc"]

@@ -45,15 +45,15 @@ from fleetmark.planner.capacity.question import (
 )
 from fleetmark.planner.review.promise import LEAST, promise
 
-LEAST_WATTS = 5.0  # at the peak: less is a figure in kW
+LEAST_WATTS = 5.0  # minimum peak power; a smaller figure is probably in kW
 EXAMPLE = File(__file__).parent / "example.yml"
 
 
 def read(path: File, root: File, scenario: File | None = None) -> Question:
     """Return the question in ``path``, a YAML file or a folder of sheets, with the changes of a ``scenario``.
 
-    Worths given by name come from the record under ``root``. Raise FleetmarkError with all faults, each with its file,
-    line and key (or column).
+    Worths that are given by name are read from the record under ``root``. Raise FleetmarkError with all faults, each
+    with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
     return question(source if scenario is None else overlaid(source, scenario), root)
@@ -123,7 +123,7 @@ def question(source: Input, root: File) -> Question:
 
 
 def _carbon_by_year(doc: Document, names: list[str], source: Input) -> dict[str, float]:
-    """Return the limit on carbon of each year that has one."""
+    """Return the carbon limit of each year that has one."""
     written, path = doc.carbon.yearly_limit if doc.carbon else None, ("carbon", "yearly_limit")
     if written is None:
         return {}
@@ -180,7 +180,7 @@ def _check_names(doc: Document, source: Input) -> None:
 
 
 def _check_plausible(doc: Document, source: Input) -> None:
-    """Record a fault, with what may be meant, for power in the wrong unit and servers beyond their age limit."""
+    """Record a fault, with the probable meaning, for power in the wrong unit and for servers beyond their age limit."""
     _, years = doc.periods.resolved()
     if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
         sentence = f"{doc.reviews} of them leave too few futures that may fail: lower reviews, or the quantile"
@@ -217,7 +217,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
 
 
 def _written(value: Any) -> list[float]:
-    """Return the figures of a constant, a list or a mapping by period."""
+    """Return the figures of a constant, a list, or a mapping by period."""
     figures = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
     return [figure for figure in figures if figure is not None]
 
@@ -274,7 +274,10 @@ def _survives(doc: Document, workload: Written) -> bool:
 
 
 def _domains(doc: Document, sites: Iterable[str]) -> set[str]:
-    """Return the failure domains of sites, including all domains of a site in several."""
+    """Return the failure domains of sites.
+
+    A site in several domains has all of them.
+    """
     return {d.strip() for n in sites if n in doc.sites for d in (doc.sites[n].domain or n).split(",")}
 
 
@@ -312,13 +315,13 @@ def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> 
 
 
 def _reasons(out: Mapping[str, str]) -> str:
-    """Return each reason why SKUs are excluded once."""
+    """Return the reasons why SKUs are excluded, each reason once."""
     skus = {reason: [sku for sku, other in out.items() if other == reason] for reason in out.values()}
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skus.items())
 
 
 def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
-    """Return the workloads in whose failover headroom a workload may run."""
+    """Return the workloads with failover headroom in which a workload may run."""
     sites = set(doc.workloads[name].sites or doc.sites)
     return [
         n
@@ -403,7 +406,7 @@ def _sku(name: str, doc: Document, names: list[str], years: float, source: Input
 
 
 def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
-    """Return why the GPUs of a server do not suffice; empty if they do."""
+    """Return why the GPUs of a server do not suffice, or an empty string if they do."""
     if sku.gpus >= workload.gpus and (not workload.gpus or sku.gpu_memory >= workload.gpu_memory):
         return ""
     needed = f"{workload.gpus} GPUs of {workload.gpu_memory:g} GB" if workload.gpu_memory else f"{workload.gpus} GPUs"

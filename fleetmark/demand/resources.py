@@ -1,4 +1,4 @@
-"""What a unit of demand needs of a server and what servers have, from the input or from recorded measurements."""
+"""Resolve the resources that demand needs and that servers have, from the input or from recorded measurements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.demand.worth import Record
 def stocked(sku: str, doc: Document, source: Input, record: Record) -> dict[str, float]:
     """Return the resources of one server in base units.
 
-    Note a fault if a workload that it can run needs a resource that it lacks, or has in another unit.
+    Record a fault if the server lacks a resource that one of its workloads needs, or has it in another unit.
     """
     amounts: dict[str, Quantity] = {}
     for name, given in doc.skus[sku].has.items():

@@ -21,7 +21,7 @@ from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.question import Plan, Question
 
-SCHEMA = 1  # of the JSON form of plans
+SCHEMA = 1  # version of the JSON form of plans
 MAX_BYTES = 1 << 28
 MAX_NUMBER = 1e18
 
@@ -67,7 +67,7 @@ def read(file: Path) -> tuple[Question, Plan]:
 
 
 def _fraction(text: str) -> float:
-    """Return a number. Raise ValueError if it is not finite, or larger than any in a plan."""
+    """Return a number. Raise ValueError if it is not finite, or implausibly large for a plan."""
     value = float(text)
     if not abs(value) <= MAX_NUMBER:
         raise ValueError(f"{text[:40]} is out of range")
@@ -109,7 +109,7 @@ def _immutable(value: Any) -> Any:
 
 
 def _worth(doc: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a worth with null degrees of freedom replaced by infinity, which JSON cannot represent."""
+    """Return a worth with infinite degrees of freedom in place of null, because JSON cannot represent infinity."""
     origin = doc.get("origin")
     if origin is not None and names_yaml(origin["mix"]):
         raise ValueError("a mix is not a file here")
@@ -144,7 +144,7 @@ def _plan(doc: Mapping[str, Any], question: Question) -> Plan:
 
 
 def _grid(question: Question, rows: list[Mapping[str, Any]], number: Mapping[str, int]) -> pd.DataFrame:
-    """Return the stock with a row for each SKU, site and period, with the zeros that the file omits."""
+    """Return the stock with a row for each SKU, site and period, including the zeros that the file omits."""
     keys = [(s, k, t) for s in question.skus for k in question.sites for t in range(len(question.periods))]
     known = {(str(r["sku"]), str(r["site"]), number[r["period"]]): r for r in rows}
     if not set(known) <= set(keys):

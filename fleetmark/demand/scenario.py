@@ -1,4 +1,4 @@
-"""Apply a scenario: a YAML file with the keys of a question that differ, merged into its document."""
+"""Apply a scenario: a YAML file with the changed keys of a question, merged into the question's document."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NEW: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "skus": ("SKU", ("price", "power")),
     "sites": ("site", ("domain",)),
 }
-_ENTIRE = ("demand",)  # its forms exclude each other, so it is replaced and never merged
+_ENTIRE = ("demand",)  # keys with forms that exclude each other, so they are replaced and never merged
 _INSTEAD: Mapping[str, str] = {"slo": "utilisation", "utilisation": "slo"}
 
 
 def overlaid(source: Input, file: File) -> Input:
-    """Return the document of ``source`` with the values of ``file``; mappings are merged, everything else is replaced.
+    """Return the document of ``source`` with the values of ``file``. Mappings are merged; everything else is replaced.
 
-    Raise FleetmarkError for a file that is not YAML, or changes nothing.
+    Raise FleetmarkError for a file that is not YAML, or that changes nothing.
     """
     over = demand_yaml.read(file)
     doc: dict[str, Any] = copy.deepcopy(source.doc)
@@ -73,5 +73,5 @@ def _merge(
         places.update({p: place for p, place in new.items() if p[: len(here)] == here})
         doc[key] = value
         other = _INSTEAD.get(key) if len(path) == 2 and path[0] == "workloads" else None
-        if other and other not in over:  # the document refuses a scenario with both
+        if other and other not in over:  # the document later refuses a scenario with both keys
             doc.pop(other, None)

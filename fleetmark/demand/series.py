@@ -1,7 +1,7 @@
-"""Demand by period from points, growth or quantiles of the input, as medians and standard deviations of logarithms.
+"""Convert points, growth or quantiles of demand into medians and standard deviations of logarithms per period.
 
-Demand is assumed log-normal: ``p50`` is its median. ``sigma``, the standard deviation of its natural logarithm, is the
-least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
+Demand is assumed log-normal, so ``p50`` is its median. ``sigma`` is the standard deviation of its natural logarithm:
+the least-squares slope of the quantiles' logarithms over the normal deviates of their ranks.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from fleetmark.demand.places import Input, Path
 
 
 def per_period(value: Any, names: Sequence[str], source: Input, path: Path, needed: bool) -> list[Any]:
-    """Return one figure per period; None for periods without one. Note a fault if the figures do not fit the periods.
+    """Return one figure per period, or None for periods without a figure.
 
-    ``value``: one for all, a list in the order of periods, or a mapping by name; with ``needed`` none may be missing.
+    ``value`` is one figure for all periods, a list in the order of periods, or a mapping by name. If ``needed`` is
+    True, no figure may be missing. Record a fault if the figures do not match the periods.
     """
     if isinstance(value, list):
         if len(value) != len(names):
@@ -41,9 +42,9 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
 
 
 def steps(value: Any, names: Sequence[str], source: Input, path: Path) -> Any:
-    """Return one figure per period as a tuple, or a constant. A figure of a mapping holds until the next one.
+    """Return one figure per period as a tuple, or a constant. A figure of a mapping applies until the next one.
 
-    Note a fault if a list does not fit the periods, or if a mapping lacks the first.
+    Record a fault if a list does not match the periods, or if a mapping lacks the first period.
     """
     if not isinstance(value, list | Mapping):
         return value
@@ -57,9 +58,9 @@ def steps(value: Any, names: Sequence[str], source: Input, path: Path) -> Any:
 
 
 def spread(values: Mapping[float, float]) -> tuple[float, float]:
-    """Median and sigma of the log-normal distribution with these quantiles (rank to value).
+    """Return median and sigma of the log-normal distribution with these quantiles (rank to value).
 
-    Raise FleetmarkError if they fall with rank, or if one is 0 and another is not.
+    Raise FleetmarkError if the quantiles decrease with rank, or if one is 0 and another is not.
     """
     ranked = sorted(values.items())
     for (low, a), (high, b) in itertools.pairwise(ranked):
@@ -87,7 +88,7 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
 def demand(
     written: Demand, unit: str, names: Sequence[str], years: float, source: Input, path: Path
 ) -> tuple[list[float], list[float]]:
-    """Median and sigma of every period, in the workload's ``unit``; invalid demand is a fault."""
+    """Return median and sigma of every period in the workload's ``unit``; invalid demand is recorded as a fault."""
     none = [0.0] * len(names)
     if written.point is not None:
         return _plain(per_period(written.point, names, source, path, True), unit, source, path), none
@@ -113,13 +114,13 @@ def _quantiles(
     if written.sigma is not None:
         spreads = per_period(written.sigma, names, source, (*path, "sigma"), True)
         return columns["p50"], [s or 0.0 for s in spreads]
-    if len(source.faults) > faults:  # a missing figure would be a second fault as a quantile of 0
+    if len(source.faults) > faults:  # a missing figure would cause a second fault, as a quantile of 0
         return points, sigmas
     for n, name in enumerate(names):
         try:
             points[n], sigmas[n] = spread({rank(key): values[n] for key, values in columns.items()})
         except FleetmarkError as error:
-            source.fault(path, f"{name}: {error}")  # the others are likely to have the same fault
+            source.fault(path, f"{name}: {error}")  # the other periods probably have the same fault
             break
     return points, sigmas
 

@@ -125,7 +125,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
 
 
 def periods(money: str = "") -> tuple[Column, ...]:
-    """Return the inputs of the table of periods."""
+    """Return the columns of the table of periods."""
     return (
         Column(
             "period_budget",
@@ -225,7 +225,7 @@ NEEDS, HAS = "needs", "has"
 
 
 def resources() -> tuple[Column, ...]:
-    """Return the columns of the table with what a unit of demand needs of a server, and what servers have."""
+    """Return the columns of the table of resources: those that a unit of demand needs, and those that servers have."""
     return (
         Column(
             "resource_kind",
@@ -246,11 +246,11 @@ def resources() -> tuple[Column, ...]:
 
 
 SERIES = ("price", "energy_price", "power", "rack_units", "ports", "racks", "liquid_racks", "maintenance")
-SERIES_VALUE = "series_value"  # the range of its figures
+SERIES_VALUE = "series_value"  # the named range of the table's figures
 
 
 def series() -> tuple[Column, ...]:
-    """Return the names of the table with one row per figure that changes from period to period."""
+    """Return the names in the table of series, which has one row per figure that changes over time."""
     return (
         Column("series_key", message("figure"), Rule(message("a figure"), text=True, words=SERIES)),
         Column(

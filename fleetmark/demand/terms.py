@@ -1,4 +1,4 @@
-"""The terms of sale as the planner reckons with them: money in one currency, price breaks, late deliveries."""
+"""Convert the terms of sale for planning: money in one currency, price breaks, late deliveries."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fleetmark.planner.review.promise import promise
 
 
 class Terms:
-    """The terms of a document; faults go to its input."""
+    """Convert the terms of a document; faults are recorded in its input."""
 
     def __init__(self, doc: Document, source: Input) -> None:
         self.doc, self.source = doc, source
 
     def money(self, amount: Quantity, path: Path) -> float:
-        """Return the amount in the currency of the document. Note a fault if its currency has no rate."""
+        """Return the amount in the currency of the document. Record a fault if there is no rate for its currency."""
         if amount.unit in ("", self.doc.currency):
             return amount.value
         if amount.unit not in self.doc.currencies:
@@ -29,7 +29,7 @@ class Terms:
         return amount.value * self.doc.currencies[amount.unit]
 
     def price(self, sku: str, names: Sequence[str]) -> tuple[float | None, tuple[float | None, ...]]:
-        """Return the first price of one server, and its price by period; None while it is not sold."""
+        """Return the first price of one server, and its price by period, which is None while it is not sold."""
         path: Path = ("skus", sku, "price")
         written = steps(self.doc.skus[sku].price, names, self.source, path)
         if not isinstance(written, tuple):
@@ -38,13 +38,13 @@ class Terms:
         return next((price for price in prices if price is not None), None), prices
 
     def breaks(self, sku: str) -> tuple[tuple[int, float], ...]:
-        """(count, price of one), upwards."""
+        """Return the price breaks as (count, unit price), in ascending order."""
         path: Path = ("skus", sku, "price_breaks")
         breaks = self.doc.skus[sku].price_breaks
         return tuple(sorted((int(least), self.money(each, (*path, least))) for least, each in breaks.items()))
 
     def slips(self, sku: str) -> tuple[tuple[float, ...], int]:
-        """Return the probability of each number of periods from 0, and the periods that the plan adds to the
+        """Return the probability of each delay in periods, starting at 0, and the periods that the plan adds to the
         lead time.
         """
         late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}

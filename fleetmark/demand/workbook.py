@@ -1,4 +1,4 @@
-"""Read the planner's input from an edited workbook of ``reports.plan.workbook``, with the cell of every value."""
+"""Read the planner's input from an edited workbook of ``reports.plan.workbook``, and locate every value by its cell."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _SKU: Mapping[str, Path] = {
 }
 _SITE: Mapping[str, Path] = {"power_w": ("power",), "rack_w": ("rack_power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
-_INTEGERS = 2**53  # spreadsheets store integers exactly up to here
+_INTEGERS = 2**53  # spreadsheets store integers exactly up to this number
 
 
 def read(path: File, root: File = File(), scenario: File | None = None) -> Question:
     """Return the question in the inputs of a workbook for ``fleetmark plan --from``, with the changes in ``scenario``.
 
     Named ranges locate the inputs. SKUs, sites, existing servers, equivalences, workloads and periods may be added and
-    removed. ``source``: the source of the original question, plus the workbook and its SHA-256. Spreadsheets keep 16
-    significant digits. Raise FleetmarkError with the sheet and cell of up to ten errors.
+    removed. The question's ``source`` is that of the original question, plus the workbook and its SHA-256. Spreadsheets
+    keep 16 significant digits. Raise FleetmarkError with the sheet and cell of up to ten errors.
     """
     try:
         raw = read_bytes(path, LARGEST_BYTES, "delete tabs that fleetmark plan --xlsx did not write")
@@ -67,7 +67,7 @@ class _Reader:
         self.planned = _Planned({}, frozenset())
 
     def document(self) -> Input:
-        """Return the document; its faults are those of the cells themselves."""
+        """Return the document; its faults include only those of the cells themselves."""
         self._settings()
         names = self._periods()
         self.planned = _planned(self.cells)
@@ -125,7 +125,7 @@ class _Reader:
                 self._put(_SETTINGS.get(column.field, (column.field,)), area, area.row, area.col, value)
 
     def _periods(self) -> list[str]:
-        """Return the names of periods: those of the table and those added below it, up to an empty cell."""
+        """Return the names of periods: those in the table, and those added below it up to an empty cell."""
         cells, (column,) = self.cells, tables.periods()
         area, money = cells.area("period_name", "the table of periods"), cells.area(column.name, str(column.title))
         years = cells.area("question_years", "the length of a period")
@@ -172,14 +172,14 @@ class _Reader:
     def _cell(
         self, path: Path, column: Column, areas: Mapping[str, Area], row: int, values: Mapping[str, Value | None]
     ) -> None:
-        """Read one cell of a row; an empty optional cell is an absent key."""
+        """Read one cell of a row; an empty optional cell means that the key is absent."""
         area, value = areas[column.field], values[column.field]
         if value is None and (column.rule.optional or self.cells.place_of(area, row, area.col) in self._faulty):
             return
         self._put(path, area, row, area.col, value)
 
     def _of(self, area: Area, row: int, name: str, noun: str, top: str) -> bool:
-        """Return whether a name is in a table; record a fault if not, unless the name was removed."""
+        """Return whether a name is in a table. Record a fault if it is not, unless the name was removed."""
         among = list(self.doc[top])
         if name in among:
             return True
@@ -241,7 +241,7 @@ class _Reader:
                 self._put(path, areas["amount"], row, areas["amount"].col, values["amount"])
 
     def _series(self, names: Sequence[str]) -> None:
-        """Read the figures that change from period to period; they replace the constants of other tables."""
+        """Read the figures that change over time; they replace the constants of other tables."""
         area = self.cells.area(tables.SERIES_VALUE, "the figures by period")
         for row, areas, values in self.cells.table(tables.series()):
             key, name = text(values["key"]), text(values["name"])
@@ -264,7 +264,10 @@ class _Reader:
                 self.places[(*path, n)] = self.cells.place_of(area, row, area.col + n)
 
     def _runs(self) -> None:
-        """Read the sites of each workload; all sites if the cells of its column are empty, or the column is missing."""
+        """Read the sites of each workload.
+
+        A workload may run at all sites if its column is missing, or if the cells of its column are empty.
+        """
         cells, area = self.cells, self.cells.area("site_runs", "where workloads may run")
         rows = {name: self.places["sites", name].line for name in self.doc["sites"]}
         if area is None:
@@ -287,7 +290,7 @@ class _Reader:
                 self.places["workloads", workload, "sites"] = cells.place_of(area, area.row, col)
 
     def _mix(self) -> dict[str, float]:
-        """Return the factors on the demands of workloads; those without one keep their demand."""
+        """Return the factors on the demands of workloads; workloads without a factor keep their demand."""
         column = tables.MIX
         area, named = (self.cells.area(name, str(column.title)) for name in (column.name, f"{column.name}_of"))
         if area is None or named is None:
@@ -304,7 +307,7 @@ class _Reader:
     def _demand(self, column: Column, key: str, names: Sequence[str], mix: Mapping[str, float]) -> None:
         """Read one row of figures per workload; figures of added periods are to the right of the table.
 
-        ``mix`` has factors on the figures of workloads.
+        ``mix`` has the factors on the figures of workloads.
         """
         cells = self.cells
         area, workload_area = (
@@ -318,7 +321,7 @@ class _Reader:
             if not name or not self._of(workload_area, row, name, "workload", "workloads"):
                 continue
             if key == "sigma" and "demand" not in self.doc["workloads"][name]:
-                continue  # which already has a fault
+                continue  # this row already has a fault
             path: Path = ("workloads", name, "demand", key)
             self.doc["workloads"][name].setdefault("demand", {})
             self.places.setdefault(path[:3], cells.place_of(workload_area, row))
@@ -365,10 +368,10 @@ def _word(value: Value | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Hold the values that the workbook was made from.
+    """Hold the values from which the workbook was made.
 
-    For each (SKU, workload): value, error, degrees of freedom, source, utilisation and the reason for the utilisation.
-    It also holds the workloads.
+    For each (SKU, workload), these are the worth's value, error, degrees of freedom, source, utilisation, and the
+    reason for the utilisation. The workloads are included, too.
     """
 
     worths: Mapping[tuple[str, str], tuple[float | None, float | None, float, str, float | None, str]]
@@ -411,7 +414,7 @@ def _whys(cells: Cells) -> dict[tuple[str, float], str]:
 
 
 def _source(cells: Cells) -> dict[str, str]:
-    """Return the provenance of the question behind the workbook."""
+    """Return the provenance of the question from which the workbook was made."""
     area = cells.area("question_source", "the source of the question")
     if area is None:
         return {}

@@ -44,12 +44,12 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def in_servers(unit: str) -> bool:
-    """Return whether a demand is in servers of a known machine."""
+    """Return whether a demand is given in servers of a known machine."""
     return _SERVERS.fullmatch(unit) is not None
 
 
 def base(unit: str) -> tuple[str, float] | None:
-    """Return the base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` counts in "1/s".
+    """Return the base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` is converted to "1/s".
 
     Return None for a unit that is not a rate.
     """
@@ -65,7 +65,7 @@ def base(unit: str) -> tuple[str, float] | None:
 class Record:
     """Hold the record under ``root``; each comparison is computed once.
 
-    ``campaigns`` lists the sources of worths, and ``warnings`` those of the comparisons.
+    ``campaigns`` lists the sources of worths, and ``warnings`` the warnings of the comparisons.
     """
 
     root: Path
@@ -75,8 +75,9 @@ class Record:
     _machines: list[selection.Machine] | None = None
 
     def worth(self, worth: Worth, workload: Workload) -> capacity.Worth:
-        """Return ``worth`` in the unit of ``workload``. Raise FleetmarkError if the units differ or the worth is not on
-        record.
+        """Return ``worth`` in the unit of ``workload``.
+
+        Raise FleetmarkError if the units differ, or if the record lacks the worth.
         """
         if worth.value is not None:
             return _stated(worth, worth.value, workload.unit)
@@ -107,7 +108,7 @@ class Record:
         return _quickness(self._answer(chosen, _baseline(chosen, workload), None), chosen)
 
     def _answer(self, chosen: Chosen, baseline: str | None, pinned: str | None) -> Answer:
-        """Return a comparison on record, computed once."""
+        """Return a comparison from the record; it is computed only once."""
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._comparisons:
@@ -147,8 +148,9 @@ class Record:
         return replace(worth, hosts=f"{chosen.candidate} / {against}", origin=origin)
 
     def delivered(self, origin: Origin, campaign: str) -> Measurement:
-        """Return the worth of the servers in a campaign, measured in the way of ``origin``. Raise FleetmarkError if the
-        campaign does not measure it.
+        """Return the worth of the servers in a campaign, measured in the same way as ``origin``.
+
+        Raise FleetmarkError if the campaign does not measure it.
         """
         terms = [term for term in selection.parse(origin.select) if term.key not in ("host", "campaign")]
         mine = [machine for machine in self._all() if machine.campaign == campaign]
@@ -195,8 +197,9 @@ class Record:
         return version
 
     def rate(self, measured: Measured | None) -> Quantity:
-        """Return a rate on record in its base unit: its mean over hosts, less its standard error. Raise the errors of
-        ``worth``.
+        """Return a rate on record in its base unit: its geometric mean over hosts, reduced by one standard error.
+
+        Raise the errors of ``worth``.
         """
         assert measured is not None
         _, unit, logs = self._logs(measured)
@@ -271,7 +274,8 @@ def _factor(written: str, demanded: str) -> float:
     if written == demanded:
         return 1.0
     a, b = base(written), base(demanded)
-    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}  # requests are not transactions
+    # Requests and transactions are different units.
+    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}
     if a is None or b is None or a[0] != b[0] or (a[0] == "1/s" and len(counted) > 1):
         raise FleetmarkError(f"the worth is in {written}, the demand in {demanded}: they do not match")
     return a[1] / b[1]
@@ -280,8 +284,7 @@ def _factor(written: str, demanded: str) -> float:
 def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivalence | None) -> capacity.Worth:
     """Return the worth of a server by ``ratio``.
 
-    If the chosen class (``of_class``) has several benchmarks, the error is that of a workload of the class that is not
-    one of the benchmarks.
+    If the chosen class (``of_class``) has several benchmarks, the error is that of another workload of the class.
     """
     if ratio.log_error is None or ratio.of_repeats:
         if error is None:
@@ -307,7 +310,7 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
 
 
 def _of_class(answer: Answer, chosen: Chosen) -> Equivalence | None:
-    """Return the chosen class; None if a benchmark or a mix was chosen, which already describe the work."""
+    """Return the chosen class, or None for a benchmark or a mix, which already describe the work."""
     return answer.comparison.candidates[0].classes[chosen.class_] if chosen.class_ else None
 
 

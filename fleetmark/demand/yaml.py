@@ -1,4 +1,4 @@
-"""The planner's input from YAML, with the line of every key."""
+"""Read the planner's input from YAML, and record the line of every key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(file: File) -> Input:
 
 
 class _Walk:
-    """A converter from nodes to values that records the position of each value."""
+    """Convert nodes to values, and record the position of each value."""
 
     def __init__(self, tree: Tree, name: str) -> None:
         self.tree, self.name = tree, name
@@ -39,7 +39,7 @@ class _Walk:
         self.faults: list[tuple[Path, str]] = []
 
     def value(self, node: yaml.Node, path: Path, line: int | None = None) -> Any:
-        """Return the value of ``node``. ``line``: the line of its key."""
+        """Return the value of ``node``. ``line`` is the line of its key."""
         line = node.start_mark.line + 1 if line is None else line
         self.places[path] = Where(self.name, line)
         if isinstance(node, yaml.ScalarNode):

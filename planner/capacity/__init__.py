@@ -1,1 +1,1 @@
-"""Capacity planning: the model of a question, its solution, checks of the plan, and its uncertainty."""
+"""Plan capacity: the model of a question, its solution, checks of the plan, and its uncertainty."""

@@ -1,4 +1,4 @@
-"""The answer to a capacity question: a plan with its analyses, or why there is none. Every document renders it."""
+"""Define the answer to a capacity question: a plan with its analyses, or the reason why there is no plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fleetmark.planner.capacity.uncertainty import Futures
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Hold the question with some inputs changed, and its plan; None if there is none."""
+    """Hold the question with some inputs changed, and its plan; the plan is None if there is none."""
 
     name: str
     question: Question
@@ -32,7 +32,7 @@ class Scenario:
 
     @property
     def bought(self) -> dict[str, int]:
-        """SKU to the number bought over all periods."""
+        """Return, by SKU, the number of servers bought over all periods."""
         if self.plan is None:
             return {}
         return {str(s): int(n) for s, n in self.plan.stock.groupby("sku", sort=False)["buy"].sum().items()}
@@ -40,9 +40,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold the answer. ``plan`` is None if there is a ``conflict``. ``seconds``: the total time.
+    """Hold the answer to a question.
 
-    ``stopped``: time ended one of the searches, so another machine may find another answer.
+    ``plan`` is None if there is a ``conflict``. ``seconds`` is the total computation time. ``stopped`` is True if a
+    time limit ended a search, so that another machine may find another answer.
     """
 
     question: Question
@@ -58,11 +59,11 @@ class Answer:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Return the account of the plan."""
+        """Return the accounts of the plan."""
         assert self.plan is not None
         return Ledger(self.question, self.plan.stock, self.plan.use)
 
     @cached_property
     def nothing(self) -> Nothing:
-        """Return what happens if nothing is bought."""
+        """Return the results without any purchases."""
         return do_nothing(self.question)

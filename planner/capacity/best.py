@@ -1,4 +1,4 @@
-"""Derive the plan with the lowest present value from the solution of a programme, and check it against its question."""
+"""Derive the plan with the lowest present value from the solution of a programme, and check it against the question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def best(
     margin: Margin,
     caps: Caps | None = None,
 ) -> Plan | None:
-    """Return the best plan like ``solve``, or None if there is none; ``caps`` limit purchases."""
+    """Return the best plan in the same way as ``solve``, or None if there is no plan; ``caps`` limit purchases."""
     began, clock = time.monotonic(), Clock(seconds)
     model = build(question, margin, caps)
     result = search(model, gap, clock)
@@ -106,13 +106,13 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _filled(q: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.DataFrame:
-    """Return the stock with the columns that follow from the decisions: arrivals, installed servers, power."""
+    """Return the stock with the columns that follow from decisions: arrivals, installed servers, and power."""
     ledger = Ledger(q, stock, use)
     position = {pair: p for p, pair in enumerate(ledger.pairs)}
     rows = [position.get(pair, -1) for pair in zip(stock["sku"], stock["site"], strict=True)]
 
     def by_pair(values: Floats) -> Floats:
-        padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row, for pairs that do not exist
+        padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row is for pairs that do not exist
         return np.asarray(padded[rows, stock["period"].to_numpy(int)])
 
     each = [q.skus[s] for s in stock["sku"]]

@@ -1,4 +1,4 @@
-"""Check that a plan obeys its question, using only the plan's tables and nothing of the solver."""
+"""Check that a plan meets all conditions of its question, using only the plan's tables and no solver code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
 from fleetmark.planner.capacity.series import Series
 
-TOLERANCE = 1e-6  # tolerance as a share of a limit, as in solvers
+TOLERANCE = 1e-6  # relative tolerance of a limit, as solvers use it
 Floats = npt.NDArray[np.float64]
 Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # each column of Plan.stock by (sku, site), in order of periods
 WHERE = ("sku", "site", "workload", "period")
@@ -159,7 +159,7 @@ def _in_service(
 
 
 def _may_be_active(q: Question, sku: Sku, site: Site, t: int, active: float, installed: float) -> bool:
-    """Return whether all active servers are up in a share ``quantile`` of the time, beside spares and maintenance."""
+    """Return whether all active servers are up in a share ``quantile`` of the time, despite spares and maintenance."""
     maintained = site.maintenance[t] if isinstance(site.maintenance, tuple) else site.maintenance
     left = installed * (1 - maintained - site.spare_share) - site.spares - active
     if left < -TOLERANCE * max(installed, 1.0):
@@ -276,14 +276,14 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _failures(q: Question, domains: Mapping[str, Sequence[str]]) -> list[frozenset[str]]:
-    """Return the failure domains that are lost together: each alone, and each two if two are to be survived."""
+    """Return the sets of failure domains lost together: every single one, and every pair if two must be survived."""
     every = sorted({d for each_site in domains.values() for d in each_site})
     both = [frozenset((a, b)) for i, a in enumerate(every) for b in every[i + 1 :]] if q.survive > 1 else []
     return [*(frozenset((a,)) for a in every), *both]
 
 
 def _used(q: Question, s: str, w: str) -> float:
-    """Return how fully servers are used: to their limit, or until a resource that demand needs runs out."""
+    """Return the utilisation of servers: up to its limit, or up to the point at which a needed resource runs out."""
     work, sku = q.workloads[w], q.skus[s]
     if w not in sku.worth:
         return work.utilisation
@@ -354,7 +354,7 @@ def _prices(q: Question, sku: Sku, ordered: Floats) -> Floats:
 
 
 def _level(q: Question, sku: Sku, period: int) -> float:
-    """Return the price at an order in that period over the first price."""
+    """Return the ratio of the price of an order in that period to the first price."""
     if sku.prices:
         return (sku.prices[period] or 0.0) / sku.price if sku.price else 1.0
     return float((1 + sku.price_change) ** (q.years * period))
@@ -371,7 +371,7 @@ def _room(site: Site) -> list[tuple[str, Series | None]]:
 
 
 def _takes(sku: Sku, site: Site, resource: str) -> float:
-    """Return how much one server takes of a limit of a site."""
+    """Return how much of a site's limit one server uses."""
     if resource not in ("racks", "liquid racks"):
         return float(getattr(sku, resource))
     if sku.liquid != (resource == "liquid racks"):
@@ -412,7 +412,7 @@ def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[
 
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
-    """Yield costs that do not follow from the counts, or whose present value differs from the objective."""
+    """Yield costs that disagree with the counts, or whose present value differs from the objective."""
     expected = _costs(q, plan)
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
     keys = list(expected)
@@ -434,7 +434,7 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -> float:
-    """Return the residual value of a SKU's orders at a site that are in place at the end, the newest first."""
+    """Return the residual value of a SKU's orders at a site still in place at the end; the newest count first."""
     owned, mine = q.skus[sku], plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)]
     ages = [  # ages in periods at the end
         len(q.periods) - t - owned.lead - owned.allowance

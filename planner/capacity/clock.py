@@ -1,4 +1,7 @@
-"""Limit a computation by time, and remember whether time ended it, because its result then depends on the machine."""
+"""Limit the time of a computation, and record whether the limit ended it.
+
+A result that was cut off by the limit depends on the speed of the machine.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Hold a time limit of ``seconds``. ``stopped`` tells whether it ended anything."""
+    """Hold a time limit of ``seconds``. ``stopped`` is True if the limit ended a computation."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
         self.stopped = False
@@ -16,11 +19,11 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Return the seconds left, 0 or more."""
+        """Return the remaining seconds, at least 0."""
         return max(self._end - self._now(), 0.0)
 
     def over(self) -> bool:
-        """Return whether time is over, which the caller then obeys."""
+        """Return whether the time is over. The caller must then stop."""
         over = not self.left
         self.stopped = self.stopped or over
         return over

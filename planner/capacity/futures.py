@@ -30,8 +30,8 @@ class Draws:
     """Hold random futures, in the question's order.
 
     - ``demand``: (draws, workloads, periods) in the workloads' units
-    - ``worth``: (draws, skus, workloads) of one server at full use; 0 if it cannot run the workload
-    - ``late``: (draws, skus), by how many periods orders of a SKU arrive later than the plan allows for
+    - ``worth``: (draws, skus, workloads), the worth of one server at full use; 0 if it cannot run the workload
+    - ``late``: (draws, skus), the number of periods by which orders of a SKU arrive later than planned
     """
 
     demand: Floats
@@ -44,7 +44,7 @@ class Draws:
 
 
 def sample(question: Question, n: int, seed: int) -> Draws:
-    """Draw ``n`` futures of a question. Raise FleetmarkError if ``n`` is less than one."""
+    """Draw ``n`` futures of a question. Raise FleetmarkError if ``n`` is less than 1."""
     if n < 1:
         raise FleetmarkError(f"{n} futures: give 1 or more, 2000 for probabilities of some percent")
     workloads, skus = list(question.workloads.values()), list(question.skus.values())
@@ -73,7 +73,7 @@ def sample(question: Question, n: int, seed: int) -> Draws:
 
 
 def useful_worth(question: Question, sku: str, workload: str) -> float:
-    """Return the worth above which the resources of a server bound its work: a faster one serves no more."""
+    """Return the worth above which resources limit a server, so that a faster server does no more work."""
     units, _ = bound(question.skus[sku].has, question.workloads[workload].needs)
     return units / question.speed_limit(sku, workload)
 
@@ -89,7 +89,7 @@ def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:
     """Return the number of periods to add to a lead time because of late deliveries.
 
     ``slips`` has the probabilities that orders arrive 0, 1, 2 ... periods late. With the result, later deliveries of
-    all ``slipping`` SKUs take at most a part of the futures that may fail.
+    all ``slipping`` SKUs take at most their part of the futures that may fail.
     """
     tolerated = (1 - quantile) * SPLIT / slipping
     return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= tolerated + 1e-12)
@@ -115,9 +115,9 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Hold servers that some workloads share with no others; ``count`` is (periods, skus, sites).
+    """Hold servers that some workloads share among themselves only; ``count`` is (periods, skus, sites).
 
-    ``shared`` tells whether they can be redistributed; those of a dedicated workload cannot.
+    ``shared`` is True if the servers can be redistributed; servers of a dedicated workload cannot.
     """
 
     workloads: Ints
@@ -192,7 +192,7 @@ class Fleet:
     def delayed(self, late: Sequence[int]) -> Fleet:
         """Return the plan's servers if the orders of each SKU arrive ``late`` periods late.
 
-        Servers are retired as planned, and the missing servers are missing for all workloads in proportion.
+        Servers are retired as planned. All workloads lack the missing servers in proportion to their shares.
         """
         stock = self.plan.stock.sort_values(["sku", "site", "period"], kind="stable").copy()
         slips = dict(zip(self.question.skus, late, strict=True))
@@ -223,9 +223,9 @@ class Fleet:
         return left
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
-        """Return which demands are not met in which draws.
+        """Return the draws in which demand is not met, as four values.
 
-        - (draws, periods): demand is not met with any shares, or, without ``shared``, with the plan's shares
+        - (draws, periods): demand is not met with any shares, or, if ``shared`` is False, with the plan's shares
         - (draws, periods, workloads): demand is not met with the plan's shares
         - the work done, by period
         - the number of undecided draws
@@ -263,7 +263,7 @@ class Fleet:
             fixed = [pool for pool in self.pools if not (shared and pool.shared)]
             for pool in [*fixed, *(pool for pool in self.pools if shared and pool.shared)]:
                 mine = pool.workloads
-                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that fail in no other pool
+                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that do not fail in another pool
                 if not (shared and pool.shared and len(again)):
                     now[again] = True
                     continue

@@ -1,8 +1,8 @@
 """Compute the accounts of a plan from its question and decisions: arrivals, stock, work, power and money.
 
-The solver's tables, the terminal, the page and the workbook take their figures from here; ``checks`` computes them
-independently. Arrays have the indices workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a
-pair) and period t, in the order of the question.
+The solver's tables, the terminal, the page and the workbook take their figures from this module; ``checks`` computes
+them independently. Arrays have the indices workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on
+a pair) and period t, in the order of the question.
 
 Money is undiscounted unless it is a present value. Units are W, kg and the question's units of work.
 """
@@ -19,7 +19,7 @@ import pandas as pd
 from fleetmark.planner.capacity.question import KINDS, Case, Question, Sku, Supply
 
 Floats = npt.NDArray[np.float64]
-_NEAR = 1e-6  # relative tolerance of solvers, absolute below one server
+_NEAR = 1e-6  # relative tolerance of solvers; absolute below one server
 
 
 def over(part: Floats, total: Floats) -> Floats:
@@ -54,7 +54,7 @@ class Ledger:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
-        """Return all (SKU, site), ordered by SKU and then by site."""
+        """Return all (SKU, site), ordered by SKU, then by site."""
         q = self.question
         present = {(c.sku, c.site) for c in q.fleet if c.count}
         moved = self.stock[(self.stock[["buy", "retire", "active"]] != 0).any(axis=1)]
@@ -97,7 +97,7 @@ class Ledger:
 
     @cached_property
     def servers(self) -> Floats:
-        """Return (combo, period): the servers assigned to the workload, including those for failover."""
+        """Return (combo, period): the servers assigned to the workload, including servers for failover."""
         return self._use("servers")
 
     @cached_property
@@ -116,7 +116,7 @@ class Ledger:
 
     @cached_property
     def arrive(self) -> Floats:
-        """Return (pair, period): arrivals from the plan's orders after their lead time, and from earlier orders."""
+        """Return (pair, period): arrivals of the plan's orders after their lead time, and of earlier orders."""
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             arrivals[p] = self._delayed(s, self.buy[p])
@@ -127,7 +127,7 @@ class Ledger:
         return arrivals
 
     def _delayed(self, sku: str, ordered: Floats) -> Floats:
-        """Return (period,): the orders, in the period from which they can be used."""
+        """Return (period,): the orders by the period in which their servers become usable."""
         delay = self.question.skus[sku].delay
         return np.concatenate([np.zeros(min(delay, self.periods)), ordered[: max(self.periods - delay, 0)]])
 
@@ -160,16 +160,16 @@ class Ledger:
 
     @cached_property
     def must_leave(self) -> Floats:
-        """Return (pair, period): the number of servers that have reached the age limit by then, since the start."""
+        """Return (pair, period): the servers since the start that have reached the age limit by that period."""
         return self._of_age(lambda s: s.age_limit)
 
     @cached_property
     def may_leave(self) -> Floats:
-        """Return (pair, period): the number of servers that have served their term by then; 0 without a term."""
+        """Return (pair, period): the number of servers that have served their term by that period; 0 without a term."""
         return self._of_age(lambda s: s.term or None)
 
     def _of_age(self, age: Callable[[Sku], int | None]) -> Floats:
-        """Return (pair, period): the number of servers that have reached an age by then, since the start."""
+        """Return (pair, period): the number of servers since the start that have reached a given age by that period."""
         leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = age(self.question.skus[s])
@@ -222,7 +222,7 @@ class Ledger:
         return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
     def _marked(self, is_marked: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-        """Return which combos have a workload with a property."""
+        """Return which combos belong to workloads with a given property."""
         return np.array([is_marked(w) for w, _ in self.combos], dtype=bool)
 
     def _by_pair(self, values: Floats) -> Floats:
@@ -231,7 +231,7 @@ class Ledger:
         return sums
 
     def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
-        """Return (pair,): a figure of the SKU or the site."""
+        """Return (pair,): a figure of the pair's SKU or site."""
         return np.array([value(s, k) for s, k in self.pairs], dtype=float)
 
     # ------------------------------------------------------------ work
@@ -260,12 +260,12 @@ class Ledger:
         return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
 
     def counted(self, workload: int) -> Floats:
-        """Return (period,): the capacity that counts, in the worst failure if the workload must survive it."""
+        """Return (period,): the capacity that counts: that of the worst failure if the workload must survive it."""
         lasts = self.question.survives(self.workloads[workload])
         return self.worst(workload) if lasts else self.delivered(workload)
 
     def pool_of(self, workload: int) -> Floats:
-        """Return (period,): whole servers of the workload's pool, of SKUs and at sites that can run it."""
+        """Return (period,): whole servers of the workload's pool, counting SKUs and sites that can run the workload."""
         return np.asarray(self.of_pool[self._combos_of[workload]].sum(axis=0))
 
     def serving(self, workload: int) -> Floats:
@@ -274,7 +274,7 @@ class Ledger:
         return over(self.servers[mine].sum(axis=0), self.of_pool[mine].sum(axis=0))
 
     def bound_by(self, workload: int) -> dict[str, Floats]:
-        """Return (period,) by resource: the share of the workload's servers whose work it bounds.
+        """Return (period,) by resource: the share of the workload's servers that the resource limits.
 
         The empty name stands for the speed of the servers. Shares are 0 without servers.
         """
@@ -287,8 +287,7 @@ class Ledger:
     def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
         """Return (period,): the mean utilisation of a workload's servers when they do the ``planned`` work.
 
-        With ``worst``, the failure that raises the utilisation most has happened. The result is 0 without
-        servers.
+        If ``worst`` is True, the failure that raises utilisation most has happened. The result is 0 without servers.
         """
         loads = []
         for lost in self.question.cases if worst else [()]:
@@ -312,10 +311,10 @@ class Ledger:
         return [np.flatnonzero(names == w) for w in self.workloads]
 
     def expected(self, workload: int) -> Floats:
-        """Return (period,): the lowest mean share of its demand that a pre-emptible workload gets.
+        """Return (period,): the lowest mean share of its demand that is served for a pre-emptible workload.
 
-        Each failure domain is down for the question's share of time. The workload then runs only on servers that are
-        reserved for nothing else.
+        Each failure domain is down for the question's share of time. During that time, the workload runs only on
+        unreserved servers.
         """
         mine, q = self._combos_of[workload], self.question
         done, lacking = self.done(workload), np.zeros(self.periods)
@@ -339,7 +338,7 @@ class Ledger:
     def power(self, *, failed: bool) -> Floats:
         """Return (site, period): the mean power in W of the active servers with everything up.
 
-        With ``failed``, a failure domain elsewhere is lost, and all servers that are reserved for that case run at
+        If ``failed`` is True, a failure domain at another site is lost, and all servers reserved for that case run at
         their utilisation.
         """
         skus, busy = self.question.skus, self.busy
@@ -350,7 +349,7 @@ class Ledger:
         return np.asarray(idle + self.at_sites(lambda s: skus[s].peak_w - skus[s].idle_w, busy))
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
-        """Return (site, period): a figure of the SKU, summed over servers (pair, period)."""
+        """Return (site, period): a figure of the SKU, added up over servers (pair, period)."""
         sums = np.zeros((len(self.sites), self.periods))
         figures = self.of_pairs(lambda s, _: each(s))
         np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
@@ -377,7 +376,7 @@ class Ledger:
         return self.at_sites(lambda s: self.question.skus[s].ports, self.installed)
 
     def racks(self, *, liquid: bool) -> Floats:
-        """Return (site, period): the occupied rack positions, either those with liquid cooling or the others."""
+        """Return (site, period): the occupied rack positions, either with or without liquid cooling."""
         q = self.question
         each = self.of_pairs(lambda s, k: q.positions(s, k) if q.skus[s].liquid == liquid else 0.0)
         return self.at_sites(lambda _: 1.0, self.installed * each[:, None])
@@ -388,24 +387,26 @@ class Ledger:
         return np.asarray(self.budgeted_w[here].sum(axis=0))
 
     def supplied(self, supply: Supply) -> Floats:
-        """Return (period,): the ordered servers to which a limit of supply applies."""
+        """Return (period,): the number of ordered servers that a supply limit covers."""
         skus = self.question.supplied(supply)
         return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in skus]].sum(axis=0))
 
     @cached_property
     def spent(self) -> Floats:
-        """Return (site, period): the money for purchases since the start."""
+        """Return (site, period): the total cost of purchases since the start."""
         return np.cumsum(self.at_sites(lambda _: 1.0, self.buy * self.paid), axis=1)
 
     # ------------------------------------------------------------ money
 
     def price(self, sku: str) -> float:
-        """Return the price in the first period, or 0 if the SKU is not sold."""
+        """Return the price in the first period, or 0 if the SKU cannot be bought."""
         return self.question.skus[sku].price or 0.0
 
     @cached_property
     def paid(self) -> Floats:
-        """Return (pair, period): the price of one server, given the number of its SKU ordered then at all sites."""
+        """Return (pair, period): the price of one server, given the quantity of its SKU ordered in that period at all
+        sites.
+        """
         q, paid = self.question, np.zeros_like(self.buy)
         for s in self.skus:
             mine = [p for p, (name, _) in enumerate(self.pairs) if name == s]
@@ -415,7 +416,7 @@ class Ledger:
 
     @cached_property
     def weight(self) -> Floats:
-        """Return (period,): the present value of 1."""
+        """Return (period,): the present value of one unit of money."""
         return np.array([self.question.weight(t) for t in range(self.periods)])
 
     @cached_property

@@ -1,7 +1,7 @@
 """Formulate a capacity question as a sparse mixed-integer programme for HiGHS: its cost and its rows.
 
-``Shape`` defines the variables. Each row has a label, which identifies its limit. Money and work are scaled because
-HiGHS's tolerances are absolute.
+``Shape`` defines the variables. The label of a row identifies its limit. Money and work are scaled because HiGHS's
+tolerances are absolute.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
 
 
 def _money(shape: Shape) -> Floats:
-    """Return the present value of one more of each variable."""
+    """Return the present value of one additional unit of each variable."""
     q = shape.question
     weight, level = np.array([q.weight(t) for t in range(shape.periods)]), shape.price_levels
     skus = shape.skus
@@ -99,7 +99,7 @@ def _money(shape: Shape) -> Floats:
     for j, (p, b) in enumerate(shape.priced):
         off = skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0)
         cost[shape.columns("q")[j]] = weight * level[p] * off
-    years = q.years * np.arange(shape.periods, 0, -1)  # age at the end, by the period of arrival
+    years = q.years * np.arange(shape.periods, 0, -1)  # age at the end of the horizon, by period of arrival
     for j, p in enumerate(shape.kept):
         levels = np.array([q.level_at_arrival(skus[p].name, t) for t in range(shape.periods)])
         paid = skus[p].least_price * levels
@@ -108,12 +108,12 @@ def _money(shape: Shape) -> Floats:
 
 
 def _column(values: Iterable[float]) -> Floats:
-    """Return (value, 1)."""
+    """Return the values as pairs (value, 1)."""
     return np.array(list(values), dtype=float)[:, None]
 
 
 def _closed(shape: Shape) -> Ints:
-    """Return the columns that are 0: retirements outside a site's windows, and residual value beyond an age limit."""
+    """Return the columns that must be 0: retirements outside a site's windows, residual value beyond an age limit."""
     columns = [np.zeros(0, dtype=np.int64)]
     for p, site in enumerate(shape.sites):
         if site.windows is not None:
@@ -125,7 +125,7 @@ def _closed(shape: Shape) -> Ints:
 
 
 def _stock(rows: Rows, shape: Shape) -> None:
-    """Add the balance i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
+    """Add the balance i_t = i_(t-1) + x_(t-lead) - d_t. Servers leave at their age limit, the oldest first."""
     x, d, i = (shape.columns(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
         held = shape.placed[p].copy()
@@ -149,7 +149,7 @@ def _stock(rows: Rows, shape: Shape) -> None:
 
 
 def _term(rows: Rows, shape: Shape, p: int) -> None:
-    """Require servers to stay for their term: no more leave than have served it, the oldest first."""
+    """Require servers to stay for their term: only servers that have served it may leave, the oldest first."""
     q, sku, span = shape.question, shape.skus[p], shape.periods
     mine = [c for c in q.fleet if (c.sku, c.site) == shape.pairs[p] and c.count]
     served = [sum(c.count for c in mine if c.age + t - (c.arrives or 0) >= sku.term) for t in range(span)]
@@ -161,7 +161,7 @@ def _term(rows: Rows, shape: Shape, p: int) -> None:
 
 
 def _use(rows: Rows, shape: Shape) -> None:
-    """Add the rows on use: used servers are active, active ones are installed, and active SKUs keep spares.
+    """Add the rows on use: used servers must be active, active servers must be installed, and active SKUs keep spares.
 
     Separate pools consist of whole active servers.
     """
@@ -180,7 +180,7 @@ def _use(rows: Rows, shape: Shape) -> None:
         in_use = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(in_use, z[j], shape.bounds[p])
         rows.put(in_use, n[p], -1.0)
-        # Implied for integer z, but tighter for fractions: all installed servers but the spares can be active.
+        # Implied for integer z, but tighter for fractions: all installed servers except spares can be active.
         tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(tighter, z[j], shape.remaining[p] - shape.idle[p])
         rows.put(tighter, n[p], -1.0)
@@ -192,10 +192,11 @@ def _use(rows: Rows, shape: Shape) -> None:
 def _enough(
     rows: Rows, shape: Shape, labels: Sequence[Label], servers: Ints, group: Ints, some: npt.NDArray[np.bool_]
 ) -> list[Ints]:
-    """Add the rows by which servers suffice for what ``some`` combos use; ``group`` numbers the servers of each combo.
+    """Add the rows that require enough servers for the use of ``some`` combos; ``group`` numbers the servers of each
+    combo.
 
-    There are two sets of rows if work may be pre-empted: one without a failure domain, when that work makes room, and
-    one with everything up, when it runs on spare servers.
+    If work may be pre-empted, there are two sets of rows. In the first set, a failure domain is lost and this work
+    makes room. In the second set, everything is up and this work runs on spare servers.
     """
     a, last = shape.columns("a"), shape.lasting
     stays, reserve = np.flatnonzero(some & ~shape.yields), np.flatnonzero(some[last])
@@ -212,7 +213,7 @@ def _enough(
 
 
 def _demand(rows: Rows, shape: Shape) -> None:
-    """Add the rows by which demand is met with everything up, and in each failure that it must survive."""
+    """Add the rows that require demand to be met with everything up, and in each failure that it must survive."""
     q, a, g = shape.question, shape.columns("a"), shape.columns("g")
     reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)
@@ -228,7 +229,7 @@ def _demand(rows: Rows, shape: Shape) -> None:
             continue
         mine, unit = combos.get(w, []), shape.unit.get(w, 1.0)
         need = demand / unit
-        if not mine:  # nothing can run it in time, so these rows are infeasible
+        if not mine:  # no server can run the workload in time, so these rows are infeasible
             rows.add([("demand", w, t) for t in span], need, np.inf, unit)
             continue
         r = rows.add([("demand", w, t) for t in span], need, np.inf, unit)
@@ -298,9 +299,9 @@ def _domains(rows: Rows, shape: Shape) -> None:
 
 
 def _carbon(rows: Rows, shape: Shape) -> None:
-    """Add the limits on the carbon of energy and of making the ordered servers, over all periods and by year."""
+    """Add the limits on carbon, over all periods and by year: of energy, and of making the ordered servers."""
     q, skus = shape.question, shape.skus
-    watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg of one W over a period
+    watt = np.array([q.grid * q.energy(k) for _, k in shape.pairs])  # kg CO2e of one W over a period
     swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
     each = {
         "x": np.array([s.embodied for s in skus]),

@@ -1,4 +1,4 @@
-"""Add the rows of purchases: orders, lots, price breaks, residual value and supply."""
+"""Define the rows for purchases: orders, lots, price breaks, residual value and supply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.planner.capacity.shape import Ints, Shape
 
 
 def purchases(rows: Rows, shape: Shape) -> None:
-    """Add all rows of this module."""
+    """Add all rows that this module defines."""
     _orders(rows, shape)
     _breaks(rows, shape)
     _residual(rows, shape)
@@ -35,9 +35,9 @@ def _orders(rows: Rows, shape: Shape) -> None:
 
 
 def _breaks(rows: Rows, shape: Shape) -> None:
-    """Allow at most one price break of a SKU in a period: the last at or below the number ordered.
+    """Allow at most one price break of a SKU in a period: the last one at or below the ordered quantity.
 
-    Its price applies to all servers ordered then.
+    The price applies to all servers of the SKU ordered in that period.
     """
     x, b, q = shape.columns("x"), shape.columns("b"), shape.columns("q")
     for s in dict.fromkeys(s for s, _ in shape.broken):
@@ -53,7 +53,7 @@ def _breaks(rows: Rows, shape: Shape) -> None:
                 rows.put(r, q[priced], sign)
                 rows.put(r, b[j], -sign * count)
         first = sku.breaks[0][0] - 1.0
-        below = rows.add(labels, -np.inf, first)  # without a break, the order is smaller than the first break
+        below = rows.add(labels, -np.inf, first)  # without a price break, the order is smaller than the first one
         rows.put(below, x[here], 1.0)
         rows.put(below, q[[i for i, (_, number) in enumerate(shape.priced) if number in mine]], -1.0)
         rows.put(below, b[mine], first)
@@ -89,7 +89,7 @@ def _supply(rows: Rows, shape: Shape) -> None:
 
 
 def discounts(rows: Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: float, periods: slice) -> None:
-    """Add the reductions that price breaks give on purchases of these pairs."""
+    """Add the discounts that price breaks give on purchases of these pairs."""
     here = set(pairs)
     for j, (p, b) in enumerate(shape.priced):
         if p in here:

@@ -1,4 +1,4 @@
-"""Define a capacity question and its answer: demand, what can be bought and where, and a plan that meets the demand.
+"""Define a capacity question and its answer: demand, available SKUs and sites, and a plan that meets the demand.
 
 Nothing is solved here; input, solver, uncertainty and documents share these classes. Money is in the currency of the
 question, power in W, and energy prices are per kWh. Periods have equal length and are numbered from 0.
@@ -22,11 +22,11 @@ from fleetmark.planner.review.origin import Origin
 from fleetmark.planner.review.promise import promise
 
 HOURS = 8766.0  # hours in a year
-OUTAGE = 0.001  # nine hours a year
+OUTAGE = 0.001  # about nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
 KINDS = ("purchase", "rent", "energy", "support", "space", "migration", "carbon", "residual")
-# Figures of alternatives: present values of purchases and of other costs, values at the end, and carbon in all.
+# Figures used to compare alternatives: present values of purchases and of other costs, residual value, total carbon.
 TRADES = ("purchases", "running", "servers", "peak_w", "rack_units", "carbon_kg")
 Case = tuple[str, ...]  # failure domains that are lost together
 Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's demand: for all periods, or per period
@@ -34,15 +34,15 @@ Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's dem
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Hold the demand of a workload that one server of a SKU serves at full use, in the workload's unit.
+    """Hold how much of a workload's demand one server of a SKU serves at full use, in the workload's unit.
 
     - ``se``: the standard error of its natural logarithm
-    - ``df``: the degrees of freedom of that error; infinite for an input that is not an estimate
-    - ``source``: its origin in words; ``origin``: how it was measured, None for a figure that was given
-    - ``hosts``: where it was measured; worths of a SKU with the same hosts share one error. Empty for its own error
+    - ``df``: the degrees of freedom of that error; infinite if the value is not an estimate
+    - ``source``: its origin in words; ``origin``: how it was measured, or None for a given figure
+    - ``hosts``: the measured hosts, if known; worths of a SKU with the same hosts share one error
     - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
       the origin of the limit
-    - ``promised``: the value before measurements of deliveries changed it; 0 if none did
+    - ``promised``: the value before measurements of deliveries changed it; 0 if it is unchanged
     """
 
     value: float
@@ -67,14 +67,14 @@ class Workload:
     """Hold a workload's demand by period.
 
     - ``point``: the median demand in ``unit``; ``sigma`` is the standard deviation of its logarithm
-    - ``utilisation``: the maximum (0 to 0.85) for servers whose worth has none of its own; ``reason`` gives its origin
+    - ``utilisation``: the maximum (0 to 0.85) for servers without a limit in their worth; ``reason`` gives its origin
     - ``sites``: where it may run; empty for all sites
     - ``dedicated``: True if it does not share servers with other workloads
     - ``pool``: it shares servers only with workloads of the same pool; empty for the common servers
-    - ``availability``: one of ``AVAILABILITY``; empty for the question's
-    - ``gpus``: the number that one unit of its demand needs in one server, each with at least ``gpu_memory`` bytes
+    - ``availability``: one of ``AVAILABILITY``; empty for the question's default
+    - ``gpus``: the number of GPUs that one unit of demand needs in one server, each with at least ``gpu_memory`` bytes
     - ``forecast``: the quality of the forecast, if the demand is derived from past use
-    - ``needs``: by resource, what one unit of demand takes of the server that serves it, in base units
+    - ``needs``: by resource, the amount that one unit of demand uses on its server, in base units
     - ``revenue``: the money that one unit of demand earns in a year
     """
 
@@ -101,7 +101,7 @@ class Sku:
 
     - ``worth``: the Worth by workload; other workloads cannot run on it
     - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
-    - ``prices``: its price in each period, None where it is not sold; empty if ``price`` is that of all
+    - ``prices``: its price in each period, None if it is not sold then; empty if ``price`` applies to all periods
     - ``support``, ``space``: money per server and year
     - ``lead``: periods from order to use
     - ``age_limit``: maximum periods of service, or None. A server has age 0 in the period of its arrival, and is gone
@@ -116,14 +116,14 @@ class Sku:
     - ``racks``: rack positions per server; 1 for a rack that is bought whole, 0 if they follow from its power
     - ``liquid``: True if it needs positions with liquid cooling
     - ``residual``: the share of its price that remains after each year
-    - ``breaks``: (count, price of one), ascending: the price of each server if at least that many are ordered in a
-      period at all sites together
-    - ``price_change``: the relative change of its price a year, with its breaks; -0.1 for 10% less each year
+    - ``breaks``: (count, unit price), ascending: the price of each server if at least ``count`` servers are ordered in
+      one period at all sites together
+    - ``price_change``: the relative change of all its prices per year; -0.1 means 10% less each year
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
-    - ``has``: by resource, what one server has for the ``needs`` of workloads, in base units
+    - ``has``: by resource, the amount that one server provides for the ``needs`` of workloads, in base units
     - ``rent``: money per installed server and year; ``term``: the least periods of service
-    - ``failure_rate``: failures per server and year; ``repair``: the periods that each takes, also fractions
+    - ``failure_rate``: failures per server and year; ``repair``: the periods that a repair takes
     """
 
     name: str
@@ -138,7 +138,7 @@ class Sku:
     lead: int = 0
     support: float = 0.0
     space: float = 0.0
-    migration: float = 0.0  # money to move the work off a server that is retired
+    migration: float = 0.0  # cost of moving the work off a server that is retired
     minimum_order: int = 0
     age_limit: int | None = None
     embodied: float = 0.0
@@ -162,7 +162,7 @@ class Sku:
     repair: float = 0.0
 
     def sold_in(self, period: int) -> bool:
-        """Return whether it can be ordered in that period."""
+        """Return whether the SKU can be ordered in that period."""
         return self.price is not None and not (self.prices and self.prices[period] is None)
 
     @property
@@ -182,18 +182,18 @@ class Sku:
 
     @property
     def budgeted_w(self) -> float:
-        """Return the power in W that counts against a site's limit."""
+        """Return the power of one server in W that counts against a site's limit."""
         return self.peak_w if self.provisioned_w is None else self.provisioned_w
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Describe a site, or a room, row or rack of one; None means no limit. A limit of 0 is a site not yet open.
+    """Describe a site, or a room, row or rack of a site. None means no limit; 0 means that the site is not open yet.
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
-    - ``spares``: idle servers of each SKU in use there: 2 for two failures at once (N+2)
-    - ``spare_share``: the share of the installed servers that is kept idle beside them
+    - ``spares``: the number of idle servers of each SKU in use there: 2 for two simultaneous failures (N+2)
+    - ``spare_share``: the share of the installed servers that is kept idle in addition to ``spares``
     - ``maintenance``: the share of the installed servers that is out of service
     - ``racks``, ``liquid_racks``: the rack positions, and those with liquid cooling (none by default)
     - ``rack_w``: the power of a position without liquid cooling
@@ -219,9 +219,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Limit the servers of a SKU, or of a vendor, that can be ordered in one ``period`` to ``maximum``.
+    """Limit the orders of a SKU, or from a vendor, in one ``period`` to ``maximum`` servers.
 
-    None for ``period`` means each period.
+    If ``period`` is None, the limit applies to each period.
     """
 
     item: str
@@ -244,15 +244,15 @@ class Cohort:
 
     @property
     def ordered(self) -> bool:
-        """Return whether they are on order and not yet in place."""
+        """Return whether the servers are on order and not yet in place."""
         return self.arrives is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Shock:
-    """Describe a jump that all demands share: in a part ``chance`` of futures, they are multiplied by ``demand``.
+    """Describe a jump in all demands: in a share ``chance`` of futures, they are multiplied by ``demand``.
 
-    It begins in any period with equal probability, and lasts.
+    The jump begins in any period with equal probability, and is permanent.
     """
 
     chance: float
@@ -264,22 +264,23 @@ class Question:
     """Hold everything that a plan must obey.
 
     - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
-    - ``survive``: the failure domains without which capacity must suffice at once, unless a workload says otherwise
+    - ``survive``: the number of failure domains that may be lost simultaneously, unless a workload overrides it
     - ``outage``: the share of time in which one failure domain is down
-    - ``quantile``: the share of futures in which the plan must meet demand, together with its ``reviews``
-    - ``reviewed``: the number of those reviews that were made
+    - ``quantile``: the share of futures in which the plan, together with its ``reviews``, must meet demand
+    - ``reviewed``: the number of reviews already made
     - ``budget``: the money for purchases by period; None for no limit
     - ``carbon_price``: per tonne CO2e; ``grid`` is in kg CO2e per kWh
     - ``source``: the SHA-256 of each file, and the rest of the provenance
     - ``supply``: the limits on orders
     - ``domains_w``: the power limit in W of each failure domain (a row, a power feed)
     - ``rates``: the value of one unit of each other currency in ``currency``; prices here are already converted
-    - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; others are independent
+    - ``correlation``: between the logarithms of demands, by names as in ``correlation.members``; the rest are
+      independent
     - ``shock``: a jump that all demands share, or None
     - ``carbon_limit``: the kg CO2e over all periods, from energy and from making the ordered servers; None for no limit
-    - ``carbon_by_year``: the kg CO2e in calendar years that have a limit
+    - ``carbon_by_year``: the limit in kg CO2e of each calendar year that has one
     - ``depreciation``: the periods over which purchases are depreciated; 0 for no such accounts
-    - ``energy_price_change``: the relative change of energy prices a year, at all sites
+    - ``energy_price_change``: the relative change of energy prices per year, at all sites
     """
 
     currency: str
@@ -335,14 +336,14 @@ class Question:
         return float((1 + self.discount) ** (-self.years * period))
 
     def price_level(self, sku: str, period: int) -> float:
-        """Return the ratio of a SKU's price in a period to ``Sku.price``, or 0 if it is not sold then."""
+        """Return the ratio of a SKU's price in a period to ``Sku.price``, or 0 if it is not sold in that period."""
         s = self.skus[sku]
         written = s.prices[period] if s.prices else s.price
         part = 1.0 if not s.price else (written or 0.0) / s.price
         return float(part * (1 + s.price_change) ** (self.years * period))
 
     def level_at_arrival(self, sku: str, period: int) -> float:
-        """Return the price level at the order of what arrives in that period, or 1 for what came before the plan."""
+        """Return the price level at the order of servers that arrive in that period; 1 if ordered before the plan."""
         return self.price_level(sku, max(period - self.skus[sku].delay, 0))
 
     def unavailability(self, sku: str) -> float:
@@ -351,11 +352,11 @@ class Question:
         return unavailability(s.failure_rate, s.repair * self.years)
 
     def withheld(self, site: str, period: int) -> float:
-        """Return the share of installed servers that is kept idle there, or out of service, in that period."""
+        """Return the share of installed servers that is kept idle or out of service at the site in that period."""
         return self.sites[site].spare_share + in_period(self.sites[site].maintenance, period)
 
     def reserved(self, sku: str, site: str, period: int, installed: float) -> float:
-        """Return how many of the installed servers must not be active; see ``reserve``. It may be a fraction."""
+        """Return how many of the installed servers must not be active, which may be a fraction; see ``reserve``."""
         idle = installed * self.withheld(site, period) + self.sites[site].spares
         return idle + down(installed, self.unavailability(sku), self.quantile)
 
@@ -375,11 +376,11 @@ class Question:
 
     @property
     def cases(self) -> list[Case]:
-        """Return the failure domains that a surviving workload loses together: any one, or any two."""
+        """Return the sets of failure domains that a surviving workload may lose together: every one, or every pair."""
         return list(itertools.combinations(names := self.all_domains, min(max(self.survive, 1), len(names))))
 
     def is_lost(self, site: str, case: Case) -> bool:
-        """Return whether the site is in one of these failure domains."""
+        """Return whether the site is in one of the failure domains of ``case``."""
         return not set(case).isdisjoint(self.domains(site))
 
     def positions(self, sku: str, site: str) -> float:
@@ -395,7 +396,7 @@ class Question:
         return s.liquid or not rack or s.budgeted_w <= rack * max(s.racks, 1.0)
 
     def supplied(self, supply: Supply) -> list[str]:
-        """Return the SKUs to which a limit of supply applies."""
+        """Return the SKUs that a supply limit covers."""
         return [s for s, sku in self.skus.items() if supply.item in (s, sku.vendor)]
 
     def availability(self, workload: str) -> str:
@@ -403,7 +404,7 @@ class Question:
         return self.workloads[workload].availability or (SURVIVES if self.survive else NORMAL)
 
     def survives(self, workload: str) -> bool:
-        """Return whether its capacity must suffice without the failure domains of any one of ``cases``."""
+        """Return whether the workload's capacity must suffice in every one of ``cases``."""
         return self.availability(workload) == SURVIVES
 
     def yields(self, workload: str) -> bool:
@@ -427,7 +428,7 @@ class Question:
         return pools
 
     def speed_limit(self, sku: str, workload: str) -> float:
-        """Return the maximum utilisation of servers of the SKU for the workload, if only their speed counts."""
+        """Return the maximum utilisation of servers of the SKU for the workload, as limited by their speed alone."""
         used = self.skus[sku].worth[workload].utilisation
         return self.workloads[workload].utilisation if used is None else used
 
@@ -437,7 +438,7 @@ class Question:
         return min(self.speed_limit(sku, workload), units / self.skus[sku].worth[workload].value)
 
     def binding(self, sku: str, workload: str) -> str:
-        """Return the resource that bounds the work of a server, or an empty name if it is the server's speed."""
+        """Return the resource that limits a server's work, or an empty name if its speed is the limit."""
         units, name = bound(self.skus[sku].has, self.workloads[workload].needs)
         return name if units < self.skus[sku].worth[workload].value * self.speed_limit(sku, workload) else ""
 
@@ -461,13 +462,13 @@ class Question:
         return float((1 + self.energy_price_change) ** (self.years * period))
 
     def watt(self, site: str, period: int) -> float:
-        """Return the money for one W of servers over that period: energy and its carbon."""
+        """Return the cost of one W of servers over that period: energy and its carbon."""
         return self.energy(site) * (self.price_of_energy(site, period) + self.carbon_price * self.grid / 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold a plan: what to buy, use and retire; ``period`` is a number from 0 everywhere.
+    """Hold a plan: what to buy, use and retire. All periods are numbered from 0.
 
     ``stock`` has one row per (sku, site, period), including zeros: the counts ``buy`` (ordered then), ``arrive``,
     ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.
@@ -479,8 +480,8 @@ class Plan:
     ``costs`` has one row per (period, kind of ``KINDS``) with ``money`` undiscounted and its ``present`` value.
 
     ``objective`` is the present value of all costs. No plan costs less than ``bound``; ``gap`` is (objective - bound) /
-    objective. ``margin`` is the factor on the demand of each workload, see ``factor``. ``stopped``: time ended a
-    search, so another machine may find another plan.
+    objective. ``margin`` is the factor on the demand of each workload, see ``factor``. ``stopped`` is True if a time
+    limit ended a search, so that another machine may find another plan.
     """
 
     stock: pd.DataFrame

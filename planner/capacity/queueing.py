@@ -2,14 +2,14 @@
 
 A pool has ``slots``, the number of requests that one queue serves at the same time. If every server has its own queue
 (a load balancer that ignores queues), these are the slots of one server, such as its worker threads. If several servers
-share a queue, they are the slots of all of them. The first is the conservative choice, because one queue over more
-slots allows a higher utilisation.
+share a queue, they are the slots of all of them. Separate queues are the conservative choice, because one queue over
+more slots allows a higher utilisation.
 
 ``load`` is the mean number of busy slots in erlangs: arrivals per second x seconds of service. Utilisation is load /
 slots.
 
 Sources: Erlang 1917; Allen, Probability, Statistics and Queueing Theory (2nd ed. 1990), for the approximation of queues
-whose arrivals or service are not exponential.
+with arrivals or service that are not exponential.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def erlang_c(servers: int, load: float) -> float:
 
 
 def mean_wait(servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1) -> float:
-    """Return the mean wait in seconds: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2 (Allen-Cunneen; exact for M/M/c)."""
+    """Return the mean wait in seconds: Wq = C / (c mu - lambda) x (ca2 + cs2) / 2.
+
+    The formula is Allen-Cunneen's, which is exact for M/M/c.
+    """
     return erlang_c(servers, load) * _drain(servers, load, service_s, arrival_cv2, service_cv2)
 
 
@@ -60,7 +63,7 @@ def waits_longer(
 
 
 def _drain(servers: int, load: float, service_s: float, arrival_cv2: float, service_cv2: float) -> float:
-    """Return the mean wait in seconds of the requests that wait."""
+    """Return the mean wait in seconds of requests that must wait."""
     return service_s / (servers - load) * (arrival_cv2 + service_cv2) / 2
 
 
@@ -83,7 +86,9 @@ def takes_longer(
     scale = service_s * service_cv2
 
     def late(part: float) -> float:
-        """Return P(wait > the time left after service) by quantiles of service, whose density is singular at 0."""
+        """Return P(wait > the time left after service), integrated over quantiles of service, because its density is
+        singular at 0.
+        """
         return math.exp(-(seconds - float(special.gammaincinv(shape, part)) * scale) / held)
 
     short, _ = integrate.quad(late, 0, 1 - alone, limit=200)
@@ -110,8 +115,8 @@ def utilisation_for(
 ) -> tuple[float, str]:
     """Return the maximum utilisation that meets a latency target, and the reason in words: the target or the ``cap``.
 
-    At this utilisation, ``quantile`` of requests (None: their mean) take at most ``target_s`` seconds from arrival to
-    answer, or, with ``wait``, in the queue alone.
+    At this utilisation, a share ``quantile`` of requests (None: their mean) takes at most ``target_s`` seconds from
+    arrival to answer. If ``wait`` is True, the target applies to the time in the queue alone.
 
     ``service_s`` is the mean service time in seconds without a wait. ``arrival_cv2`` and ``service_cv2`` are the
     squared coefficients of variation of the times between arrivals and of service (1: exponential).

@@ -1,9 +1,9 @@
 """Count the servers that are kept idle: spares, servers in maintenance, and servers that are down.
 
 Of N installed servers, at most N - spares - maintenance - down may be active. Spares are a count, a share of N, or
-both, and maintenance is a share of N. Down is the least k for which at most k servers are down in a share ``quantile``
-of the time. Failures are independent, so the number down is binomial: P(Bin(N, U) <= k) >= quantile, U = f r / (1 + f
-r) for f failures a year that each take r years to repair.
+both, and maintenance is a share of N. Down is the smallest k such that at most k servers are down in a share
+``quantile`` of the time. Failures are independent, so the number down is binomial: P(Bin(N, U) <= k) >= quantile, U = f
+r / (1 + f r) for f failures a year that each take r years to repair.
 
 N - down(N) is not concave, so the program has a line at or above down(N): an edge of its upper concave hull.
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
-_NEAR = 1e-9  # a rounded quantile still counts as the promise
+_NEAR = 1e-9  # tolerance for a quantile that was rounded
 
 
 def unavailability(failures: float, repair: float) -> float:
@@ -28,9 +28,10 @@ def unavailability(failures: float, repair: float) -> float:
 
 @lru_cache(maxsize=4096)
 def down(installed: float, share: float, quantile: float) -> float:
-    """Return the number of ``installed`` servers down that is not exceeded in the share ``quantile`` of the time.
+    """Return the number of down servers, of ``installed`` ones, that is not exceeded in a share ``quantile`` of the
+    time.
 
-    ``share`` is that of ``unavailability``.
+    ``share`` is the result of ``unavailability``.
     """
     return float(_down(np.array([installed]), share, quantile)[0]) if share > 0 and installed >= 1 else 0.0
 
@@ -44,7 +45,7 @@ def _down(installed: np.ndarray, share: float, quantile: float) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def line(largest: int, usual: int, share: float, quantile: float) -> tuple[float, float]:
-    """Return (a, b) with a + b N >= down(N) for all N from 1 to ``largest``, tight near ``usual``."""
+    """Return (a, b) such that a + b N >= down(N) for all N from 1 to ``largest``. The line is tight near ``usual``."""
     if share <= 0 or largest < 1:
         return 0.0, 0.0
     counts = np.arange(1, largest + 1)

@@ -1,7 +1,7 @@
-"""Bound the work of a server by its resources: memory, disk, IOPS, network, and others that are named.
+"""Limit the work of a server by its resources: memory, disk, IOPS, network and other named resources.
 
-A unit of demand needs amounts of a server's resources. How fast a server works is its worth; each other resource serves
-has / need units, and the least of these bounds holds.
+A unit of demand uses some amount of each resource. A resource serves has / need units of demand. The speed of a server
+is its worth. The smallest of the limits applies.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 def bound(has: Mapping[str, float], needs: Mapping[str, float]) -> tuple[float, str]:
-    """Return the units of demand that a server's resources can serve, and the name of the scarcest.
+    """Return the units of demand that a server's resources can serve, and the name of the scarcest resource.
 
     ``has`` and ``needs`` are by resource, in the same base units. Return infinity and an empty name if nothing is
     needed.

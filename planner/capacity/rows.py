@@ -14,7 +14,7 @@ Label = tuple[str | int, ...]
 
 
 class Rows:
-    """Rows of the matrix, collected piece by piece."""
+    """Collect the rows of the matrix piece by piece."""
 
     def __init__(self) -> None:
         self.row: list[Ints] = []
@@ -35,14 +35,14 @@ class Rows:
         return np.arange(len(self.labels) - n, len(self.labels))
 
     def put(self, row: npt.ArrayLike, col: npt.ArrayLike, value: npt.ArrayLike) -> None:
-        """Set coefficients; the three arguments are broadcast against one another."""
+        """Set coefficients; the three arguments are broadcast against each other."""
         r, c, v = np.broadcast_arrays(row, col, value)
         self.row.append(r.ravel())
         self.col.append(c.ravel())
         self.value.append(v.ravel().astype(float))
 
     def matrix(self, columns: int) -> sparse.csr_array:
-        """Return the matrix of all rows so far."""
+        """Return the matrix of all rows added so far."""
         empty = np.zeros(0, dtype=np.int64)
         coordinates = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
         size = (len(self.labels), columns)

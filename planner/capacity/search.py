@@ -1,15 +1,15 @@
 """Solve a programme with HiGHS: a bound from its relaxation, plans by rounding, then larger parts of the programme.
 
-HiGHS takes minutes for the programme of a large question, most of them for a first plan. A plan seldom needs what the
-relaxation does not use, so the search first omits that (kernel search: Angelelli, Mansini, Speranza, Computers &
-Operations Research 37, 2010).
+HiGHS takes minutes to solve a large question, mostly to find a first plan. A plan seldom needs a variable that the
+relaxation does not use, so the search first omits such variables (kernel search: Angelelli, Mansini, Speranza,
+Computers & Operations Research 37, 2010).
 
-It rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers only for
-purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is compared
-with the bound of the full programme. The full programme is solved only if the gap is still too wide.
+The search rounds period by period; later periods compensate the rounding of earlier ones. Then it solves with integers
+only for purchases, orders and the use of spares. Active servers are rounded up, which violates no limit. Each plan is
+compared with the bound of the full programme. The full programme is solved only if the gap is still too wide.
 
 Searches end after a number of nodes, so that the same question has the same plan on every machine. Time is a second
-limit, for questions that are larger than that; the result says so where time was what ended a search.
+limit, for larger questions; the result states whether it ended a search.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from fleetmark.planner.capacity.shape import Floats, Shape
 
 Marks = npt.NDArray[np.bool_]
 SMALL = 600  # maximum number of integers for solving the full programme first
-KERNEL_GAP = 0.3  # share of the allowed gap that the restricted programme may use
-KERNEL_TIME = 0.5  # share of the time that it may use
-PERIOD_TIME = 0.2  # share of the time to make the orders of one period integers if rounding fails
-RESERVES = (3.0, 0.0)  # numbers of servers for which rounding reserves room in later periods
+KERNEL_GAP = 0.3  # share of the allowed gap for the restricted programme
+KERNEL_TIME = 0.5  # share of the time for the restricted programme
+PERIOD_TIME = 0.2  # share of the time for making the orders of one period integers if rounding fails
+RESERVES = (3.0, 0.0)  # numbers of servers that rounding reserves for later periods; each is tried in turn
 ROOM = ("power", "rack units", "ports", "racks", "liquid racks", "domain power", "supply", "budget")  # limits by period
 IN_USE = (
     0.5,
@@ -46,18 +46,18 @@ IN_USE = (
     4.0,
     0.0,
 )  # numbers of active servers above which the rounded plan keeps spares; the cheapest result is used
-_OF_TIME, _OF_NODES = "Time limit", "Solution limit"  # in HiGHS's messages
+_OF_TIME, _OF_NODES = "Time limit", "Solution limit"  # parts of HiGHS's messages
 INTEGRALITY = 1e-6  # HiGHS's integer tolerance
 LEAST_SECONDS = 1.0
-NODES, LEAST_NODES = 2_500_000, 100  # maximum nodes of one search times variables; at least so many nodes
+NODES, LEAST_NODES = 2_500_000, 100  # limit of nodes times variables in one search, and the minimum limit of nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """Hold the result of a search.
 
-    ``values`` are the variables with exact integers, or None if there was no plan when the search ended. No plan costs
-    less than ``bound``, in units of the programme's cost.
+    ``values`` are the variables with exact integers, or None if the search ended without a plan. No plan costs less
+    than ``bound``, in units of the programme's cost.
     """
 
     values: Floats | None
@@ -66,7 +66,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hold the answer of HiGHS. If it is not proven ``infeasible``, ``values`` of None means that a limit ended it."""
+    """Hold the result of one HiGHS run.
+
+    If ``values`` is None and the programme is not proven ``infeasible``, a limit ended the search.
+    """
 
     values: Floats | None
     cost: float
@@ -87,7 +90,7 @@ def highs(
 ) -> SearchAnswer:
     """Run HiGHS once on the programme; arguments that are not None replace parts of it.
 
-    It may take a ``share`` of the time that is left on the ``clock``. Raise FleetmarkError if HiGHS ends for any reason
+    The run may take a ``share`` of the remaining time of ``clock``. Raise FleetmarkError if HiGHS ends for any reason
     other than a solution, infeasibility or a limit.
     """
     integer = model.integer if integer is None else integer
@@ -118,7 +121,7 @@ def _silent() -> Iterator[None]:
     """Suppress a line that HiGHS 1.12 prints when it repairs a plan, even with its output switched off."""
     try:
         stdout = os.dup(1)
-    except OSError:  # there is no standard output
+    except OSError:  # there is no stdout
         yield
         return
     if sys.stdout is not None:
@@ -169,7 +172,7 @@ def search(model: Model, gap: float, clock: Clock) -> Result | None:
 
 
 def _kernel(model: Model, relaxed: Floats) -> Floats:
-    """Return upper bounds of the variables, with 0 for what the relaxation does not buy or use."""
+    """Return upper bounds of the variables; they are 0 for everything that the relaxation does not buy or use."""
     shape = model.shape
     upper = model.upper.copy()
     servers, _ = shape.servers(relaxed)
@@ -184,7 +187,7 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
 
 
 def _restricted(model: Model, kernel: Floats, gap: float, clock: Clock, share: float) -> Floats | None:
-    """Return the best plan within the kernel, or None."""
+    """Return the best plan within the kernel, or None if there is none."""
     integer = model.integer.copy()
     for block in "dn":
         integer[model.shape.columns(block)] = False
@@ -235,7 +238,7 @@ def _settings(
 
 
 def _reached(shape: Shape, orders: Floats) -> Floats:
-    """Return the price breaks that these orders reach: for each SKU and period, the last at or below the order."""
+    """Return the price breaks that these orders reach: for each SKU and period, the last one at or below the order."""
     reached = np.zeros((len(shape.broken), shape.periods))
     for b, (s, j) in enumerate(shape.broken):
         breaks = shape.question.skus[s].breaks
@@ -254,10 +257,10 @@ def _in_lots(shape: Shape, orders: Floats) -> Floats:
 def _by_period(
     model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, clock: Clock
 ) -> Floats | None:
-    """Round orders to integers period by period, while later orders, still fractions, compensate.
+    """Round orders to integers period by period; later orders are still fractions and compensate.
 
-    The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers whose room and money later
-    periods do not use.
+    The function changes ``lower`` and ``upper``. ``reserve`` is the number of servers for which later periods leave
+    room and money.
     """
     shape, none = model.shape, np.zeros_like(model.integer)
     periods = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
@@ -291,7 +294,7 @@ def _by_period(
 
 
 def _rest(model: Model, values: Floats, clock: Clock) -> Floats | None:
-    """Return a full plan from purchases, orders, spares and servers of pools; retirements follow from them."""
+    """Return a full plan from purchases, orders, spares and servers of pools; these determine the retirements."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
     for columns in (shape.columns(block) for block in "xyzemb"):
@@ -306,14 +309,14 @@ def _rest(model: Model, values: Floats, clock: Clock) -> Floats | None:
 
 
 def _settled(model: Model, values: Floats) -> Floats:
-    """Return the same counts as exact integers, with the best use of them."""
+    """Return the same plan with exact integer counts, and with the best use of these servers."""
     values = values.copy()
     values[model.integer] = np.round(values[model.integer])
     lower, upper = model.lower.copy(), model.upper.copy()
     lower[model.integer] = upper[model.integer] = values[model.integer]
     used = highs(model, integer=np.zeros_like(model.integer), lower=lower, upper=upper)
     if used.values is None:
-        # Exact integers miss a demand by HiGHS's tolerance, which does not justify another server.
+        # Exact integers miss a demand by at most HiGHS's tolerance, which does not justify another server.
         return np.clip(values, model.lower, model.upper)
     exact = np.clip(used.values, lower, upper)
     exact[model.integer] = values[model.integer]

@@ -1,6 +1,6 @@
 """Define the variables of a capacity programme: their columns, and the maximum useful value of each.
 
-Variables are counts per period and pair (a SKU at a site where it is in place or can be bought):
+Variables are counts per period and pair. A pair is a SKU at a site, in place or for sale. The variables are:
 
 - ``x``: ordered, ``d``: retired, ``i``: installed, ``n``: active
 - ``a``: servers that work for a workload with everything up
@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Caps = Mapping[tuple[str, str], int]
 """(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
-SCARCE = 1e-3  # the least share of installed servers that counts as usable
+SCARCE = 1e-3  # minimum share of installed servers that counts as usable
 NEAR = 1e-9  # a count this close to the next whole number is rounded
 
 
@@ -102,7 +102,7 @@ class Shape:
         self.count |= {"m": len(self.lots), "b": len(self.broken), "q": len(self.priced), "w": len(self.kept)}
 
     def sold(self, sku: str, site: str) -> bool:
-        """Return whether the SKU can be bought there and arrives within the horizon."""
+        """Return whether the SKU can be bought at the site and arrives within the horizon."""
         s = self.question.skus[sku]
         left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
         in_time = any(s.sold_in(t) for t in range(self.periods - s.delay))
@@ -131,7 +131,7 @@ class Shape:
 
     @cached_property
     def yields(self) -> npt.NDArray[np.bool_]:
-        """Return the combos whose workload may be pre-empted."""
+        """Return the combos with a workload that may be pre-empted."""
         return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
 
     def servers(self, values: Floats) -> tuple[Floats, Floats]:
@@ -152,14 +152,14 @@ class Shape:
 
     @cached_property
     def needed(self) -> Floats:
-        """Return the maximum useful servers per combo and period: enough to meet the demand alone."""
+        """Return the maximum useful servers per combo and period, which can meet the demand alone."""
         need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
         need[self.alone] = np.ceil(need[self.alone] - NEAR)
         return need
 
     @cached_property
     def alone(self) -> Ints:
-        """Return the combos of dedicated workloads, which own all servers of their pools."""
+        """Return which combos belong to dedicated workloads, which own all servers of their pools."""
         return np.array([j for j, (_, w) in enumerate(self.combos) if self.question.workloads[w].dedicated], np.int64)
 
     @cached_property
@@ -172,7 +172,7 @@ class Shape:
 
     @cached_property
     def remaining(self) -> Floats:
-        """Return servers in place or ordered before that are within their age limit, per pair and period."""
+        """Return servers that are in place or on order and within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
@@ -184,15 +184,13 @@ class Shape:
 
     @cached_property
     def price_levels(self) -> Floats:
-        """Return (pair, period): the price of a server ordered then over its price in the first period."""
+        """Return (pair, period): the ratio of a server's price in that period to its price in the first period."""
         levels = [[self.question.price_level(s, t) for t in range(self.periods)] for s, _ in self.pairs]
         return np.array(levels).reshape(len(self.pairs), self.periods)
 
     @cached_property
     def bounds(self) -> Floats:
-        """Return the maximum active servers that are useful and have room, per pair and period; more would only add
-        cost.
-        """
+        """Return the maximum number of active servers per pair and period that are useful and fit into the site."""
         bound = np.zeros((len(self.pairs), self.periods))
         common = np.flatnonzero(self.own_of < 0)
         np.add.at(bound, self.pair_of[common], self.needed[common])
@@ -220,12 +218,12 @@ class Shape:
 
     @cached_property
     def idle(self) -> Floats:
-        """Return (pair,): the servers of a SKU in use that are never active, beside the share ``withheld``."""
+        """Return (pair,): the servers of a SKU in use that are never active, in addition to the share ``withheld``."""
         return np.array([float(site.spares) for site in self.sites]) + self._down[:, 0]
 
     @cached_property
     def _down(self) -> Floats:
-        """Return (pair, 2): the line over the servers that are down, as their number and their share."""
+        """Return (pair, 2): the linear bound on the servers that are down, as a constant number and a share."""
         q, lines = self.question, np.zeros((len(self.pairs), 2))
         for p, (s, _) in enumerate(self.pairs):
             if q.unavailability(s) > 0:
@@ -237,7 +235,7 @@ class Shape:
 
     @cached_property
     def largest_stock(self) -> Floats:
-        """Return (pair,): the most installed servers that are useful."""
+        """Return (pair,): the maximum useful number of installed servers."""
         active = self.bounds.max(axis=1, initial=0.0)
         usable = np.maximum(1 - self.withheld.max(axis=1, initial=0.0), SCARCE)
         return np.asarray(np.ceil((active + self.idle) / usable - NEAR))

@@ -1,8 +1,9 @@
-"""Decide, for many futures at once, whether workloads can share servers so that all demands are met.
+"""Decide for many futures whether workloads can share servers so that all demands are met.
 
-Shares first move, draw by draw, to the workloads that lack servers. A linear programme decides an open draw: the
-largest theta at which every workload gets theta times its demand. It helps with other draws too: its prices can prove
-that no shares meet their demands, and its shares are the start of the next moves. So few programmes are solved.
+First, each draw repeatedly moves servers to the workloads that lack them. If that does not decide a draw, a linear
+programme finds the largest theta at which every workload gets theta times its demand. Its result helps with other
+draws, too. Its prices can prove that no distribution of servers meets their demands, and its shares are the starting
+point of further moves. Therefore few programmes must be solved.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-SOLVED = 100  # most linear programmes per period; draws that are still open count as not possible
-_NEAR = 1e-7  # share of a demand: tolerance for rounding of the programme
+SOLVED = 100  # maximum linear programmes per period; draws that remain undecided count as not possible
+_NEAR = 1e-7  # relative tolerance of a demand, for rounding in the programme
 _TURNS = 20
-_TRIED = 1e-3  # share of the servers that is spread evenly at first
-_BLOCK = 500  # draws at a time, for memory
+_TRIED = 1e-3  # share of the servers that is distributed evenly at first
+_BLOCK = 500  # draws processed together, to limit memory
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Hold the servers of one period. ``count``: (skus, sites). ``may``: (skus, sites, workloads), which
-    workload may run where.
+    """Hold the servers of one period.
 
-    ``kept``: (cases, sites, workloads): the sites that remain for a workload in each failure that it must survive, all
-    for one that need not. ``guests``: (workloads,) those that may be pre-empted: with everything up they run on the
-    servers that the others do not need then.
+    - ``count``: (skus, sites), the number of servers
+    - ``may``: (skus, sites, workloads), whether the workload may run there
+    - ``kept``: (cases, sites, workloads), whether the site remains for the workload in each failure that it must
+      survive; True for workloads that need not survive failures
+    - ``guests``: (workloads,), whether the workload may be pre-empted; with everything up, guests run on the servers
+      that the other workloads do not need
     """
 
     count: Floats
@@ -44,7 +47,7 @@ class Servers:
 
 
 def kept(question: Question) -> tuple[Flags, Flags]:
-    """``kept`` and ``guests`` of a question's workloads."""
+    """Return ``Servers.kept`` and ``Servers.guests`` for a question's workloads."""
     workloads = list(question.workloads)
     lasting = np.array([question.survives(w) for w in workloads])
     cases = question.cases if lasting.any() else [()]
@@ -53,9 +56,13 @@ def kept(question: Question) -> tuple[Flags, Flags]:
 
 
 def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> Floats:
-    """Work done for each workload in the worst case: (draws, workloads). ``worth`` of a server: (draws, skus,
-    workloads); ``shares``, servers per workload: (skus, sites, workloads), or with draws first; ``demand``: (draws,
-    workloads). Guests share what the others leave, in the proportions of ``shares``.
+    """Return (draws, workloads): the work done for each workload in the worst case.
+
+    - ``worth``: (draws, skus, workloads), the work of one server
+    - ``shares``: (skus, sites, workloads), the servers of each workload; draws may come first
+    - ``demand``: (draws, workloads)
+
+    Guests share the remaining servers in proportion to their ``shares``.
     """
     draws = shares.ndim == 4
     by_site = np.einsum("jsw,jskw->jwk" if draws else "jsw,skw->jwk", worth, shares, optimize=True)
@@ -76,8 +83,9 @@ def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> F
 
 
 def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> tuple[Flags, int]:
-    """Return whether some shares meet ``demand`` (draws, workloads) in each draw, and the number of undecided draws,
-    which count as not possible. ``shares``: the first ones to try.
+    """Return whether each draw's ``demand`` (draws, workloads) can be met, and the number of undecided draws.
+
+    Undecided draws count as not possible. ``shares`` are tried first.
     """
     good = _moved(worth, demand, servers, shares)
     open_ = np.flatnonzero(~good)
@@ -90,7 +98,7 @@ def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) ->
         if theta >= 1 - _NEAR:
             settled = _moved(worth[open_], demand[open_], servers, shared)
             good[open_[settled]] = good[one] = True
-        elif not servers.guests.any():  # a server of a host serves guests too: these prices prove nothing
+        elif not servers.guests.any():  # other workloads' servers also serve guests, so these prices prove nothing
             settled = _proven(worth[open_], demand[open_], servers, _fitting(prices, worth[one], worth[open_], shared))
         settled[len(open_) // 2] = True
         open_ = open_[~settled]
@@ -98,10 +106,10 @@ def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) ->
 
 
 def _moved(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> Flags:
-    """Draws whose demand is met after some turns that move servers to the workloads that lack them."""
+    """Return which draws are met after some rounds that move servers to the workloads that lack them."""
     allowed = servers.may & (servers.count > 0)[:, :, None]
     even = allowed * (servers.count / np.maximum(allowed.sum(axis=2), 1))[:, :, None]
-    begin = (1 - _TRIED) * np.where(allowed, shares, 0.0) + _TRIED * even  # so that any share can grow
+    begin = (1 - _TRIED) * np.where(allowed, shares, 0.0) + _TRIED * even  # so that every share can grow
     good = np.zeros(len(worth), dtype=bool)
     for first in range(0, len(worth), _BLOCK):
         rows = np.arange(first, min(first + _BLOCK, len(worth)))
@@ -122,20 +130,21 @@ def _moved(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> F
 
 
 def enough(work: Floats, demand: Floats) -> Flags:
-    """Draws in which every workload gets its demand."""
+    """Return in which draws every workload gets its demand."""
     return np.asarray((work >= demand * (1 - _NEAR)).all(axis=-1))
 
 
 def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
-    """Return the largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the
-    demands.
+    """Return the largest theta (at most 2) of one draw, its shares, and the prices of the demands.
+
+    The prices have the shape (cases, workloads).
     """
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
     cases, many = len(servers.kept), len(s)
     gives, place = worth[s, w], s * sites + k
     hosts = np.flatnonzero(~servers.guests[w])
-    reserves = hosts if servers.guests.any() else hosts[:0]  # servers that hosts need in a failure only
+    reserves = hosts if servers.guests.any() else hosts[:0]  # servers that other workloads need only in a failure
     last = many + len(reserves)  # the column of theta
     rows, columns, values = [], [], []
 
@@ -155,7 +164,7 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
     put(counted[reserves], many + np.arange(len(reserves)), np.ones(len(reserves)))
     size = cases * workloads + skus * sites
     limits = [np.zeros(cases * workloads), servers.count.ravel()]
-    if len(reserves) or servers.guests.any():  # with everything up: the hosts' demand, and guests beside it
+    if len(reserves) or servers.guests.any():  # everything is up: guests run beside the demand of the other workloads
         put(size + place, np.arange(many), np.ones(many))
         size += skus * sites
         put(size + w[hosts], hosts, -gives[hosts])
@@ -164,10 +173,10 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
         size += workloads
         limits += [servers.count.ravel(), np.zeros(workloads)]
     coordinates = (np.concatenate(rows), np.concatenate(columns))
-    matrix: Any = sparse.csr_array(  # scipy's stubs know dense matrices only
+    matrix: Any = sparse.csr_array(  # scipy's type stubs lack sparse matrices
         (np.concatenate(values), coordinates), shape=(size, last + 1)
     )
-    bounds: list[tuple[float, float | None]] = [(0.0, None)] * last + [(0.0, 2.0)]  # no more is ever needed
+    bounds: list[tuple[float, float | None]] = [(0.0, None)] * last + [(0.0, 2.0)]  # more is never needed
     goal = np.zeros(last + 1)
     goal[-1] = -1.0
     result: Any = optimize.linprog(goal, A_ub=matrix, b_ub=np.concatenate(limits), bounds=bounds)
@@ -179,8 +188,10 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
 
 
 def _fitting(prices: Floats, worth: Floats, others: Floats, shares: Floats) -> Floats:
-    """Prices of one draw, adapted to ``others`` (draws, cases, workloads): the price of a workload rises as its servers
-    are worth less. A proof holds with any prices; these prove more draws.
+    """Return the prices of one draw, adapted to ``others`` (draws, skus, workloads).
+
+    The price of a workload rises in proportion as its servers lose worth. Any prices give a valid proof; adapted prices
+    prove more draws.
     """
     by_sku = shares.sum(axis=1)
     here, elsewhere = (worth * by_sku).sum(axis=0), np.einsum("jsw,sw->jw", others, by_sku)
@@ -188,10 +199,11 @@ def _fitting(prices: Floats, worth: Floats, others: Floats, shares: Floats) -> F
 
 
 def _proven(worth: Floats, demand: Floats, servers: Servers, prices: Floats) -> Flags:
-    """Draws that ``prices`` (draws, cases, workloads) prove short: all servers together, each on its best paid work,
-    earn less than the price of the demand.
+    """Return which draws ``prices`` (draws, cases, workloads) prove to be short.
+
+    In these draws, all servers together earn less than the price of the demand, even if each does its best-paid work.
     """
-    of_site = np.einsum("fkw,jfw->jkw", servers.kept.astype(float), prices)  # price of a unit of work at each site
+    of_site = np.einsum("fkw,jfw->jkw", servers.kept.astype(float), prices)  # price of one unit of work at each site
     earned = np.zeros(len(worth))
     for k in np.flatnonzero(servers.count.any(axis=0)):
         paid = np.where(servers.may[:, k], worth * of_site[:, None, k], 0.0).max(axis=2)

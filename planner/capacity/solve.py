@@ -19,9 +19,10 @@ SECONDS = 60.0
 def solve(
     question: Question, *, gap: float = GAP, seconds: float = SECONDS, margin: Margin | None = None
 ) -> Plan | Conflict:
-    """Return the plan with the lowest present value, proven to within ``gap`` of the best (0.01: 1%) or as far as
-    ``seconds`` allow. Return the Conflict if there is no plan. ``margin``: the factor on each workload's demand, see
-    ``Margin``.
+    """Return the plan with the lowest present value, proven to be within ``gap`` of the best (0.01: 1%) as far as
+    ``seconds`` allow.
+
+    Return the Conflict if there is no plan. ``margin`` is the factor on each workload's demand, see ``Margin``.
 
     Raise FleetmarkError for an invalid question, and if time runs out before there is a plan.
     """
@@ -32,7 +33,7 @@ def solve(
 
 
 def refuse(question: Question, margin: Margin) -> None:
-    """Raise FleetmarkError for a question that is invalid, or has no plan whatever the limits."""
+    """Raise FleetmarkError for a question that is invalid, or that has no plan even without limits."""
     q = question
     numbers: list[tuple[str, float | None]] = [(f"demand of {w}", v) for w, x in q.workloads.items() for v in x.point]
     numbers += [(f"margin of {w}", x) for w, v in margin.items() for x in (v if isinstance(v, Sequence) else (v,))]
@@ -76,7 +77,7 @@ def refuse(question: Question, margin: Margin) -> None:
 
 
 def _figures(q: Question, series: Series, name: str) -> tuple[float, ...]:
-    """Return the figures of a series. Raise FleetmarkError if they are not one for each period."""
+    """Return the figures of a series. Raise FleetmarkError if their number differs from the number of periods."""
     if isinstance(series, tuple) and len(series) != len(q.periods):
         raise FleetmarkError(
             message("{what} has {n} figures for {m} periods", what=name, n=len(series), m=len(q.periods))

@@ -1,16 +1,16 @@
 """Test a plan under uncertain demand and equivalence with simulated futures, and find margins that cover them.
 
-A future draws one factor per workload for its demand, exp(sigma_t z). The z is the same in all periods, so a workload
-that exceeds its forecast continues to do so, and sigma gives the growth. The z of workloads are correlated as the
-question says. A shock multiplies all demands from one period on.
+A future draws one factor per workload for its demand, exp(sigma_t z). A workload has the same z in all periods: if it
+exceeds its forecast, it continues to do so, and sigma gives the growth. The values of z are correlated between
+workloads as the question specifies. A shock multiplies all demands from one period on.
 
-A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), with t of the estimate's
-degrees of freedom. That factor is the same for all servers and periods, because an error of measurement does not
-average out over servers. Worths of a SKU that were measured on the same hosts share t.
+A future also draws one factor per SKU and workload for the worth of its servers, exp(se x t), where t is Student's t
+with the estimate's degrees of freedom. That factor is the same for all servers and periods, because an error of
+measurement does not average out over servers. Worths of a SKU that were measured on the same hosts share t.
 
-Draws depend only on the seed and the names, so two plans, or two versions of a question, meet the same futures (common
-random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts. No
-formula divides by a mean of E.
+Draws depend only on the seed and the names, so two plans, or two versions of a question, are tested in the same futures
+(common random numbers). Servers are counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts.
+No formula divides by a mean of E.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Futures:
     - ``table``: one row per (workload, period). ``shortfall`` counts futures that no distribution can meet and in which
       the plan's shares are too small. ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... are in the workload's
       unit; capacity is that of the plan's shares in the worst case. ``servers`` are in the plan; ``servers_p50``
-      ``_p90`` ``_p95`` are needed in the plan's mix of SKUs
-    - ``sizing``: one row per (workload, period), with the servers that it needs alone, on the ``sku`` that is cheapest
-      for it
+      ``_p90`` ``_p95`` are the numbers needed with the plan's mix of SKUs
+    - ``sizing``: one row per (workload, period), with the servers that the workload needs alone, of the ``sku`` that is
+      cheapest for it
     - ``by_period``: one row per period, with ``installed`` and ``needed_p50`` ... of the plan's servers
     - ``open``: the number of undecided draws, which count as short
     """
@@ -70,7 +70,7 @@ class Futures:
 
 
 def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Futures:
-    """Simulate the ``plan`` in ``n`` futures; its margins do not count, because demand is drawn."""
+    """Simulate the ``plan`` in ``n`` futures; its margins are ignored, because demand is drawn."""
     draws, fleet = sample(question, n, seed), Fleet(question, plan)
     lost, alone, works, left_open = fleet.short(draws)
     rows, sizing, periods = [], [], []
@@ -101,7 +101,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
-    """Return quantiles that are values of the sample, so that a count stays a count."""
+    """Return quantiles that are values of the sample, so that quantiles of counts are integers."""
     quantiles = np.quantile(values, levels, method="inverted_cdf")
     return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
@@ -113,10 +113,9 @@ def _wilson(share: float, n: int) -> Estimate:
 
 
 def _cheapest(question: Question, workload: str) -> str:
-    """Return the SKU with the cheapest work, among those on sale or, if there are none, among all.
+    """Return the SKU with the lowest cost per unit of work among the SKUs on sale, or among all if none is on sale.
 
-    The cost per unit of work includes the price over the years of the horizon, support, space, and energy at the
-    maximum utilisation.
+    This cost includes the price over the years of the horizon, support, space, and energy at the maximum utilisation.
     """
     q = question
     able = [s for s in q.skus.values() if workload in s.worth]
@@ -145,14 +144,14 @@ def margined(
 ) -> Plan | Conflict:
     """Return the cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's promise).
 
-    A margin is the quantile of demand over worth in the SKUs that serve the workload. All workloads and periods use the
-    same level of confidence. The search finds the level at which the share of futures met, less its sampling error,
-    equals ``quantile``; another seed confirms it. It calls ``solve(question, margin=...)`` at most nine times, and
-    ``say`` with a sentence each time.
+    A margin is the quantile of the ratio of demand to worth, for the SKUs that serve the workload. All workloads and
+    periods use the same level of confidence. The search finds the level at which the share of futures met, less its
+    sampling error, equals ``quantile``; another seed confirms it. The search calls ``solve(question, margin=...)`` at
+    most nine times, and reports each call with ``say``.
 
-    If the search ends before that, the cheapest plan that meets ``quantile`` in all simulated futures together is
-    returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for a
-    quantile outside 0 to 1.
+    If the search ends without such a level, the cheapest plan that meets ``quantile`` in all simulated futures together
+    is returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for
+    a quantile outside 0 to 1.
     """
     quantile = question.promise if quantile is None else quantile
     if not 0 < quantile < 1:
@@ -170,7 +169,7 @@ def margined(
         level = search.next()
         try:
             candidate = _with_margin(question, solve, need, level)
-        except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than none
+        except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than no plan
             if best is None:
                 raise
             tried.append(replace(best, stopped=True))
@@ -214,22 +213,23 @@ def margined(
 
 
 def _told(plan: Plan, tried: Sequence[Plan]) -> Plan:
-    """Return the plan, stopped if time ended the search for any that was tried."""
+    """Return the plan, marked as stopped if a time limit ended the search for any plan that was tried."""
     return replace(plan, stopped=any(p.stopped for p in tried))
 
 
 class _Search:
     """Search for the level (of a normal distribution) at which ``target`` of futures are met.
 
-    The search interpolates between the highest level that does not suffice and the lowest that does, as if the share
-    met were normal in the level.
+    The search interpolates between the highest level that does not suffice and the lowest that does, under the
+    assumption that the share met is a normal function of the level.
     """
 
     def __init__(self, target: float, at_median: float, n: int, workloads: int, quantile: float) -> None:
         self.least = 0.5 / n
         self.target = self._level(target)
         self.first = self._level(quantile)
-        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # if failures are independent
+        # Under the assumption of independent failures.
+        self.highest = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -256,9 +256,9 @@ class _Search:
 
 
 def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
-    """Return (draws, workloads, periods): demand over worth, as multiples of the plan's values.
+    """Return (draws, workloads, periods): the ratio of demand to worth, as multiples of the plan's values.
 
-    The worth is that of the SKUs that serve the workload in the plan.
+    The worth is averaged over the SKUs that serve the workload in the plan.
     """
     fleet = Fleet(question, plan)
     point = np.array(

@@ -1,4 +1,4 @@
-"""Work out what a fleet costs that does the work of some baseline servers: money, power, and the break-even price."""
+"""Compute the cost of a fleet that does the work of some baseline servers: money, power, and the break-even price."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetmark.planner.estimate import Estimate
 
 HOURS_PER_YEAR = 8766.0
-SERVERS = 100  # baseline servers to replace, unless the user says how many
+SERVERS = 100  # baseline servers to replace, unless the user gives a number
 ROUNDING = 1e-6  # tolerance for counts of servers, so that 25.0000001 are 25
 _W_PER_KW = 1000.0
 
@@ -30,7 +30,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Hold one server of a side: its price, for some hours or for a purchase (None), its power in W and rack units."""
+    """Hold the terms of one server of a side.
+
+    The price is for a number of hours or, if the hours are None, for a purchase. The power is in W.
+    """
 
     price: float | None
     hours: float | None = None
@@ -38,7 +41,10 @@ class Offer:
     rack_units: float | None = None
 
     def yearly(self, terms: Terms) -> float | None:
-        """Return the price of one year without energy; None if it is not known or for a purchase without years."""
+        """Return the price of one year without energy.
+
+        Return None if the price is unknown, or for a purchase without years of service.
+        """
         if self.price is None:
             return None
         if self.hours is not None:
@@ -46,13 +52,15 @@ class Offer:
         return self.price / terms.years if terms.years else None
 
     def energy(self, terms: Terms) -> float:
-        """Return the cost of one year's energy; 0 if its price or the power is not known."""
+        """Return the cost of one year's energy, or 0 if its price or the power is unknown."""
         if terms.energy is None or self.watts is None:
             return 0.0
         return self.watts / _W_PER_KW * HOURS_PER_YEAR * terms.energy
 
     def price_of(self, yearly: float, terms: Terms) -> float | None:
-        """Return the price, for the same hours or for a purchase, that costs ``yearly`` in a year without energy."""
+        """Return the price of an offer that costs ``yearly`` in a year without energy, for the same hours or for a
+        purchase.
+        """
         if self.hours is not None:
             return yearly * self.hours / HOURS_PER_YEAR
         return yearly * terms.years if terms.years else None
@@ -60,13 +68,13 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Hold what ``servers`` servers of a side cost.
+    """Hold the cost of ``servers`` servers of a side.
 
     - ``total``: their price, for the hours of the offer or for a purchase
     - ``yearly``: price and energy of a year, None without years of service or hours
     - ``lifetime``: the same over the years of service
-    - ``power``: in W, None if it is not known
-    - ``rack_units``: None if they are not known
+    - ``power``: in W, or None if it is unknown
+    - ``rack_units``: their number, or None if it is unknown
     """
 
     servers: int
@@ -83,7 +91,7 @@ def needed(servers: float, ratio: float) -> int:
 
 
 def cost(offer: Offer, servers: int, terms: Terms) -> Cost:
-    """Return what ``servers`` servers cost."""
+    """Return the cost of ``servers`` servers."""
     yearly = offer.yearly(terms)
     full = None if yearly is None else servers * (yearly + offer.energy(terms))
     return Cost(
@@ -99,7 +107,8 @@ def cost(offer: Offer, servers: int, terms: Terms) -> Cost:
 def break_even(ratio: Estimate, baseline: Offer, candidate: Offer, terms: Terms) -> Estimate | None:
     """Return the candidate's price at which the same work costs the same on both sides, with the ratio's interval.
 
-    It includes energy if its price and the power of both sides are known. None if energy alone costs more.
+    The price includes energy if the energy price and the power of both sides are known. Return None if energy alone
+    costs more.
     """
     ends = [
         None if r is None else _break_even(r, baseline, candidate, terms) for r in (ratio.value, ratio.lo, ratio.hi)

@@ -1,4 +1,4 @@
-"""Split a plan's spending into capital and operating expenses, and depreciate its purchases by the straight line."""
+"""Split a plan's spending into capital and operating expenses, and depreciate its purchases on a straight line."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import numpy.typing as npt
 from fleetmark.planner.capacity.ledger import Ledger
 
 Floats = npt.NDArray[np.float64]
-CAPITAL, AT_END = "purchase", "residual"  # kinds of cost; all others are operating expenses
+CAPITAL, AT_END = "purchase", "residual"  # kinds of cost that are not operating expenses
 
 
 @dataclass(frozen=True, slots=True)
 class Cash:
     """Hold money by year, undiscounted, in the currency of the question.
 
-    - ``capex``: purchases, when they are ordered; ``opex``: all other costs
-    - ``at_end``: what the servers are worth at the end, as a negative cost
-    - ``depreciation``: of purchases, from their arrival on; ``book``: what is paid and not yet depreciated at its end
+    - ``capex``: purchases, in the year of the order; ``opex``: all other costs
+    - ``at_end``: the residual value of the servers at the end, as a negative cost
+    - ``depreciation``: of purchases, starting at their arrival; ``book``: the amount paid and not yet depreciated at
+      the end of the year
     """
 
     capex: Floats
@@ -31,12 +32,12 @@ class Cash:
 
     @property
     def total(self) -> Floats:
-        """Return all money of the year."""
+        """Return the sum of all money of the year."""
         return self.capex + self.opex + self.at_end
 
 
 def depreciated(ledger: Ledger) -> Floats:
-    """Return (pair, period): the part of the plan's purchases that is depreciated then; 0 without ``depreciation``."""
+    """Return (pair, period): the depreciation of the plan's purchases; 0 if the question has no ``depreciation``."""
     q, paid = ledger.question, ledger.paid * ledger.buy
     parts, length = np.zeros_like(paid), q.depreciation
     for p, (s, _) in enumerate(ledger.pairs):
@@ -47,7 +48,7 @@ def depreciated(ledger: Ledger) -> Floats:
 
 
 def by_year(ledger: Ledger, years: Sequence[int]) -> Cash:
-    """Return the money of each year; ``years``: the number of the year of each period, from 0."""
+    """Return the money of each year. ``years`` has the number of each period's year, counted from 0."""
     kinds: Mapping[str, Floats] = ledger.kinds
     number = np.array(years)
 

@@ -1,7 +1,7 @@
 """Compare the revenue of each workload with its share of a plan's costs, in present values.
 
 The costs of a SKU at a site go to the workloads in proportion to the servers assigned to them there, over all periods.
-Costs of servers that no workload uses follow the other costs. Revenue is that of the median demand.
+Costs of servers that no workload uses follow the other costs. Revenue is computed from the median demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class GrossMargin:
-    """Hold present values of a workload in the currency of the question; ``revenue`` is 0 if none is given."""
+    """Hold present values of a workload in the currency of the question. ``revenue`` is 0 if it is not given."""
 
     workload: str
     revenue: float
@@ -27,17 +27,19 @@ class GrossMargin:
 
     @property
     def margin(self) -> float:
-        """Return revenue less cost."""
+        """Return the revenue minus the cost."""
         return self.revenue - self.cost
 
     @property
     def share(self) -> float | None:
-        """Return the margin over revenue, or None without revenue."""
+        """Return the margin divided by the revenue, or None without revenue."""
         return self.margin / self.revenue if self.revenue else None
 
 
 def gross_margins(ledger: Ledger) -> Sequence[GrossMargin]:
-    """Return the gross margin of every workload; the costs add up to the plan's. Empty if no workload has revenue."""
+    """Return the gross margin of every workload; their costs add up to the plan's cost. Empty if no workload has
+    revenue.
+    """
     works = list(ledger.question.workloads.values())
     if not any(work.revenue for work in works):
         return []
@@ -54,7 +56,7 @@ def used_by(ledger: Ledger) -> Floats:
 
 
 def by_workload(ledger: Ledger) -> Floats:
-    """Return (workload,): the present value of its part of all costs."""
+    """Return (workload,): the present value of the workload's part of all costs."""
     costs, spread = by_pair(ledger), np.zeros((len(ledger.workloads), len(ledger.pairs)))
     for (w, p), servers in zip(ledger.combos, used_by(ledger), strict=True):
         spread[ledger.workloads.index(w), p] += servers

@@ -1,1 +1,1 @@
-"""Find hosts, links and settings that differ from their peers: pure functions on arrays and frames."""
+"""Find hosts, links and settings that differ from their peers, with pure functions on arrays and frames."""

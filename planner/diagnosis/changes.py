@@ -1,4 +1,4 @@
-"""Find what became slower between two campaigns, on one host or on all."""
+"""Find hosts that became slower between two campaigns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 from fleetmark.planner.diagnosis.outliers import FLOOR, LIMIT
 from fleetmark.planner.diagnosis.robust import Floats
 
-LEAST_RUNS = 3  # repeats, then and now, without which a change cannot be told from chance
-MAJORITY = 0.5  # of the hosts: from more on, the change is not theirs
+LEAST_RUNS = 3  # minimum repeats in each campaign; with fewer, a change cannot be distinguished from chance
+MAJORITY = 0.5  # share of slower hosts above which the change has a common cause
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """A benchmark on several hosts: ``values`` (oriented logarithms), the ``spread`` of single runs, their number."""
+    """Hold a benchmark on several hosts: ``values`` (oriented logarithms), the ``spread`` of single runs, and their
+    number.
+    """
 
     values: Floats
     spread: Floats
@@ -24,9 +26,13 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The hosts that became slower: ``slower`` has (column, change of the logarithm, z) of each, or, where it happened
-    ``everywhere``, that of the median host alone. ``columns``: all of them. ``compared``: hosts with values then and
-    now; ``too_few``: those with too few repeats.
+    """Hold the hosts that became slower.
+
+    - ``slower``: (column, change of the logarithm, z) of each slower host; if the change happened ``everywhere``, only
+      those of the median host
+    - ``columns``: the columns of all slower hosts
+    - ``compared``: the number of hosts with enough repeats in both campaigns
+    - ``too_few``: the number of hosts with values in both campaigns but too few repeats
     """
 
     slower: tuple[tuple[int, float, float], ...]
@@ -37,9 +43,10 @@ class Changes:
 
 
 def judge(before: Runs, after: Runs, deficit: float) -> Changes:
-    """Return the hosts that became slower: they lost ``deficit`` (a share) or more, and z, the change in standard
-    errors, is below LIMIT. Errors come from the usual spread of runs, then and now, and from the number of repeats.
-    They are at least FLOOR.
+    """Return the hosts that became slower.
+
+    They lost at least ``deficit`` (a share), and z, the change in standard errors, is below LIMIT. The errors follow
+    from the usual spread of runs in each campaign and from the number of repeats, and are at least FLOOR.
     """
     change = after.values - before.values
     known = ~np.isnan(change)
@@ -64,6 +71,6 @@ def judge(before: Runs, after: Runs, deficit: float) -> Changes:
 
 
 def _usual(side: Runs) -> float:
-    """Return the usual standard deviation of single runs over all hosts; 0 if none is known."""
+    """Return the median of the hosts' standard deviations of single runs, or 0 if none is known."""
     known = side.spread[~np.isnan(side.spread)]
     return float(np.median(known)) if len(known) else 0.0

@@ -1,4 +1,4 @@
-"""Group hosts that can be compared with each other: those of one kind and one firmware."""
+"""Group hosts that can be compared with each other: hosts of the same kind with the same firmware."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Cohort:
     """Hold a group of comparable hosts of one ``kind``.
 
     ``hosts`` are judged against ``peers``: the same hosts, or all hosts of the kind if too few share a firmware.
-    ``firmware`` is that of ``hosts``; ``mixed`` is True if their peers have other firmware.
+    ``firmware`` is the firmware of ``hosts``; ``mixed`` is True if their peers have other firmware.
     """
 
     kind: str
@@ -89,17 +89,19 @@ TELLING: Mapping[str, Callable[[Facts], str]] = {
     "disk model": lambda f: _several(d.model for d in f.disks),
     "network speed in Gbit/s": lambda f: _several(f"{n.speed * 8 / 1e9:g}" for n in f.nics if n.speed),
 }
-CHEAP: Mapping[str, Callable[[Facts | Identity], str]] = {  # those that an identity has too
+CHEAP: Mapping[str, Callable[[Facts | Identity], str]] = {  # facts that an Identity also has
     "BIOS": lambda f: f.bios or "",
     "microcode": lambda f: f.cpu.microcode or "",
     "kernel": lambda f: f.kernel or "",
     "GPU driver": lambda f: _several(g.driver for g in f.gpus),
 }
-_FEW = 2  # maximum number of values of a fact in one group; more are no explanation
+_FEW = 2  # maximum number of values of a fact in one group; with more, the fact explains nothing
 
 
 def difference(slower: Iterable[Facts], faster: Iterable[Facts]) -> list[tuple[str, str, str]]:
-    """Return the facts that separate two groups of hosts without exception: the name and each group's values."""
+    """Return the facts that separate two groups of hosts without exception: each fact's name, and its values in each
+    group.
+    """
     ours, theirs = list(slower), list(faster)
     result = []
     for name, value_of in TELLING.items():

@@ -18,9 +18,9 @@ LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors
 class Verdict(StrEnum):
     """Name the result of a repeat."""
 
-    CONFIRMED = "confirmed"  # as slow as before
+    CONFIRMED = "confirmed"  # still slow
     CLEARED = "cleared"  # as fast as sound hosts
-    OPEN = "open"  # neither is statistically certain
+    OPEN = "open"  # not certain either way
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Settled:
     """Hold the result of a repeat.
 
     - ``deficit``: the missing share in the repeat, with its range ``low`` to ``high`` (two standard errors)
-    - ``n``: the number of values of sound hosts
+    - ``n``: the number of values from sound hosts
     - ``runs``: the number of runs of the suspect
     - ``campaign``: the path of the repeat, relative to the campaign that it confirms
     """
@@ -45,7 +45,7 @@ class Settled:
 def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
     """Return whether a suspect is confirmed, cleared or still open after new runs.
 
-    ``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of its peers. ``spread``: the
+    ``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of sound hosts. ``spread``: the
     standard deviation of sound values, at least FLOOR. ``deficit``: the smallest loss that matters, as a share.
     ``runs``: the number of runs.
 

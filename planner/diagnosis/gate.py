@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Say what follows if a rule is not met."""
+    """Name the consequence of a rule that is not met."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -20,13 +20,15 @@ class CheckVerdict(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    MISSING = "missing"  # the data that it needs: that is not a pass
+    MISSING = "missing"  # the necessary data is missing, which does not count as passed
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit in a base ``unit`` that a value must reach (``least``) or may not pass. ``of_peers``: as a multiple of
-    what the host's peers have as their median; ``of_peak``: as a share of what the machine could do at most.
+    """Define a limit in a base ``unit``: a minimum if ``least``, else a maximum.
+
+    With ``of_peers``, the limit is a multiple of the median of the host's peers. With ``of_peak``, it is a share of the
+    machine's theoretical peak.
     """
 
     limit: float
@@ -38,9 +40,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
-    measured; ``peak``: what its machine could reach, None if that is not known; ``bits`` and ``percent``: how people
-    read it.
+    """Hold a host's measurement of one ``benchmark`` with ``n`` repeats.
+
+    ``peers`` are the values of the other hosts of its cohort. ``peak`` is the theoretical peak of the machine, or None
+    if it is unknown. ``bits`` and ``percent`` select the displayed unit.
     """
 
     benchmark: str
@@ -56,10 +59,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing.
-    ``evidence``: the raw file of what failed, relative to the campaign. ``near``: a benchmark that was measured, and
-    that the rule may mean. ``texts``: of a rule on a list, what the host has and what is allowed, or what is not if
-    ``is_refusal``. ``is_strict``: the value may not equal the limit."""
+    """Hold the result of one rule on one host and benchmark.
+
+    - ``limit``: in the value's unit
+    - ``reason``: the kind of missing data
+    - ``evidence``: the raw file of a failed value, relative to the campaign
+    - ``near``: a measured benchmark that the rule may mean
+    - ``texts``: for a rule on a list, the host's values and the allowed values, or the refused ones if ``is_refusal``
+    - ``is_strict``: True if the value must differ from the limit
+    """
 
     rule: str
     severity: Severity
@@ -71,7 +79,7 @@ class Result:
     unit: str = ""
     least: bool = True
     reason: str = ""
-    numbers: tuple[int, int] = (0, 0)  # how many there are, how many are needed
+    numbers: tuple[int, int] = (0, 0)  # existing number, required number
     evidence: str = ""
     bits: bool = False
     percent: bool = False
@@ -86,7 +94,7 @@ NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "pee
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: its ``bounds`` hold for every benchmark that it names, with ``repeats`` passed runs at least."""
+    """Define a rule: its ``bounds`` apply to every benchmark that it names, with at least ``repeats`` passed runs."""
 
     name: str
     bounds: tuple[Bound, ...]
@@ -96,8 +104,10 @@ class Rule:
 
 
 def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
-    """``rule`` on every host of ``values``, what each measured of its benchmarks. A host without any has a result too:
-    missing data is not a pass."""
+    """Apply ``rule`` to every host of ``values``, which has each host's measurements of the rule's benchmarks.
+
+    A host without measurements has a result, too: missing data does not count as passed.
+    """
     results = []
     for host, measured in values.items():
         if not measured:
@@ -107,7 +117,7 @@ def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
 
 
 def missing(rule: str, severity: Severity, host: str, benchmark: str = "", near: str = "") -> Result:
-    """Return the result for a host that lacks the measurement that a rule names."""
+    """Return the result for a host without the measurement that a rule requires."""
     return Result(rule, severity, host, benchmark, CheckVerdict.MISSING, reason=NOT_MEASURED, near=near)
 
 
@@ -145,12 +155,12 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
 
 
 def _full(bound: Bound, value: Value) -> float:
-    """Return the value that a bound is a multiple of."""
+    """Return the value that a bound's limit multiplies."""
     if bound.of_peers:
         return statistics.median(value.peers)
     return value.peak if bound.of_peak and value.peak is not None else 1.0
 
 
 def accepted(results: Sequence[Result]) -> bool:
-    """Return whether there is a rule of severity ``fail`` and all such rules are met."""
+    """Return whether there are results, and all rules of severity ``fail`` passed."""
     return bool(results) and all(r.verdict is CheckVerdict.PASSED for r in results if r.severity is Severity.FAIL)

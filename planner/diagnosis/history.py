@@ -10,20 +10,20 @@ import numpy as np
 from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
-LEAST = 2  # minimum number of campaigns on either side of a change; a single one may be an outlier
+LEAST = 2  # minimum number of campaigns on either side of a change, since a single campaign may be an outlier
 STRETCH = 3  # minimum number of campaigns of a temporary change
 MOST_SERIES = 500  # maximum number of campaigns for finding temporary changes
 LEAST_SERIES = 5  # minimum number of campaigns to rule out chance
-LEAST_HOSTS = 3  # minimum number of hosts that show the usual noise of a benchmark
-FLEET = 5  # minimum number of hosts whose median shows what all of them have in common
-_FREEDOM = 60.0  # maximum degrees of freedom that the noise of other hosts is worth
-_WINDOW, _ODD = 5, 4.0  # campaigns around a value, and the deviations from their median at which it is cut off
+LEAST_HOSTS = 3  # minimum number of hosts for estimating the usual noise of a benchmark
+FLEET = 5  # minimum number of hosts for a median that shows changes common to all hosts
+_FREEDOM = 60.0  # maximum degrees of freedom of the noise estimated from other hosts
+_WINDOW, _ODD = 5, 4.0  # campaigns around a value, and the deviations from their median at which the value is cut off
 _ENDS = 200  # maximum number of points for the slope by medians
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of level at ``position``, the index of the first campaign after it.
+    """Describe a change of level at ``position``, the index of the first campaign after it.
 
     ``change`` is in logarithms; below 0 is slower. ``before`` and ``after`` are the levels, in oriented logarithms.
     ``p`` is the probability of such a change by chance, anywhere in the segment.
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A steady change between the campaigns ``start`` and ``end`` (indices).
+    """Describe a steady change between the campaigns ``start`` and ``end`` (indices).
 
     ``change`` is the total in logarithms; below 0 is slower. ``p`` is the probability of such a slope by chance.
     """
@@ -51,7 +51,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The usual standard deviation of a campaign's value, and the degrees of freedom that it is worth."""
+    """Hold the usual standard deviation of a campaign's value, and the degrees of freedom of that estimate."""
 
     deviation: float = 0.0
     freedom: float = 0.0
@@ -59,7 +59,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Hold the steps and slopes of a series, in order."""
+    """Hold the steps and slopes of a series in order."""
 
     steps: tuple[Change, ...] = ()
     trends: tuple[Trend, ...] = ()
@@ -68,7 +68,7 @@ class Lasting:
 def usual_noise(series: Sequence[Floats]) -> Noise:
     """Return the usual noise of several hosts' series, from the differences between successive campaigns.
 
-    Steps and slopes hardly affect these differences. Fewer than LEAST_HOSTS series show nothing.
+    Steps and slopes have little effect on these differences. With fewer than LEAST_HOSTS series, there is no estimate.
     """
     known = [values for values in series if len(values) >= LEAST_SERIES]
     if len(known) < LEAST_HOSTS:
@@ -79,9 +79,9 @@ def usual_noise(series: Sequence[Floats]) -> Noise:
 
 
 def _deviation(steps: Floats) -> float:
-    """Return the standard deviation of values by the ``steps`` between them.
+    """Return the standard deviation of values, estimated from the ``steps`` between them.
 
-    It comes from the median absolute deviation, with the correction for few values of Croux and Rousseeuw (1992).
+    The estimate uses the median absolute deviation, with the correction for few values of Croux and Rousseeuw (1992).
     """
     n = len(steps)
     return NORMAL * float(np.median(np.abs(steps - np.median(steps)))) / float(np.sqrt(2)) * n / (n - 0.8)
@@ -92,11 +92,11 @@ def lasting(
 ) -> Lasting:
     """Return the steps and slopes of a series of oriented logarithms, one per campaign.
 
-    ``errors`` are the standard errors from repeats, NaN if unknown; ``noise`` is the usual one of other hosts, which
-    counts as so many further degrees of freedom. A segment with a slope or a step has whichever fits better by least
-    squares. What remains after a slope is searched for steps. Both need a p of at most ``level`` and a change of at
-    least ``deficit`` (a share). A slope must also hold by the median of the slopes between pairs of points (Theil 1950,
-    Sen 1968), so that one odd campaign makes none. Single odd campaigns are cut off beforehand.
+    ``errors`` are the standard errors from repeats, NaN if unknown. ``noise`` is the usual noise of other hosts, which
+    adds its degrees of freedom. If both a slope and a step fit a segment, the one with the smaller sum of squares is
+    used. The residuals of a slope are searched for steps. Both need a p of at most ``level`` and a change of at least
+    ``deficit`` (a share). A slope must also be confirmed by the median of the slopes between pairs of points (Theil
+    1950, Sen 1968), so that a single outlier cannot cause one. Single outliers are cut off beforehand.
     """
     values = _without_odd(values, max(noise.deviation, _least(errors)))
     steps, trends = _segment(values, errors, 0, len(values), deficit, level, noise)
@@ -120,11 +120,11 @@ def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCO
     ``values`` are oriented logarithms, one per campaign. ``errors`` are their standard errors from repeats, or NaN if
     unknown.
 
-    The method is binary segmentation (Scott and Knott 1974). The split of a segment with the largest two-sample t
-    counts on two conditions. Its p, multiplied by the number of splits tried (Bonferroni), is at most ``level``. The
-    levels differ by at least ``deficit`` (a share). Then both parts are searched.
+    The method is binary segmentation (Scott and Knott 1974). The split of a segment with the largest two-sample t must
+    meet two conditions. Its p, multiplied by the number of splits tried (Bonferroni), is at most ``level``. The levels
+    differ by at least ``deficit`` (a share). Then both parts are searched.
 
-    If no split counts, a stretch between two of them may, because single splits miss two changes that cancel each
+    If no split meets them, a stretch between two splits may, because single splits miss two changes that cancel each
     other. The assumed deviation within segments is at least FLOOR and at least that of repeats.
     """
     return list(lasting(values, errors, deficit, level).steps)
@@ -141,7 +141,7 @@ def _segment(
     *,
     sloped: bool = True,
 ) -> tuple[list[Change], list[Trend]]:
-    """Return the steps and slopes between two positions. ``sloped``: whether a slope may be found too."""
+    """Return the steps and slopes between two positions; slopes are searched only if ``sloped``."""
     segment, least = values[first:last], _least(errors[first:last])
     best = _split(segment, least, noise)
     slope = _slope(segment, least, noise) if sloped else None
@@ -190,8 +190,13 @@ def _stretch(segment: Floats, least: float, first: int, matters: float, level: f
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class _Slope:
-    """A fitted line: its total ``change``, the same by medians (``middle``), ``p``, the sum of ``squares`` that
-    remains, the values without it (``rest``), and the ``centre`` of the segment.
+    """Hold a fitted line.
+
+    - ``change``: its total change; ``middle``: the same by medians
+    - ``p``: the probability by chance
+    - ``squares``: the residual sum of squares
+    - ``rest``: the values without the line
+    - ``centre``: the centre of the segment
     """
 
     change: float
@@ -225,7 +230,7 @@ def _slope(values: Floats, least: float, noise: Noise) -> _Slope | None:
 
 
 def _pooled(squares: Floats | float, freedom: int, least: float, noise: Noise) -> tuple[Floats, float]:
-    """Return the deviation within a segment, joined with the usual ``noise``, and its degrees of freedom."""
+    """Return the deviation within a segment, pooled with the usual ``noise``, and its degrees of freedom."""
     joint = (np.maximum(squares, 0.0) + noise.freedom * noise.deviation**2) / (freedom + noise.freedom)
     return np.maximum(np.sqrt(joint), least), freedom + noise.freedom
 
@@ -237,10 +242,10 @@ def _least(errors: Floats) -> float:
 
 
 def _interval(values: Floats, least: float) -> tuple[int, int, float, float, float] | None:
-    """Return the likeliest stretch that differs from the values before and after it (Olshen et al. 2004).
+    """Return the stretch that most likely differs from the values before and after it (Olshen et al. 2004).
 
-    The result is its ends, its p, and the levels outside and inside. Return None if the series is too short, or too
-    long to try all stretches.
+    The result has its two ends, its p, and the levels outside and inside. Return None if the series is too short, or
+    too long to try all stretches.
     """
     from scipy import special
 
@@ -266,7 +271,7 @@ def _interval(values: Floats, least: float) -> tuple[int, int, float, float, flo
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The likeliest step of a segment: its position, its p, both levels, and the sum of squares that remains."""
+    """Hold the likeliest step of a segment: its position, its p, both levels, and the residual sum of squares."""
 
     position: int
     p: float

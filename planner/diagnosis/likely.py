@@ -1,4 +1,4 @@
-"""Facts in which a slow host differs from its peers, the loss expected of each, and how to mend it."""
+"""Find facts in which a slow host differs from its peers, with the expected loss and the remedy for each."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import human
 
-_MEMORY = ("mem-", "core-bw", "cpu-fp", "app", "gpu", "cluster")  # beginnings of classes that need memory bandwidth
+_MEMORY = ("mem-", "core-bw", "cpu-fp", "app", "gpu", "cluster")  # prefixes of classes that need memory bandwidth
 _NETWORK = ("net", "collective", "cluster")
-_LINKS = (*_NETWORK, "disk", "gpu")  # classes whose devices are attached by PCIe
-LEAST_PEERS = 2  # with the same value
+_LINKS = (*_NETWORK, "disk", "gpu")  # classes of devices that are attached by PCIe
+LEAST_PEERS = 2  # minimum number of peers with the same value
 
 
 @dataclass(frozen=True, slots=True)
 class LikelyCause:
-    """A fact in which a host differs from most of its peers.
+    """Describe a fact in which a host differs from most of its peers.
 
-    ``fact``: what the host has, such as ``15 of 16 DIMMs``. ``usual``: what its peers have, or None if ``fact`` says
-    it. ``remedy``: what to do about it. ``loss``: the share of ``resource`` that is expected to be lost; None if not
-    known. ``is_likely``: whether the fact is known to slow such benchmarks down; it is only possible otherwise.
+    - ``fact``: the host's value, such as ``15 of 16 DIMMs``
+    - ``usual``: the peers' value, or None if ``fact`` includes it
+    - ``remedy``: the recommended action
+    - ``loss``: the expected loss as a share of ``resource``; None if unknown
+    - ``is_likely``: True if the fact is known to slow down such benchmarks; otherwise, it is only a possible cause
     """
 
     fact: Message
@@ -37,10 +39,12 @@ class LikelyCause:
 
 @dataclass(frozen=True, slots=True)
 class _Trait:
-    """A fact that may explain a loss.
+    """Define a fact that may explain a loss.
 
-    ``read``: its value, None if not known. ``classes``: the beginnings of the classes that it slows down; empty: all.
-    ``explain``: the cause from the values of the host and of its peers; None if the host's is no worse.
+    - ``read``: returns its value, or None if unknown
+    - ``classes``: the prefixes of the classes that it slows down; empty for all classes
+    - ``explain``: returns the cause from the values of the host and of its peers, or None if the host's value is no
+      worse
     """
 
     read: Callable[[Facts], Any]
@@ -51,7 +55,7 @@ class _Trait:
 def likely_causes(facts: Facts, peers: Sequence[Facts], classes: Collection[str]) -> list[LikelyCause]:
     """Return the facts that could explain why a host is slow in benchmarks of ``classes``, the likeliest first.
 
-    A fact counts if most ``peers`` share one value, at least LEAST_PEERS of them, and the host has a worse one.
+    A fact counts if most ``peers``, and at least LEAST_PEERS of them, share one value and the host has a worse value.
     """
     causes = [cause for trait in _TRAITS if (cause := _cause(trait, facts, peers, classes))]
     return sorted(causes, key=lambda cause: (not cause.is_likely, cause.loss is None, -(cause.loss or 0.0)))
@@ -165,7 +169,10 @@ def _more_errors(value: bool, usual: bool) -> LikelyCause | None:
 def _setting(
     fact: Callable[[Any], Message], remedy: Message, *, is_likely: bool = True, worse: Any = None
 ) -> Callable[[Any, Any], LikelyCause | None]:
-    """Return how a setting is explained. ``worse``: the only value that costs something; any that differs if None."""
+    """Return the function that explains a setting.
+
+    ``worse`` is the only harmful value; if it is None, any different value is harmful.
+    """
 
     def explain(value: Any, usual: Any) -> LikelyCause | None:
         if worse is not None and value != worse:

@@ -1,4 +1,4 @@
-"""Split measurements between hosts into effects of nodes and of links."""
+"""Split measurements between hosts into the effects of nodes and of links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.planner.diagnosis.robust import NORMAL, Floats, lower_tail, p_val
 from fleetmark.planner.ratio import adjusted
 
 PARTNERS = 3  # minimum number of partners to separate a host's effect from those of its links
-LINK = 2.0  # factor by which a link's loss must exceed a node's, since fits with few partners are uneven
+LINK = 2.0  # factor by which a link's loss must exceed a node's loss, since fits with few partners are unreliable
 _ROUNDS, _ENOUGH = 50, 1e-6
 
 
@@ -32,8 +32,9 @@ class Effects:
 
 
 def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats, hosts: int) -> Effects:
-    """Return effects fitted by alternating medians (Tukey's median polish for pairs); half of a host's links may be
-    faulty.
+    """Return effects fitted by alternating medians (Tukey's median polish for pairs).
+
+    The fit is valid even if half of a host's links are faulty.
     """
     level = float(np.median(values)) if len(values) else 0.0
     node = np.zeros(hosts)
@@ -46,8 +47,8 @@ def decompose(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], values: Floats
         medians = pd.Series(twice - node[others]).groupby(ends).median()
         new = node.copy()
         new[medians.index.to_numpy(int)] = medians.to_numpy()
-        new[partners < PARTNERS] = 0.0  # the loss of such a host appears in its links
-        new = (new + node) / 2  # both ends of a pair move at the same time, so each moves half a step
+        new[partners < PARTNERS] = 0.0  # the loss of such a host is attributed to its links
+        new = (new + node) / 2  # both ends of a pair move in the same step, so each moves by half
         able = partners >= PARTNERS
         new[able] -= np.median(new[able]) if able.any() else 0.0
         moved = float(np.max(np.abs(new - node), initial=0.0))
@@ -62,18 +63,19 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
     """Return nodes and links that are slower than others.
 
     ``pairs`` has ``a`` and ``b`` (host numbers) and ``value`` (oriented logarithm). The table of nodes has ``host``,
-    ``partners``, ``n``, ``deficit``, ``z``, ``p`` and ``q``. That of links has ``a``, ``b`` and ``either`` instead of
-    ``host``.
+    ``partners``, ``n``, ``deficit``, ``z``, ``p`` and ``q``. The table of links has ``a``, ``b`` and ``either`` instead
+    of ``host``.
 
-    A link counts only if neither of its ends does. With fewer than PARTNERS partners, a host cannot be separated from
-    its links: the link is then named, with ``either``.
+    A link is reported only if neither of its ends is. With fewer than PARTNERS partners, a host cannot be separated
+    from its links. The link is then reported, with ``either``.
     """
     a, b = pairs["a"].to_numpy(np.int64), pairs["b"].to_numpy(np.int64)
     values = pairs["value"].to_numpy(np.float64)
     effects = decompose(a, b, values, hosts)
     able = effects.partners >= PARTNERS
     noise = NORMAL * float(np.median(np.abs(effects.rest))) if len(values) else 0.0
-    errors = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))  # standard error of a median of that many values
+    # Standard error of a median of this number of values.
+    errors = 1.2533 * noise / np.sqrt(np.maximum(effects.partners, 1))
     nodes = _low(np.where(able, effects.node, np.nan), deficit, errors)
     nodes = nodes.rename(columns={"column": "host"}).assign(partners=effects.partners[nodes["column"]])
     guilty = np.zeros(hosts, dtype=bool)
@@ -85,7 +87,7 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
 
 
 def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:
-    """Return those of ``effects`` (NaN: not judged) that lie below the others.
+    """Return those ``effects`` (NaN: not judged) that are lower than the others.
 
     The columns are ``column``, ``n``, ``deficit``, ``z``, ``p`` and ``q``.
     """

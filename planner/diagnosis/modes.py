@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fleetmark.planner.diagnosis.robust import Floats
 
-SHARE, LEAST = 0.25, 3  # minimum number of hosts in the smaller group; rarer values are outliers
+SHARE, LEAST = 0.25, 3  # minimum share and number of hosts in the smaller group; rarer values are outliers
 # Minimum distance of the group means in standard deviations within groups. Ashman, Bird and Zepf (1994) require 2.
 # With few values, a normal distribution looks split more often.
 DISTANCE, FEW = 4.0, 24.0
@@ -23,9 +23,9 @@ GAP = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Hold the rows of a matrix whose values form groups.
+    """Hold the rows of a matrix with values that form groups.
 
-    ``group`` has the number of each value's group, 0 for the slowest, -1 where the value is missing. ``low`` and
+    ``group`` has the number of each value's group: 0 for the slowest group, -1 if the value is missing. ``low`` and
     ``high`` are the means below and above the largest gap.
     """
 
@@ -43,8 +43,8 @@ class Modes:
 def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
     """Return the rows of ``values`` that form groups.
 
-    These are two groups with the smallest variance within groups (Otsu 1979), or groups with GAP times the usual
-    distance between neighbours in between. ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row
+    These are two groups with the smallest variance within groups (Otsu 1979), or groups separated by at least GAP times
+    the usual distance between neighbours. ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row
     sorted. ``least`` is the minimum distance of the groups in each row.
     """
     n = np.sum(~np.isnan(values), axis=1)
@@ -102,7 +102,7 @@ def none(columns: int) -> Modes:
 
 
 def joined(parts: Sequence[Modes]) -> Modes:
-    """Return the modes of several blocks of rows as one object."""
+    """Merge the modes of several blocks of rows into one object."""
     if len(parts) == 1:
         return parts[0]
     return Modes(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "group", "low", "high")))

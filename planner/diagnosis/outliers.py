@@ -13,21 +13,21 @@ from fleetmark.planner.diagnosis import modes
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats, freedoms, lower_tail, p_value, tail_share
 from fleetmark.planner.ratio import adjusted
 
-LEAST = 8  # minimum number of hosts in a cohort; fewer do not show what is usual
+LEAST = 8  # minimum number of hosts in a cohort; fewer do not show the usual variation
 LIMIT = -5.0  # maximum z, in spreads of the other hosts
 DISCOVERY = 0.01  # false discovery rate below which a result counts as certain
 FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this after a reboot
 SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
 HEAVY = 1e-4  # maximum share of heavy-tailed noise beyond a slow host
-REPEATS = 3  # minimum number of repeats that show whether one run alone makes a host slow
-OWN = 0.05  # maximum p of a host's own repeats
-BROAD = 0.1  # share of slow hosts from which on they distort the median and the spread of the others
-WORST = 0.4  # maximum share of hosts that are left out of these
+REPEATS = 3  # minimum number of repeats for detecting that one run alone makes a host slow
+OWN = 0.05  # maximum p value of a host's own repeats
+BROAD = 0.1  # share of slow hosts above which they distort the median and the spread of the other hosts
+WORST = 0.4  # maximum share of hosts that are excluded from the median and the spread
 ROUNDS = 3
-BLOCK = 1 << 18  # number of values that are judged at once
+BLOCK = 1 << 18  # number of values that are judged together
 FEW = 3  # minimum number of hosts of a small cohort
 FEW_DEFICIT = 0.1  # minimum relevant deficit in a small cohort
-FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed there
+FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed in a small cohort
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,13 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
 
     A host is slow if these conditions hold:
 
-    - It lies at least ``deficit`` below the median of the others.
+    - The host lies at least ``deficit`` below the median of the other hosts.
     - Chance does not explain this: its z is below LIMIT, or its false discovery rate is below DISCOVERY. The spread is
       at least FLOOR and at least the host's error.
-    - The tail of the noise does not explain it. Where the benchmark's noise is heavier than normal, p comes from
-      Student's t, and at most a share of HEAVY lies as far below.
-    - A single run does not explain it: p of its own repeats against the others' median is at most OWN.
+    - The tail of the noise does not explain it. If the benchmark's noise has heavier tails than normal, p comes from
+      Student's t, and at most a share of HEAVY of the noise lies as low.
+    - A single run does not explain it: the p value of the host's own repeats, against the others' median, is at most
+      OWN.
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
     noise = freedoms(values)
@@ -104,7 +105,7 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
 
 
 def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bool_]:
-    """Return which values may be low because of one run: their own repeats do not rule out the others' median."""
+    """Return which values may be low because of a single run: their own repeats do not rule out the others' median."""
     from scipy import special
 
     if repeats is None:
@@ -117,7 +118,7 @@ def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bo
 
 
 def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first: int) -> Verdicts:
-    """Return all values of the rows from ``first`` on that lie relevantly below the others, without ``q``."""
+    """Return all values that lie relevantly below the others, without ``q``, for the rows from ``first`` on."""
     ordered = np.sort(values, axis=1)
     n = np.sum(~np.isnan(ordered), axis=1)
     groups = modes.split(values, ordered, -np.log1p(-deficit))
@@ -149,7 +150,7 @@ def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats
     slow_values = _below(values, ordered, error, deficit, noise)
     n = np.sum(~np.isnan(values), axis=1)
     for _ in range(ROUNDS):
-        # Many slow hosts widen the spread of the others: judge again without those that are certainly slow.
+        # Many slow hosts widen the spread of the others: judge again without the hosts that are certainly slow.
         certain = slow_values[
             (slow_values["z"] < LIMIT) | (slow_values["p"] < DISCOVERY / np.maximum(slow_values["n"], 1))
         ]
@@ -217,10 +218,10 @@ def _frame(
 def judge_few(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
     """Return the verdicts on a cohort with FEW to LEAST - 1 hosts.
 
-    So few hosts do not show what is usual in one benchmark. The spread between hosts is therefore taken over all
-    benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. Only
-    a deficit of FEW_DEFICIT counts, at a z below LIMIT. p is not computed (NaN). If more than one host of three is that
-    slow in a benchmark, nobody can say which hosts are sound: these are two groups (``modes``).
+    So few hosts do not show the usual variation in one benchmark. The spread between hosts is therefore taken over all
+    benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. A
+    deficit must be at least FEW_DEFICIT, with a z below LIMIT. The p value is not computed (NaN). If more than one host
+    in three is that slow in a benchmark, the healthy hosts are unknown, and the hosts form two groups (``modes``).
     """
     n = np.sum(~np.isnan(values), axis=1)
     ordered = np.sort(values, axis=1)

@@ -13,18 +13,18 @@ from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
 Whole = npt.NDArray[np.int64]
 NAMES = ("site", "pod", "row", "rack", "switch", "leaf")  # labels of places
-APART = ("site",)  # places whose hosts are further apart by design, so that two of them have no normal border
-LEAST = 0.03  # minimum measured deficit, so that a loss of 4% is mostly seen
+APART = ("site",)  # places that are far apart by design, so that no normal border exists between two of them
+LEAST = 0.03  # minimum measured deficit, so that most losses of 4% are detected
 PAIRS, HOSTS = 4, 2  # minimum number of pairs across a border, and of hosts on each side
-SLOW = 0.75  # minimum share of its pairs that lie beyond half of the loss
+SLOW = 0.75  # minimum share of the pairs across a border that lose more than half of its loss
 _MOST = 4  # maximum number of borders and uplinks in one benchmark
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Border:
-    """A border between two places, or the uplink of one: the numbers of the ``places``.
+    """Describe a border between two places, or the uplink of one; ``places`` has their numbers.
 
-    - ``shift``: what its pairs lose, as a logarithm above 0; ``z``: the same in standard errors
+    - ``shift``: the loss of its pairs, as a logarithm above 0; ``z``: the same in standard errors
     - ``pairs``: positions of the pairs across it; ``level``: the usual value of such pairs
     """
 
@@ -39,11 +39,13 @@ def slow_borders(a: Whole, b: Whole, values: Floats, place: Whole, *, two: bool 
     """Return the borders and uplinks of places that are slower than others, the largest loss first.
 
     ``a`` and ``b`` are host numbers, ``values`` the oriented logarithms of their rates, and ``place`` the number of
-    each host's place (-1: unknown). ``two``: whether two places count, whose border is then compared with pairs within.
+    each host's place (-1: unknown). ``two``: whether two places are enough; their border is then compared with pairs
+    within each place.
 
     The medians of all pairs between two places are split like pairs of hosts (Tukey's median polish): a low effect of a
-    place is its uplink, a low rest the border. A few slow hosts hardly move these medians. The standard error comes
-    from the spread between pairs and the number of hosts, since pairs of one host resemble each other.
+    place means a slow uplink, and a low residual means a slow border. A few slow hosts have little effect on these
+    medians. The standard error comes from the spread between pairs and the number of hosts, since pairs of one host
+    resemble each other.
     """
     rest = values.copy()
     result: list[Border] = []
@@ -74,7 +76,7 @@ def _candidates(a: Whole, b: Whole, values: Floats, place: Whole, two: bool) -> 
         if not two or len(within) < PAIRS:
             return []
         sides = [values[within[first[within] == side]] for side in keys[0]]
-        inner = min(float(np.median(side)) for side in sides if len(side))  # hosts of one place may be slow everywhere
+        inner = min(float(np.median(side)) for side in sides if len(side))  # one place may be slow everywhere
         return _kept([_border((int(keys[0, 0]), int(keys[0, 1])), across, inner, values, a, b, spread)])
     result = []
     for number, (one, other) in enumerate(keys.tolist()):
@@ -87,7 +89,7 @@ def _candidates(a: Whole, b: Whole, values: Floats, place: Whole, two: bool) -> 
         others = within[first[within] != one]
         if uplink is not None and len(inside) and len(others):
             lost = float(np.median(values[others]) - np.median(values[inside]))
-            if lost > uplink.shift / 2:  # its hosts are slow among themselves too
+            if lost > uplink.shift / 2:  # the hosts of the place are slow among themselves, too
                 continue
         result.append(uplink)
     return _kept(result)
@@ -100,7 +102,7 @@ def _kept(borders: list[Border | None]) -> list[Border]:
 def _border(
     places: tuple[int, ...], pairs: Whole, usual: float, values: Floats, a: Whole, b: Whole, spread: float
 ) -> Border | None:
-    """Return the border if its pairs are slow, most of them, and on several hosts of either side."""
+    """Return the border if most of its pairs are slow, and if they involve several hosts on either side."""
     ends, others = np.unique(a[pairs]), np.unique(b[pairs])
     hosts = len(np.union1d(ends, others))
     if len(pairs) < PAIRS or hosts < 2 * HOSTS or min(len(ends), len(others)) < HOSTS:

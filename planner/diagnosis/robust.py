@@ -33,14 +33,13 @@ class LowerTail:
 
 
 def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> LowerTail:
-    """Return the ``values`` (NaN: missing) in the lower half of their row that are at least ``least`` below the others'
-    median.
+    """Return the ``values`` in the lower half of their row that are at least ``least`` below the others' median.
 
-    ``least`` is above 0. ``ordered`` has the values with each row sorted, if available.
+    Missing values are NaN. ``least`` is above 0. ``ordered`` has the values with each row sorted, if available.
     """
     ordered = np.sort(values, axis=1) if ordered is None else ordered
     n = np.sum(~np.isnan(ordered), axis=1)
-    # The median of the others is the same for every value below the median that is left out.
+    # The median of the others is the same for every excluded value below the median.
     median = _at(ordered, n)
     below = median[:, None] - values
     middle = ordered[np.arange(len(n)), np.minimum(n // 2, ordered.shape[1] - 1)]
@@ -55,19 +54,20 @@ def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> L
     return LowerTail(row=row, column=column, below=deviation, median=median[row], spread=NORMAL * spread, n=n[row])
 
 
-# Degrees of freedom of Student's t that noise is compared with; the first one is normal noise.
+# Degrees of freedom of the Student's t distributions that noise is compared with; the first one is normal noise.
 FREEDOMS = (np.inf, 6.0, 3.0)
-_SCALES = np.geomspace(0.5, 2.0, 9)  # factors of a row's scale that are tried
-_SAMPLE = 512  # number of hosts that show the tails of noise
-_ROWS = np.array([3.0, 0.2, 0.2])  # number of rows that the prior of each of FREEDOMS is worth
+_SCALES = np.geomspace(0.5, 2.0, 9)  # candidate factors for the scale of a row
+_SAMPLE = 512  # number of hosts that are used to estimate the tails of noise
+_ROWS = np.array([3.0, 0.2, 0.2])  # weight of the prior of each of FREEDOMS, as a number of rows
 
 
 def freedoms(values: Floats) -> Floats:
     """Return the degrees of freedom of the noise in each row of ``values``, infinity if it looks normal.
 
     Slow hosts lie in the lower half, so the upper half shows the noise. The likelihood of its distances from the median
-    is maximised over the scale. The largest value counts as censored, since one fast host shows nothing. Rows with few
-    hosts say little, so the shares of FREEDOMS over all rows are their prior (empirical Bayes, by EM).
+    is maximised over the scale. The largest value counts as censored, since a single fast host gives no information.
+    Rows with few hosts give little information, so the shares of FREEDOMS over all rows are their prior (empirical
+    Bayes, by EM).
     """
     from scipy import special
 
@@ -115,7 +115,7 @@ def freedoms(values: Floats) -> Floats:
 
 
 def missing_share(loss: float) -> float:
-    """Return the share of performance that a logarithmic ``loss`` leaves out: 1 - exp(-loss)."""
+    """Return the lost share of performance for a logarithmic ``loss``: 1 - exp(-loss)."""
     return float(-np.expm1(-loss))
 
 
@@ -133,7 +133,7 @@ def tail_share(z: Floats, freedom: Floats) -> Floats:
 def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
     """Return the median of each row without one value of its lower half, or of its upper half if ``large``.
 
-    A row has ``n`` values, sorted. The median is NaN for rows with fewer than two.
+    A row has ``n`` sorted values. The median is NaN for rows with fewer than two values.
     """
     rest = np.maximum(n - 1, 1)
     shift = 0 if large else 1

@@ -1,4 +1,4 @@
-"""Compare the facts of machines with their specification, and compute peaks of the full machine."""
+"""Compare the facts of machines with their specification, and compute the peaks of a fully populated machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fleetmark.base.facts import Facts
 from fleetmark.planner import peak
 
 Scalar = str | float
-Specification = Mapping[str, Scalar]  # what a machine should have, by the names of FACTS
+Specification = Mapping[str, Scalar]  # the expected values of a machine, by the names of FACTS
 RATE = "B/s"
-_BYTES = 8  # that a memory channel moves in one transfer
+_BYTES = 8  # bytes that a memory channel moves in one transfer
 
 
 def _numbers(values: Iterable[float | int | None]) -> tuple[Scalar, ...]:
@@ -26,7 +26,7 @@ def _modules(f: Facts) -> tuple[Scalar, ...]:
     return _numbers([sum(1 for d in f.dimms if d.size)] if f.dimms else [])
 
 
-# The unit of each fact ("": text) and its values: one, or one for each device. Empty: the host does not report it.
+# The unit of each fact ("" for texts) and its values: one, or one per device. Empty if the host does not report it.
 FACTS: Mapping[str, tuple[str, Callable[[Facts], tuple[Scalar, ...]]]] = {
     "cpu.model": ("", lambda f: _texts([f.cpu.model])),
     "cpu.sockets": ("1", lambda f: _numbers([f.cpu.sockets])),
@@ -68,7 +68,7 @@ FACTS: Mapping[str, tuple[str, Callable[[Facts], tuple[Scalar, ...]]]] = {
     "xid": ("1", lambda f: _numbers([sum(f.xids.values())] if f.xids is not None else [])),
     "xid.code": ("", lambda f: _texts((sorted(f.xids) or ["none"]) if f.xids is not None else [])),
 }
-# Facts that a specification is learned from. Counters of errors and settings of software are none.
+# Facts from which a specification is learned. Error counters and software settings are excluded.
 LEARNED = (
     *("cpu.model", "cpu.sockets", "cpu.cores", "memory.modules", "memory.channels", "memory.mts", "memory.size"),
     *("ports", "port.rate", "pcie.width", "gpus", "gpu.model", "gpu.nvlinks", "gpu.pcie_width", "gpu.power_limit"),
@@ -76,15 +76,17 @@ LEARNED = (
 
 
 def _cards(f: Facts) -> list[int | None]:
-    """Return the widths of the links of network controllers and accelerators."""
+    """Return the link widths of network controllers and accelerators."""
     return [
         link.width for link in f.pcie if any(word in (link.kind or "") for word in ("Ethernet", "3D", "Infiniband"))
     ]
 
 
 def learned(hosts: Sequence[Facts]) -> dict[str, Scalar]:
-    """Return what the best of these hosts have: of numbers the highest, each host by its lowest device; of texts the
-    most frequent. Facts that no host reports, and zeros, are left out.
+    """Return the values of the best of these hosts.
+
+    A number is the highest over the hosts, where the lowest device of each host counts. A text is the most frequent
+    one. Facts that no host reports, and zeros, are left out.
     """
     result: dict[str, Scalar] = {}
     for name in LEARNED:
@@ -102,8 +104,8 @@ def learned(hosts: Sequence[Facts]) -> dict[str, Scalar]:
 def memory_rate(facts: Facts, machine: Specification) -> float | None:
     """Return the memory bandwidth in B/s with a module in every channel.
 
-    Channels come from the ``machine``, or else from the processor; the speed from the ``machine``, or else from the
-    modules. Return None if they are unknown.
+    The number of channels comes from ``machine``, or else from the processor. The speed comes from ``machine``, or else
+    from the modules. Return None if they are unknown.
     """
     channels, mts = machine.get("memory.channels"), machine.get("memory.mts")
     if channels is None and mts is None:

@@ -1,4 +1,4 @@
-"""Test whole distributions to find hosts whose median run is as fast as others' but whose slow runs are slower."""
+"""Test whole distributions to find hosts with slower slow runs than others, even if their median run is as fast."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pandas as pd
 from fleetmark.planner.diagnosis.robust import Floats
 from fleetmark.planner.ratio import adjusted
 
-LEAST_RUNS = 5  # minimum number of repeats to compare distributions
+LEAST_RUNS = 5  # minimum number of repeats for comparing distributions
 LEAST_HOSTS = 8
 DISCOVERY = 0.01
 EFFECT = 0.01  # minimum relevant mean shortfall, as a logarithm
 DRAWS = 10_000
-SUSPECT = 0.002  # p of a host by all runs, up to which other hosts are judged without its runs
+SUSPECT = 0.002  # maximum p value of all runs of a host for excluding its runs when other hosts are judged
 
 
 def shortfall(runs: Floats, pool: Floats) -> Floats:
@@ -39,8 +39,8 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     - ``usual``: the median of the same for the other hosts
     - ``p``, ``q``: the p value and the false discovery rate
 
-    Runs are relative to their host's median, since the host's typical speed is judged elsewhere. Runs of sound hosts
-    are then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
+    Runs are relative to their host's median, because another test judges its typical speed. Runs of sound hosts are
+    then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
     """
     tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]
     tested = pd.concat([t for t in tables if t is not None] or [_NONE], ignore_index=True)

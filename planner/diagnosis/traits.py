@@ -1,4 +1,4 @@
-"""Find facts and labels whose hosts are slower together, and facts that only slow hosts share."""
+"""Find facts and labels shared by hosts that are slower together, and facts that only slow hosts share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from fleetmark.planner.diagnosis.outliers import DISCOVERY, FLOOR
 from fleetmark.planner.diagnosis.robust import NORMAL, Floats
 
-LEAST, LEAST_OTHERS = 2, 3  # minimum number of hosts with the values of a trait, and of others
-CUT = 4.0  # spreads of a benchmark's hosts at which values are cut off, so that one host makes no group
+LEAST, LEAST_OTHERS = 2, 3  # minimum number of hosts with the values of a trait, and of other hosts
+CUT = 4.0  # spreads of a benchmark's hosts at which values are cut off, so that a single host cannot make a group
 INSIDE, OUTSIDE = 0.75, 0.4  # minimum share of members, and maximum share of others, below the middle of both medians
 MOST = 4  # maximum number of groups in one benchmark
 _SMALLEST_SHARE = 0.5  # maximum number of values of a trait as a share of its hosts
@@ -32,9 +32,9 @@ class Group:
     """Hold hosts that share a trait and are slower than the other hosts of their kind in the benchmark ``row``.
 
     - ``traits``: the name and value of every trait that selects exactly these hosts
-    - ``members``: positions of the hosts; ``others``: of those that they are compared with
-    - ``shift``: the distance of the medians, as a logarithm above 0; ``low`` and ``high`` are its 95% interval
-    - ``p``: after correction for all comparisons; ``tried``: their number
+    - ``members``: positions of the hosts; ``others``: positions of the hosts that they are compared with
+    - ``shift``: the distance between the medians, as a logarithm above 0; ``low`` and ``high`` are its 95% interval
+    - ``p``: the p value, corrected for all comparisons; ``tried``: the number of comparisons
     """
 
     row: int
@@ -68,10 +68,10 @@ def slower_groups(values: Floats, candidates: Sequence[Trait], deficit: Floats) 
     ``values`` has benchmarks x hosts (oriented logarithms, NaN if missing).
 
     For each benchmark and trait, the values of the trait are ordered by their means, and each cut of that order is
-    compared by Student's t. Values are cut off at CUT spreads, so that a single host cannot make a group. Since the
-    order follows the data, p is multiplied by the number of sets of that many values (Bonferroni), and by the numbers
-    of traits and benchmarks. The group with the smallest p counts. Its shift is then removed, and the search is
-    repeated for further groups.
+    tested by Student's t. Values are cut off at CUT spreads, so that a single host cannot make a group. Since the order
+    follows the data, p is multiplied by the number of sets of that many values (Bonferroni), and by the numbers of
+    traits and benchmarks. The group with the smallest p counts. Its shift is then removed, and the search is repeated
+    for further groups.
     """
     if not candidates or values.size == 0:
         return []
@@ -150,7 +150,7 @@ def _best(values: Floats, candidates: Sequence[Trait], tests: int) -> _Best:
 def _group(
     row: int, values: Floats, candidates: Sequence[Trait], best: _Best, position: int, deficit: float
 ) -> Group | None:
-    """Return the group of a row's best cut, or None if it is too small an effect or not a group of its own."""
+    """Return the group of a row's best cut, or None if its effect is too small or it is not a separate group."""
     from scipy import special
 
     order = best.order[position]
@@ -167,7 +167,8 @@ def _group(
     if shift < -np.log1p(-deficit) or np.mean(slow < limit) < INSIDE or np.mean(fast < limit) > OUTSIDE:
         return None
     spreads = [max(NORMAL * float(np.median(np.abs(side - np.median(side)))), FLOOR) for side in (slow, fast)]
-    error = 1.2533 * float(np.sqrt(spreads[0] ** 2 / len(slow) + spreads[1] ** 2 / len(fast)))  # of two medians
+    # The standard error of the difference of the two medians.
+    error = 1.2533 * float(np.sqrt(spreads[0] ** 2 / len(slow) + spreads[1] ** 2 / len(fast)))
     reach = float(special.stdtrit(min(len(slow), len(fast)) - 1, 0.975)) * error
     alike = [trait, *(other for other in candidates if other is not trait)]
     named = tuple(
@@ -190,15 +191,16 @@ def _group(
 
 
 def _selects(trait: Trait, members: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> bool:
-    """Return whether the trait is known on all these hosts and has no value in common between both sides."""
+    """Return whether the trait is known on all these hosts, and both sides have no value in common."""
     inside, outside = set(trait.codes[members].tolist()), set(trait.codes[others].tolist())
     return -1 not in inside | outside and not inside & outside
 
 
 def shared(candidates: Sequence[Trait], slow: Sequence[int], sound: Sequence[int]) -> tuple[tuple[str, str, str], ...]:
-    """Return the traits of which all ``slow`` hosts have one value and no ``sound`` host has it.
+    """Return the traits with one value on all ``slow`` hosts that no ``sound`` host has.
 
-    Each has its name, the value of the slow, and those of the sound hosts. ``slow`` and ``sound`` are positions.
+    Each result has the trait's name, the value of the slow hosts, and the values of the sound hosts. ``slow`` and
+    ``sound`` are positions.
     """
     result = []
     for trait in candidates:

@@ -1,7 +1,7 @@
 """Compute theoretical peaks of a machine from its facts: memory bandwidth, cores, network link and accelerators.
 
 A measured figure relative to its peak tells how much of the machine the benchmark used. Nothing is guessed: if the
-facts do not suffice, there is no peak. There is then a reason if the user can do something about it.
+facts do not suffice, there is no peak. If the user can then provide the missing data, there is a reason that says how.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fleetmark.base.facts import Dimm, Facts, Gpu
 from fleetmark.base.text import Message, count, message
 from fleetmark.planner.peak import compute, pcie, table
 
-_BYTES = 8  # bytes that a channel moves at once: 64 data bits, also for the two halves of a DDR5 channel
+_BYTES = 8  # bytes that a channel moves in one transfer: 64 data bits, also for the two halves of a DDR5 channel
 _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # other memory types have channels of other widths
 # "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": the text before the module's own number names the channel. A
-# bare letter is ambiguous: in DIMM_A1 it is a channel for some makers and a processor for others.
+# single letter is ambiguous: in DIMM_A1, some makers mean a channel and others a processor.
 _CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
 _OF_DEVICES = ("pcie", "gpu_link", "device_memory", "device_compute")
-_BARE = ("none", "")  # virtualisation types in facts that mean a physical machine
-_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators that connect to their processor by NVLink-C2C, not by PCIe
+_BARE = ("none", "")  # values of the fact ``virtualisation`` on a physical machine
+_COHERENT = re.compile(r"\bG[BH][0-9]{3}\b")  # accelerators connected to their processor by NVLink-C2C, not PCIe
 _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
 
 
@@ -39,7 +39,7 @@ class Peak:
 
 
 def memory(facts: Facts) -> Peak | None:
-    """Return the peak bandwidth of the memory channels that have modules, or None if the facts do not say.
+    """Return the peak bandwidth of the memory channels that have modules, or None if the facts do not suffice.
 
     If slot names do not identify channels, each module counts as one channel, up to the processor's channels in the
     table. For a processor that the table lacks, every module counts, and ``basis`` says so. The peak is then at most
@@ -83,7 +83,7 @@ def channels(facts: Facts) -> int | None:
 def _speed(facts: Facts) -> int:
     """Return the speed in MT/s of the slowest module, which limits all others.
 
-    Return 0 for virtual machines, or if the facts do not say.
+    Return 0 for virtual machines, or if the facts do not include it.
     """
     modules = [d for d in facts.dimms if d.size]
     if (facts.virtualisation or "") not in _BARE or not all(_KIND.match(d.type or "") for d in modules):
@@ -98,7 +98,7 @@ def _channels(modules: Sequence[Dimm]) -> int:
 
 
 def why_no_memory(facts: Facts) -> Message | None:
-    """Return what the user can do to get the memory's peak, or None if nothing can be done."""
+    """Return what the user can do to get the memory's peak, or None if nothing helps."""
     if facts.dimms or facts.root or (facts.virtualisation or "") not in _BARE:
         return None
     return message("the memory's peak is not known: only root may read the modules (--become)")
@@ -117,8 +117,8 @@ def link(*ends: Facts) -> Peak | None:
 def component_peak(facts: Facts, component: str, called: str = "") -> Peak | None:
     """Return the peak of one component of a machine.
 
-    ``called`` names the precision of products. Components are ``memory``, ``compute`` (double precision only, which is
-    the default), ``link`` (to another machine) and those of one accelerator (see ``device``).
+    ``called`` is the precision of matrix products. Components are ``memory``, ``compute`` (double precision only, which
+    is the default), ``link`` (to another machine) and those of one accelerator (see ``device``).
     """
     if component == "compute":
         top = compute.doubles(facts) if called in ("fp64", "") else None
@@ -173,7 +173,7 @@ def _of_link(gpu: Gpu, facts: Facts) -> Peak | None:
 def _between_gpus(gpu: Gpu, facts: Facts) -> Peak | None:
     """Return the one-way rate of all NVLinks of a GPU, or of PCIe if its model has no NVLink.
 
-    Return None if the table or the driver does not say.
+    Return None if the table and the driver lack the figure.
     """
     if direct := table.pair_link(gpu.name):
         basis = message("one link of {rate} GB/s between each two devices", rate=f"{direct.value / 1e9:g}")

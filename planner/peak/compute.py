@@ -1,7 +1,8 @@
-"""Compute the peak rate of a machine's cores on doubles, from their instructions and highest clock.
+"""Compute the peak rate of a machine's cores in double precision, from their instructions and highest clock.
 
-The widest fused multiply-add that a core's flags name, times the units that its kind has for it, times two operations
-for each double. Where flags, clock or kind do not tell, there is no peak.
+The rate per core and clock cycle is the product of three numbers: the doubles in the widest fused multiply-add that the
+flags list, the multiply-add units of such a core, and two operations per double. If flags, clock or model are unknown,
+there is no peak.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from fleetmark.base.text import Message, count, message
 
 SOURCE = "the maker's guides to its cores (AMD: Software Optimization Guides; Intel: Optimization Reference Manual)"
 _DOUBLE = 64  # bits
-_SLOWEST = 1e9  # Hz: firmware that names a lower highest clock is wrong
-_BARE = ("none", "")  # what facts call a machine that is not virtual: a guest's cores may be threads, its flags fewer
-# Xeons of which one core has one unit of 512 bits, by Intel's list of products ("# of AVX-512 FMA Units"): Bronze,
-# Silver and most of Gold 5100 and 5200 of the first two generations, D-2100, E-2300.
+_SLOWEST = 1e9  # Hz; a lower highest clock in the firmware is wrong
+_BARE = ("none", "")  # values for a physical machine; cores of a virtual machine may be threads and may lack flags
+# Xeons with one 512-bit unit per core, by Intel's product list ("# of AVX-512 FMA Units"): Bronze, Silver and most of
+# Gold 5100 and 5200 of the first two generations, D-2100, E-2300.
 _ONE_UNIT = re.compile(r"(?:Bronze|Silver) [34][12]\d\d|Gold 5[12](?!22\b)\d\d|\bD-21\d\d|\bE-23\d\d")
 
 
 def doubles(facts: Facts) -> tuple[float, Message] | None:
-    """FLOP/s of all cores together and what they follow from, in words."""
+    """Return the FLOP/s of all cores together, and a description of the calculation."""
     cpu = facts.cpu
     units = _units(cpu)
     if not (units and cpu.cores and cpu.max_hz) or (facts.virtualisation or "") not in _BARE:
@@ -42,8 +43,9 @@ def doubles(facts: Facts) -> tuple[float, Message] | None:
 def _units(cpu: Cpu) -> tuple[int, int] | None:
     """Return the number of fused multiply-add units of a core and their width in bits; None if unknown.
 
-    AMD: Software Optimization Guides of Zen to Zen 5. Zen 4 takes instructions of 512 bits in two halves; Zen 5, the
-    first with AVX-VNNI, whole. The first Zen, before CLWB, halves those of 256. Intel: Optimization Reference Manual.
+    Source for AMD: Software Optimization Guides of Zen to Zen 5. Zen 4 splits 512-bit instructions into two halves. Zen
+    5, the first with AVX-VNNI, does not. The first Zen, which lacks CLWB, splits 256-bit instructions. Source for
+    Intel: Optimization Reference Manual.
     """
     flags, model = set(cpu.flags), cpu.model or ""
     if not {"avx2", "fma"} <= flags:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fleetmark.base.yaml import read_yaml
 
-# Keys of the table by precision; products of fp32 that are not rounded have no rate of their own there.
+# Keys of the table by precision. Products of unrounded fp32 have no rate of their own in the table.
 _DENSE = {"bf16": "dense16", "fp16": "dense16"} | {name: name for name in ("tf32", "fp8", "fp4", "int8", "fp64")}
 _FILE = Path(__file__).with_name("peaks.yml")
 
@@ -32,7 +32,9 @@ def channels(model: str) -> Entry | None:
 
 
 def memory_mts(model: str) -> Entry | None:
-    """Return the memory speed in MT/s that a CPU supports with one module per channel; a lower bound for a row."""
+    """Return the memory speed in MT/s that a CPU supports with one module per channel; a lower bound if the row covers
+    several models.
+    """
     return _entry("memory_speeds", model, "mts")
 
 
@@ -68,7 +70,7 @@ def pair_link(model: str) -> Entry | None:
 
 
 def dense(model: str, precision: str) -> Entry | None:
-    """Operations a second of an accelerator in products of a precision, none of them zeros that it skips."""
+    """Return the operations per second of an accelerator in dense products of a precision, without sparsity."""
     return _entry("devices", model, _DENSE[precision]) if precision in _DENSE else None
 
 

@@ -1,13 +1,13 @@
-"""Decide between machines from few benchmarks: which to run next, and when to stop.
+"""Decide between machines with few benchmarks: choose the next benchmark to run, and decide when to stop.
 
-The question is about the mean of logarithms over a panel of benchmarks, of which a machine has run only some. Machines
-on record tell how benchmarks go together: about its own mean, a machine of an unseen family has a profile that is the
-usual one plus an error with a covariance matrix. The mean of a machine with some figures then follows by generalised
-least squares (ordinary kriging: Cressie, Statistics for Spatial Data, 1993, section 3.2), with its error. The next
-benchmark is the one that reduces that error most.
+The decision is about the mean of logarithms over a panel of benchmarks; a machine has run only some of them. Machines
+on record show how benchmarks vary together. Relative to its own mean, a machine of an unseen family has the usual
+profile plus an error with a covariance matrix. The mean of a machine with some figures, and its error, then follow by
+generalised least squares (ordinary kriging: Cressie, Statistics for Spatial Data, 1993, section 3.2). The next
+benchmark is the one that reduces this error most.
 
-The covariance matrix is shrunk towards one in which all benchmarks are alike (Ledoit & Wolf, J. Multivariate Analysis
-88, 2004). How far, and how much errors are scaled, follows from leaving families out.
+The covariance matrix is shrunk towards a matrix in which all benchmarks are alike (Ledoit & Wolf, J. Multivariate
+Analysis 88, 2004). The amount of shrinkage and the scale of errors are calibrated by leaving families out.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ Ints = npt.NDArray[np.int64]
 
 LEAST_FAMILIES = 5
 LEAST_BENCHMARKS = 3
-FOLDS = 8  # parts of the families that are left out in turn
+FOLDS = 8  # number of groups of families; each group is left out once
 SHRINKING = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-LOOKS = 0.5  # part of the allowed error for each look, because the decision is looked at after every run
-_LEAST = 1e-10  # variance: a matrix of residuals that add up to zero is singular
+LOOKS = 0.5  # share of the allowed error for each look, because the decision is checked after every run
+_LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is singular
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Hold what the record says of some benchmarks.
+    """Hold the statistics of some benchmarks over the machines on record.
 
     - ``titles``: the benchmarks; ``profile``: their usual distance from a machine's mean, which is 0 on average
-    - ``covariance``: of a new family's distances from that profile
-    - ``families``: their number; ``machines``: theirs
+    - ``covariance``: the covariance of a new family's distances from that profile
+    - ``families``, ``machines``: the number of families and of machines
     """
 
     titles: tuple[str, ...]
@@ -64,7 +64,7 @@ class Level:
     df: float
 
     def minus(self, other: Level) -> Level:
-        """Return the difference of two machines."""
+        """Return the difference between two machines."""
         return Level(self.log - other.log, math.hypot(self.se, other.se), min(self.df, other.df))
 
     def above(self, log: float) -> float:
@@ -83,7 +83,7 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
     """Return the panel of the benchmarks that machines on record have in common.
 
     ``history``: oriented logarithms, a row per machine and a column per benchmark, without gaps. ``families``: the
-    family of each machine; what one family has in common counts once.
+    family of each machine; effects that a family has in common count once.
 
     Raise FleetmarkError for fewer than ``LEAST_FAMILIES`` or ``LEAST_BENCHMARKS``.
     """
@@ -114,10 +114,10 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
 def level(
     panel: Panel, logs: Mapping[str, float], noise: Mapping[str, float] | None = None, host: float = 0.0
 ) -> Level:
-    """Return the mean of a machine over the panel from the figures that it has.
+    """Return the mean of a machine over the panel from its known figures.
 
-    ``noise``: the variance of each figure from repeats and hosts, independent by benchmark; ``host``: the variance that
-    all figures share. Raise FleetmarkError if there is no figure of the panel.
+    ``noise`` is the variance of each figure from repeats and hosts, independent between benchmarks. ``host`` is the
+    variance that all figures share. Raise FleetmarkError if there is no figure of the panel.
     """
     titles = [title for title in panel.titles if title in logs]
     if not titles:
@@ -137,14 +137,14 @@ def level(
 def order(
     panel: Panel, known: Sequence[str] = (), noise: Mapping[str, float] | None = None, host: float = 0.0
 ) -> Iterator[tuple[str, float]]:
-    """Yield the benchmarks that are left, the most telling first, and the standard error of the mean after each."""
+    """Yield the remaining benchmarks, the most informative first, with the standard error of the mean after each."""
     errors = np.array([(noise or {}).get(title, 0.0) for title in panel.titles])
     for title, variance in _order(panel.covariance, list(panel.positions(known)), errors):
         yield panel.titles[title], math.sqrt(variance + host)
 
 
 def is_decided(wrong: float, error: float) -> bool:
-    """Return whether a probability of being ``wrong`` is small enough to stop, at any look."""
+    """Return whether the probability of being ``wrong`` is small enough to stop after any run."""
     return wrong <= error * LOOKS
 
 
@@ -157,9 +157,10 @@ def best_of(levels: Sequence[Level]) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """Hold the runs that decide: on each of ``hosts``, the benchmarks in order, with the standard error after each.
+    """Hold the runs needed for a decision: the benchmarks in order, on each of ``hosts``, with the standard error after
+    each.
 
-    ``is_enough``: False if even all benchmarks on that many hosts leave more doubt than is allowed.
+    ``is_enough`` is False if the allowed error is exceeded even with all benchmarks on that many hosts.
     """
 
     hosts: int
@@ -168,7 +169,7 @@ class TestPlan:
 
     @property
     def runs(self) -> int:
-        """Return the number of runs of a benchmark on a host."""
+        """Return the number of runs: one per benchmark and host."""
         return self.hosts * len(self.steps)
 
 
@@ -184,8 +185,8 @@ def planned(
 ) -> TestPlan:
     """Return the test plan with the fewest runs that decides if the truth is ``distance`` from the threshold.
 
-    ``distance``: of logarithms, above 0. ``error``: the allowed probability of a wrong decision. ``known``: benchmarks
-    that have been run. ``noise`` and ``host``: the variances of one host, as in ``level``.
+    ``distance`` is a difference of logarithms, above 0. ``error`` is the allowed probability of a wrong decision.
+    ``known`` are the benchmarks that have been run. ``noise`` and ``host``: the variances of one host, as in ``level``.
     """
     plans = []
     for hosts in range(1, most_hosts + 1 if host or noise else 2):
@@ -206,7 +207,9 @@ def planned(
 
 
 def _moments(logs: Floats, families: Ints) -> tuple[Floats, Floats]:
-    """Return the usual distances from a machine's mean (benchmarks,), and their covariance. Families weigh the same."""
+    """Return the usual distances from a machine's mean (benchmarks,), and their covariance. All families have the same
+    weight.
+    """
     distances = logs - logs.mean(axis=1, keepdims=True)
     sizes = np.bincount(families)
     weights = 1 / sizes[families] / len(sizes)
@@ -216,14 +219,14 @@ def _moments(logs: Floats, families: Ints) -> tuple[Floats, Floats]:
 
 
 def _shrunk(covariance: Floats, part: float) -> Floats:
-    """Return the covariance, moved by ``part`` to that of benchmarks that are all alike and add up to zero."""
+    """Return the covariance, moved by ``part`` towards that of benchmarks that are all alike and add up to zero."""
     count = len(covariance)
     alike = (np.eye(count) - 1 / count) * np.trace(covariance) / (count - 1)
     return np.asarray((1 - part) * covariance + part * alike)
 
 
 def _calibrated(logs: Floats, families: Ints) -> tuple[float, float]:
-    """Return how far to shrink, and the factor on the variance, by the likelihood of families that are left out."""
+    """Return the amount of shrinkage and the factor on the variance, from the likelihood of left-out families."""
     count = int(families.max()) + 1
     folds = np.arange(count) % min(FOLDS, count)
     best = (-math.inf, SHRINKING[-1], 1.0)
@@ -260,7 +263,7 @@ def _weights(covariance: Floats, chosen: Ints, noise: Floats) -> tuple[Floats, f
 
 
 def _order(covariance: Floats, chosen: list[int], noise: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the positions that are left, each the one that reduces the variance most, and the variance after it."""
+    """Yield the remaining positions, each the one that reduces the variance most, and the variance after it."""
     chosen = list(chosen)
     left = [n for n in range(len(covariance)) if n not in chosen]
     while left:

@@ -26,7 +26,7 @@ from fleetmark.planner.ratio import Ratio
 LEVEL = 0.9  # level of the prediction intervals
 LEAST_MACHINES = 8
 BEYOND = 2.0  # maximum factor between a usable figure and the range on record
-TOGETHER = "all together"  # the vote of all known figures together
+TOGETHER = "all together"  # the vote of all known figures combined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Prediction:
     - ``log``: the natural logarithm of the value, with an interval that covers ``level`` of such machines; None if
       there is no prediction, and ``reason`` says why
     - ``ratio``: the ratio to the baseline machine; None without one, or if it lacks the target
-    - ``machines``, ``families``: the machines on record behind the prediction, and the number of their families
+    - ``machines``: the machines on record behind the prediction; ``families``: the number of their families
     - ``votes``: the weight of each known figure
     - ``ignored``: for each figure or fact without a vote, the reason
     """
@@ -53,7 +53,7 @@ class Prediction:
 
     @property
     def verdict(self) -> str:
-        """Return the value with its interval, or "cannot tell" and why."""
+        """Return the value with its interval, or "cannot tell" with the reason."""
         if self.log is None or self.log.interval is None:
             return f"cannot tell: {self.reason}"
         value, lo, hi = (math.exp(v) for v in (self.log.value, *self.log.interval))

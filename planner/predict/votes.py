@@ -1,7 +1,7 @@
 """Compute a transfer: lines from known figures to the target, their combination, and their errors.
 
-Everything is in natural logs. For every machine on record a line also gives the prediction without that
-machine's family, so that errors are those to expect for a machine of a new family.
+Everything is in natural logs. Each line also predicts every machine on record without that machine's family, so its
+errors are those to expect for a machine of a new family.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from scipy import stats
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
-LEAST_FAMILIES = 5  # with fewer, neither a line nor its error is reliable
-SLOPE = 0.2  # how far from 1 the slope between two benchmarks tends to lie (standard deviation)
-ELASTICITY = 1.0  # the same for the effect of facts (cores, cache, memory) on a figure, from 0
-FIRST_SD = 1e-3  # of the scatter, before it is known: from below, so that exact data stay exact
-PASSES = 3  # of scatter and shrinkage in turn; nothing visible changes after the second
-LEAST_SD = 0.01  # no line is taken to be better than 1%
-POWER = 4  # weights are 1 / sd^4: errors are correlated, so the best figures count for more than 1 / sd^2 gives them
+LEAST_FAMILIES = 5  # with fewer families, neither a line nor its error is reliable
+SLOPE = 0.2  # standard deviation of the slope between two benchmarks around 1
+ELASTICITY = 1.0  # standard deviation of the effect of facts (cores, cache, memory) on a figure around 0
+FIRST_SD = 1e-3  # first estimate of the scatter's standard deviation; small, so that exact data stay exact
+PASSES = 3  # alternating estimates of scatter and shrinkage; after the second, changes are invisible
+LEAST_SD = 0.01  # minimum standard deviation of a line
+POWER = 4  # weights are 1 / sd^4: errors are correlated, so the best figures get more weight than with 1 / sd^2
 TINY = 1e-12
 
 
@@ -37,12 +37,14 @@ class Vote:
 
 
 def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_facts: Floats) -> Vote | None:
-    """Ridge regression of y - mean(x) on ``x`` and ``facts``: without evidence ratios carry over one to one.
+    """Fit a ridge regression of y - mean(x) on ``x`` and ``facts``; without evidence, ratios carry over one to one.
 
-    ``y``: the target of each machine; ``x``: a row per machine, NaN if there is none; ``facts``: complete;
-    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor
-    independent ones. None if there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
-    the scatter, estimated in turn: exact data are met exactly.
+    ``y`` is the target of each machine. ``x`` has a row per machine, NaN if a figure is missing. ``facts`` have no
+    gaps. ``family`` numbers the families from 0.
+
+    A family of n machines has the weight of sqrt(n) machines, because its machines are neither one observation nor
+    independent ones. The amount by which slopes are shrunk towards 1 / len(x) follows from the scatter, and the two are
+    estimated alternately, so that exact data are fitted exactly. Return None if there are too few families.
     """
     full = ~np.isnan(x).any(axis=1)
     groups = int(family.max()) + 1
@@ -58,12 +60,13 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
     all_of = np.column_stack([z, y[full] - level])
     moments = np.zeros((groups, all_of.shape[1], all_of.shape[1]))
     np.add.at(moments, family_of_row, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
-    without = np.concatenate([moments.sum(axis=0) - moments, moments.sum(axis=0)[None]])  # each family; the last: none
+    # The last entry includes all families; each other one omits a family.
+    without = np.concatenate([moments.sum(axis=0) - moments, moments.sum(axis=0)[None]])
     families = np.append(count.astype(bool).sum() - count.astype(bool), count.astype(bool).sum()).astype(float)
     slopes, inverse, variance = _ridge(without, families, x.shape[1])
 
     def sd(rows: Floats, patterns: Codes) -> Floats:
-        """Scatter, and the standard error of the line itself, at those rows."""
+        """Return the scatter combined with the standard error of the line itself, at the given rows."""
         lever = np.einsum("ni,nij,nj->n", rows, inverse[patterns], rows)
         return np.asarray(np.sqrt(variance[patterns] * (1 + lever)))
 
@@ -76,12 +79,13 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
 
 
 def _ridge(moments: Floats, families: Floats, figures: int) -> tuple[Floats, Floats, Floats]:
-    """Coefficients, the inverse of their normal matrix per family, and the scatter's variance, for each of ``moments``.
+    """Return coefficients, the inverse of their normal matrix per family, and the scatter's variance, for each of
+    ``moments``.
 
-    A matrix of moments is that of (1, figures, facts, response), weighted.
+    Each of ``moments`` is a weighted matrix of moments of (1, figures, facts, response).
     """
     size = moments.shape[1] - 1
-    weight = moments[:, 0, 0] / families  # of a family
+    weight = moments[:, 0, 0] / families  # weight per family
     strength = np.full(size, ELASTICITY**-2)
     strength[0], strength[1 : 1 + figures] = 0.0, SLOPE**-2
     variance = np.full(len(moments), FIRST_SD**2)
@@ -99,16 +103,21 @@ def _ridge(moments: Floats, families: Floats, figures: int) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Votes as one: value and scale for the new machine, errors in units of their scale for those on record."""
+    """Hold the combined votes: value and scale for the new machine, and errors in units of their scale for those on
+    record.
+    """
 
     value: float
     scale: float
-    shares: Floats  # of the votes in the new machine's value
-    errors: Floats  # NaN if no vote could be cast
+    shares: Floats  # weight of each vote in the new machine's value
+    errors: Floats  # NaN if there was no vote
 
 
 def join(votes: Sequence[Vote], y: Floats) -> Joined:
-    """Return the mean of the votes, weighted by precision. A machine on record has the votes that its figures allow."""
+    """Return the mean of the votes, weighted by precision.
+
+    A machine on record has only the votes that its figures allow.
+    """
     value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
     then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))
     return Joined(float(value[0]), float(scale[0]), shares[:, 0], (y - then) / its_scale)
@@ -127,9 +136,9 @@ def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
 def reach(errors: Floats, family: Codes, level: float) -> float:
     """Return how many scales a prediction interval of ``level`` extends to each side, from errors on unseen families.
 
-    With enough families (9 for 90%): the conformal quantile of their sizes, by weight; the next of n exchangeable
-    ones is below the k-th in k / (n + 1) of cases, and families are exchangeable, not machines. With fewer: Student's
-    t over families.
+    With enough families (9 for 90%), it is the conformal quantile of the errors' sizes, by weight. The next of n
+    exchangeable values is below the k-th with probability k / (n + 1); families are exchangeable, machines are not.
+    With fewer families, it is Student's t over families.
     """
     _, family_of_error, count = np.unique(family, return_inverse=True, return_counts=True)
     families = len(count)

@@ -1,1 +1,1 @@
-"""Review a plan after a delivery: the worth that was measured, what the supplier owes, and the plan from then on."""
+"""Review a plan after a delivery: the measured worth, the supplier's shortfall, and the plan from then on."""

@@ -1,4 +1,4 @@
-"""Resume a question and its plan from a later period: what was bought before is in place or on order."""
+"""Continue a question and its plan from a later period, with earlier purchases in place or on order."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def question_from(question: Question, plan: Plan, now: int) -> Question:
     """Return the question that remains in period ``now``, before its decisions.
 
     Servers that the plan has bought by then are in place, or on order and paid for. The oldest retire first. Prices,
-    demands and limits are those of the remaining periods. Money that a site has spent is off its budget, and carbon
-    that the plan has emitted is off the limit.
+    demands and limits are those of the remaining periods. Money that a site has spent is deducted from its budget, and
+    carbon that the plan has emitted from the carbon limit.
     """
     if now == 0:
         return question
@@ -74,7 +74,7 @@ def plan_from(question: Question, plan: Plan, now: int) -> Plan:
 
     stock, use = rest(plan.stock), rest(plan.use)
     at_once = stock["sku"].map(lambda s: question.skus[s].delay == 0)
-    first = stock["period"] == 0  # what was ordered before is in place
+    first = stock["period"] == 0  # earlier orders are in place already
     stock.loc[first, "arrive"] = stock["buy"].where(at_once, 0)[first]
     ledger = Ledger(question, stock, use)
     margin = {w: tuple(plan.factor(w, t + now) for t in range(len(question.periods))) for w in question.workloads}
@@ -84,7 +84,7 @@ def plan_from(question: Question, plan: Plan, now: int) -> Plan:
 
 
 def _sliced(part: _Part, now: int, periods: int) -> _Part:
-    """Return a part of a question with the figures by period from ``now`` on."""
+    """Return a part of a question, with its figures by period cut to start at ``now``."""
     changed: dict[str, Any] = {
         f.name: tuple(value[now:])
         for f in fields(part)
@@ -126,7 +126,7 @@ def spent(q: Question, plan: Plan, site: str, now: int) -> float:
 
 
 def _energy(q: Question, later: Question, now: int) -> dict[str, Any]:
-    """Return the energy prices in period ``now``, which ``energy_price_change`` has changed."""
+    """Return the energy prices in period ``now``, adjusted by ``energy_price_change``."""
     level = q.energy_level(now)
     if level == 1.0 or isinstance(later.energy_price, tuple):
         return {}

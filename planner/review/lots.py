@@ -1,4 +1,4 @@
-"""Name the deliveries of a plan as lots, and find which delivery measured each."""
+"""Name the deliveries of a plan as lots, and find the campaign that measured each lot."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fleetmark.planner.capacity.question import Plan, Question
 from fleetmark.planner.review.orders import orders
 
 _NAME = re.compile(r"(?P<sku>.+)@(?P<period>[^@/=]+)(?:/(?P<site>[^@=]+))?")
-MOST_NAMED = 8  # lots in an error
+MOST_NAMED = 8  # maximum number of lots named in an error
 
 
 @dataclass(frozen=True, slots=True)
 class Lot:
     """Describe servers of a SKU that arrive at a site in a period; ``site`` is empty for all sites.
 
-    ``ordered`` is the period of the order, None for one that was placed before the plan. ``price`` is that of one
-    server at the number ordered; that of the first period for one placed before.
+    ``ordered`` is the period of the order, None for an order placed before the plan. ``price`` is the unit price at the
+    ordered quantity; for an order placed before the plan, it is the price of the first period.
     """
 
     name: str
@@ -33,13 +33,18 @@ class Lot:
 
     @property
     def reviewed(self) -> int:
-        """Return the first period whose orders can take the delivery into account; without lead time, the next one."""
+        """Return the first period with orders that can take the delivery into account; without lead time, it is the
+        next one.
+        """
         return self.arrives + (self.ordered == self.arrives)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Hold a lot and the campaign that stands for it; ``like`` names the lot that was measured, if it is another."""
+    """Hold a lot and the campaign that represents it.
+
+    ``like`` is the name of the measured lot, if it is a different lot.
+    """
 
     lot: Lot
     campaign: str
@@ -47,11 +52,11 @@ class Delivery:
 
 
 def deliveries(question: Question, plan: Plan, written: Sequence[str]) -> list[Delivery]:
-    """Return the deliveries of ``LOT=CAMPAIGN``, where a LOT is ``SKU@PERIOD`` or ``SKU@PERIOD/SITE``. The period is
-    that in which the servers arrive.
+    """Return the deliveries of ``LOT=CAMPAIGN``, where a LOT is ``SKU@PERIOD`` or ``SKU@PERIOD/SITE``.
 
-    Instead of a campaign, another delivered lot may be named, whose campaign then stands for both. Raise FleetmarkError
-    for a lot that was not planned or is named twice, and for references that run in a circle.
+    PERIOD is the period in which the servers arrive. Instead of a campaign, another delivered lot may be named; its
+    campaign then represents both lots. Raise FleetmarkError for a lot that was not planned or is named twice, and for
+    circular references.
     """
     named: dict[str, tuple[Lot, str]] = {}
     for text in written:
@@ -67,7 +72,7 @@ def deliveries(question: Question, plan: Plan, written: Sequence[str]) -> list[D
 
 
 def _campaign(name: str, named: Mapping[str, tuple[Lot, str]]) -> tuple[str, str]:
-    """Return the campaign that stands for a lot, and the lot that was measured, if it is another."""
+    """Return the campaign that represents a lot, and the name of the measured lot if it is a different one."""
     path = [name]
     while (target := named[path[-1]][1]) in named:
         if target in path:

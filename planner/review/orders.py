@@ -10,7 +10,7 @@ from fleetmark.planner.capacity.question import Plan, Question
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold ``count`` servers of a SKU ordered for a site in a period; ``price`` is that of one, undiscounted."""
+    """Hold ``count`` servers of a SKU ordered for a site in a period; ``price`` is the undiscounted unit price."""
 
     sku: str
     site: str
@@ -25,7 +25,7 @@ class Order:
 
 
 def orders(question: Question, plan: Plan) -> list[Order]:
-    """Return the orders of a plan. A price break counts the servers of all sites."""
+    """Return the orders of a plan. Price breaks are based on the orders of all sites together."""
     counts = moves(plan, "buy")
     together: dict[tuple[str, int], int] = defaultdict(int)
     for (sku, _, period), count in counts.items():
@@ -39,6 +39,6 @@ def orders(question: Question, plan: Plan) -> list[Order]:
 
 
 def moves(plan: Plan, column: str) -> dict[tuple[str, str, int], int]:
-    """Return (SKU, site, period) to a count of the stock, ``buy`` or ``retire``, without zeros."""
+    """Return (SKU, site, period) to the nonzero counts ``buy`` or ``retire`` of the stock."""
     columns = (plan.stock[name].tolist() for name in ("sku", "site", "period", column))
     return {(str(s), str(k), int(t)): int(n) for s, k, t, n in zip(*columns, strict=True) if n}

@@ -8,13 +8,14 @@ from dataclasses import KW_ONLY, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Say how a worth was measured, so that delivered servers can be measured in the same way.
+    """Describe how a worth was measured, so that delivered servers can be measured in the same way.
 
-    - ``select``: the machines measured; ``baseline``, ``pinned``: those they were compared with, empty for a rate
-    - ``class_``, ``benchmark``, ``mix``: what was compared, one of them
+    - ``select``: the measured machines; ``baseline``, ``pinned``: the machines they were compared with, empty for a
+      rate
+    - ``class_``, ``benchmark``, ``mix``: the compared work; exactly one of them is set
     - ``unit``: the workload's units in one base unit of a rate, 1 for a ratio
-    - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than that of the worth if the
-      worth covers a workload like its benchmarks
+    - ``se``, ``df``: the error of the mean over the measured hosts, which is smaller than the error of the worth if the
+      worth also covers a workload similar to its benchmarks
     - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the machines
 
     Raise ValueError if not exactly one thing was compared, or if ``unit`` is not positive.

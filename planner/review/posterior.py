@@ -1,15 +1,15 @@
-"""Update a plan's worth of a SKU with what the delivered servers measured.
+"""Update a plan's worth of a SKU with the measurements of delivered servers.
 
 All errors are on the log scale. An estimate from hosts with an unknown variance is Student's t around its value, so the
 posterior of the SKU's mean is the product of one t density for the plan's estimate and one for each measurement. With
 many degrees of freedom, it is the precision-weighted mean.
 
-If the plan's estimate was measured in the same way, two parts of its error remain. The baseline's hosts are the same in
-both, so their error is common. And benchmarks of a class stand for a workload that is none of them: to measure them
-again says nothing about that difference.
+If the plan's estimate was measured in the same way, two parts of its error remain. First, both estimates use the same
+hosts of the baseline, so they share that error. Second, the benchmarks of a class represent a different workload, and
+measuring them again gives no information about that difference.
 
-A delivery that differs too much from the plan's estimate is not of the servers that were estimated. To average both
-would credit it with the worth of others, so the measurement then replaces the estimate.
+If a delivery differs too much from the plan's estimate, its servers are not of the estimated kind. An average would
+credit them with the worth of other servers, so the measurement then replaces the estimate.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from fleetmark.planner.capacity.question import Worth
 from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate
 
 Floats = npt.NDArray[np.float64]
-UNLIKELY = 0.01  # probability of a difference from which on the delivered servers are taken for others
-_FARTHEST = 1e6  # of the grid, in standard errors: tails of few degrees of freedom are long
-_POINTS = 801  # of the grid around each estimate
+UNLIKELY = 0.01  # probability of a difference below which the delivered servers count as a different kind
+_FARTHEST = 1e6  # end of the grid in standard errors; with few degrees of freedom, the tails are long
+_POINTS = 801  # points of the grid around each estimate
 _EXACT = 1e-9  # a smaller standard error is rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Hold the worth that was measured on delivered servers, in the workload's unit.
+    """Hold the measured worth of delivered servers, in the workload's unit.
 
-    - ``se``, ``df``: of its natural logarithm, for the mean over these hosts and benchmarks
+    - ``se``, ``df``: the standard error of its natural logarithm for the mean over these hosts and benchmarks, and its
+      degrees of freedom
     - ``hosts``: the number of hosts of the baseline (0 for a rate) and of the delivery
-    - ``spread``, ``spread_df``: the standard error that the difference between the benchmarks and a workload of their
-      class adds, 0 if a benchmark or a mix describes the workload
+    - ``spread``, ``spread_df``: the additional standard error for the difference between the benchmarks and a workload
+      of their class; 0 if a benchmark or a mix describes the workload
     """
 
     value: float
@@ -64,7 +65,7 @@ class Measurement:
 def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
     """Return the worth of ``prior`` updated with measurements of delivered servers.
 
-    The measurements replace a prior without an error, which is a figure and no estimate, and one that they contradict.
+    The measurements replace a prior that has no error, because it is not an estimate, and a prior that they contradict.
     Without measurements, return the prior.
     """
     if not measured:
@@ -106,20 +107,20 @@ def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
 
 
 def promised(worth: Worth) -> float:
-    """Return what one server was worth before measurements of deliveries updated it."""
+    """Return the worth of one server before measurements of deliveries updated it."""
     return worth.promised or worth.value
 
 
 def contradicts(prior: Worth, measured: Sequence[Measurement]) -> bool:
-    """Return whether the delivered servers are hardly those of the prior: so large a difference is too unlikely."""
+    """Return whether the difference is so improbable that the delivered servers are probably a different kind."""
     return any(disagreement(prior, m) < UNLIKELY / len(measured) for m in measured)
 
 
 def disagreement(prior: Worth, measured: Measurement) -> float:
-    """Return the two-sided p-value of the difference, if the delivered servers are like those of the plan."""
+    """Return the two-sided p value of the difference, if the delivered servers are of the planned kind."""
     origin = prior.origin
     if prior.se <= _EXACT:
-        return 1.0  # a figure is no estimate that could be contradicted
+        return 1.0  # a given figure is not an estimate, so nothing can contradict it
     if origin is None:
         parts = [(prior.se, prior.df), (measured.se, measured.df), (measured.spread, measured.spread_df)]
     else:
@@ -134,13 +135,13 @@ def disagreement(prior: Worth, measured: Measurement) -> float:
 
 
 def _baseline(se: float, hosts: tuple[int, int]) -> float:
-    """Return the part of a ratio's standard error that comes from its baseline, if hosts of both sides vary alike."""
+    """Return the part of a ratio's standard error that comes from its baseline, if both sides vary alike."""
     a, b = hosts
     return se * math.sqrt(b / (a + b)) if a and b else 0.0
 
 
 def _candidate(se: float, hosts: tuple[int, int], baseline: float) -> float:
-    """Return a ratio's standard error without that of its baseline, and at least the part of its own hosts."""
+    """Return a ratio's standard error without the part of its baseline, but at least the part of its own hosts."""
     return max(_without(se, baseline), _without(se, _baseline(se, hosts)))
 
 
@@ -149,7 +150,9 @@ def _without(se: float, part: float) -> float:
 
 
 def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
-    """Return the degrees of freedom of a sum of independent errors, each a standard error with its own."""
+    """Return the degrees of freedom of a sum of independent errors, given pairs of standard error and degrees of
+    freedom.
+    """
     variance = sum(se * se for se, _ in parts)
     below = sum(se**4 / df for se, df in parts if not math.isinf(df))
     return math.inf if below == 0 else variance * variance / below
@@ -158,7 +161,7 @@ def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
 def _product(terms: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
     """Return median, standard error and degrees of freedom of the product of t densities (centre, scale, df).
 
-    The standard error is that whose t interval is as wide as the central 95% of the product.
+    The standard error is chosen so that its t interval is as wide as the central 95% of the product.
     """
     exact = [centre for centre, scale, _ in terms if scale <= _EXACT]
     if exact:
@@ -177,7 +180,7 @@ def _product(terms: Sequence[tuple[float, float, float]]) -> tuple[float, float,
 
 
 def _log_density(z: Floats, df: float) -> Floats:
-    """Return the logarithm of Student's t density, less its constant."""
+    """Return the logarithm of Student's t density, without its constant term."""
     return -z * z / 2 if math.isinf(df) else -(df + 1) / 2 * np.log1p(z * z / df)
 
 

@@ -1,4 +1,4 @@
-"""Judge deliveries by the worth that a plan assumed, and plan the remaining periods again with what was measured."""
+"""Judge deliveries by the worth that a plan assumed, and plan the remaining periods again with the measured worth."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.lots import Delivery
 from fleetmark.planner.review.posterior import Measurement, disagreement, posterior, promised, source_of
 
-_ROOM = 0.9  # share of what servers in place serve that a new plan must meet where nothing can arrive in time
+_ROOM = 0.9  # share of the capacity in place that a new plan must meet in periods in which nothing can arrive
 _NEAR = 1e-9
 
-Measured = Mapping[str, Measurement]  # by workload
+Measured = Mapping[str, Measurement]  # measurements by workload
 Key = tuple[str, str]  # SKU and workload
 
 
 class Verdict(StrEnum):
-    """Name the conclusion on a delivery for one workload."""
+    """Name the verdict on a delivery for one workload."""
 
-    BELOW = "below"  # the whole interval lies below what was promised
+    BELOW = "below"  # the whole interval lies below the promised worth
     KEPT = "kept"
     CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Hold what a delivered lot is worth for a workload beside what the plan assumed.
+    """Hold the measured worth of a delivered lot for a workload, and the worth that the plan assumed.
 
     - ``promised``: the worth that the plan assumed, before measurements of other deliveries
     - ``below``: the probability that its servers are worth less than ``promised``
-    - ``disagreement``: the probability of so large a difference if the servers are those of the plan's estimate
-    - ``owed``: the servers that are missing for what the lot was to serve, with the interval of the measurement
+    - ``disagreement``: the probability of a difference this large if the servers are of the planned kind
+    - ``owed``: the number of servers missing for the work that the lot was planned to serve, with the measurement's
+      interval
     """
 
     delivery: Delivery
@@ -51,7 +52,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the conclusion at 95% confidence."""
+        """Return the verdict at 95% confidence."""
         if self.measured.value >= self.promised:
             return Verdict.KEPT
         hi = self.measured.estimate.hi
@@ -59,12 +60,14 @@ class Finding:
 
     @property
     def servers(self) -> int:
-        """Return the whole servers that are missing by the point estimate, 0 unless the lot is below its promise."""
+        """Return the number of whole servers that are missing by the point estimate, or 0 if the lot is not below its
+        promise.
+        """
         return math.ceil(self.owed.value - _NEAR) if self.verdict is Verdict.BELOW else 0
 
     @property
     def money(self) -> float:
-        """Return the price of these servers, at that of the lot."""
+        """Return the price of these servers at the lot's unit price."""
         return self.servers * self.delivery.lot.price
 
 
@@ -81,12 +84,12 @@ class Update:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Review:
-    """Hold the review of a plan from period ``now`` of its question on.
+    """Hold the review of a plan, starting at period ``now`` of its question.
 
-    - ``question``: what remains, with the updated worths; its periods begin with ``now``
-    - ``kept``: the old plan in it; ``plan``: the new one, or ``conflict``
-    - ``kept_futures``, ``futures``: how both do in futures drawn from the updated question
-    - ``late``: the periods in which no server ordered now can help and those in place do not keep the promise
+    - ``question``: the remaining question with the updated worths; its periods begin with ``now``
+    - ``kept``: the old plan in this question; ``plan``: the new one, unless there is a ``conflict``
+    - ``kept_futures``, ``futures``: the results of both plans in futures drawn from the updated question
+    - ``late``: the periods that no new order can reach, and for which the servers in place do not keep the promise
     """
 
     now: int
@@ -111,12 +114,12 @@ class Review:
 
     @property
     def is_sound(self) -> bool:
-        """Return whether every delivery kept its promise, and there is a plan that meets demand."""
+        """Return whether every delivery kept its promise and a plan exists that meets demand."""
         return not self.below and self.plan is not None and not self.late
 
 
 def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) -> list[Finding]:
-    """Return the findings of all deliveries, in order."""
+    """Return the findings of all deliveries in order."""
     return [
         Finding(
             delivery,
@@ -135,9 +138,9 @@ def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) 
 
 
 def owed(count: int, promise: float, measured: Estimate) -> Estimate:
-    """Return the servers that ``count`` delivered ones lack to serve what was promised, with their interval.
+    """Return how many servers are missing for ``count`` delivered ones to serve the promised work, with the interval.
 
-    They are fractions, and negative if the delivered servers are worth more.
+    The numbers are fractions, and negative if the delivered servers are worth more than promised.
     """
 
     def lacks(worth: float) -> float:
@@ -154,7 +157,10 @@ def owed(count: int, promise: float, measured: Estimate) -> Estimate:
 
 
 def updates(question: Question, measured: Sequence[tuple[Delivery, Measured]]) -> list[Update]:
-    """Return the updated worths. A campaign that stands for several lots of a SKU counts once."""
+    """Return the updated worths.
+
+    A campaign that represents several lots of a SKU counts once.
+    """
     by_key: dict[Key, dict[str, Measurement]] = {}
     lots: dict[Key, list[str]] = {}
     for delivery, by_workload in measured:
@@ -181,10 +187,10 @@ def updated(question: Question, changes: Sequence[Update]) -> Question:
 def replanned(
     question: Question, planned: Callable[[Question], Plan | Conflict]
 ) -> tuple[Plan | Conflict, tuple[str, ...]]:
-    """Return the plan of ``question``, and the periods whose demand it cannot meet because nothing arrives in time.
+    """Return the plan of ``question``, and the periods in which it cannot meet demand because nothing arrives in time.
 
-    If there is no plan, the demand of the periods before the first possible arrival is reduced to what the servers in
-    place serve; those periods are returned. A conflict that remains has another reason.
+    If there is no plan, the demand of the periods before the first possible arrival is reduced to the capacity of the
+    servers in place, and those periods are returned. Any remaining conflict has another cause.
     """
     plan = planned(question)
     first = min((sku.delay for sku in question.skus.values() if sku.price is not None), default=0)

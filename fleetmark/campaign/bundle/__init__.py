@@ -1,4 +1,4 @@
-"""Bundles: one file with everything that a run without a network fetches, each part pinned by its SHA-256.
+"""Read bundles: files that contain everything to fetch for a run without a network, with the SHA-256 of each part.
 
 A bundle is an uncompressed tar. Its first member is ``bundle.json`` (``Contents``); the others are regular files:
 
@@ -27,7 +27,7 @@ SCHEMA: Literal["fleetmark/bundle/1"] = "fleetmark/bundle/1"
 INDEX = "bundle.json"
 MAX_INDEX = 4 << 20  # bytes
 MAX_ENTRIES = 10_000
-MAX_HEADER = 64 << 10  # bytes of an extended header
+MAX_HEADER = 64 << 10  # maximum bytes of an extended header
 _BLOCK = 1 << 20
 _LARGE = re.compile(rb"^\d{1,3} size=(\d{1,15})$", re.MULTILINE)
 _SHA256 = r"[0-9a-f]{64}"
@@ -42,7 +42,10 @@ class _Part(BaseModel):
 
 
 class Entry(_Part):
-    """Describe a file of a bundle. ``origin``: where it came from, without credentials; ``bytes``: its size."""
+    """Describe a file of a bundle.
+
+    ``origin`` is the source from which it was fetched, without credentials; ``bytes`` is its size.
+    """
 
     path: Annotated[str, Field(pattern=_PATH)]
     sha256: Annotated[str, Field(pattern=f"^{_SHA256}$")]
@@ -51,7 +54,10 @@ class Entry(_Part):
 
 
 class Contents(_Part):
-    """List what a bundle has. ``targets``: distributions; ``missing``: sentences about what it could not collect."""
+    """List the contents of a bundle.
+
+    ``targets`` are distributions; ``missing`` has a sentence for each thing that could not be collected.
+    """
 
     schema_: Annotated[Literal["fleetmark/bundle/1"], Field(alias="schema")] = SCHEMA
     fleetmark: str
@@ -63,9 +69,10 @@ class Contents(_Part):
 
 
 def target_of(system: str) -> str:
-    """Return the short name of a distribution: ``Debian GNU/Linux 12 (bookworm)`` is ``debian12``; empty if unknown.
+    """Return the short name of a distribution, such as ``debian12`` for ``Debian GNU/Linux 12 (bookworm)``; empty if
+    unknown.
 
-    ``system``: PRETTY_NAME of /etc/os-release. Only Ubuntu's minor releases differ in their packages.
+    ``system`` is PRETTY_NAME of /etc/os-release. Only for Ubuntu do minor releases have different packages.
     """
     match = re.match(r"([A-Za-z]+)\b\D*(\d+)(\.\d+)?", system)
     if not match:
@@ -75,23 +82,23 @@ def target_of(system: str) -> str:
 
 
 def distribution_of(facts: Facts) -> str:
-    """Return the name under which a bundle has the packages for a host, such as ``debian12-x86_64``."""
+    """Return the name of a host's package archive in a bundle, such as ``debian12-x86_64``."""
     return f"{target_of(facts.os or '')}-{facts.cpu.arch or ''}"
 
 
 def check(file: Path) -> Contents:
-    """Return what a bundle has, after every hash, size and name in it has been checked.
+    """Return the contents of a bundle, after checking every hash, size and name in it.
 
-    Raise FleetmarkError if the file is not a bundle, damaged, or has anything that its index does not list.
+    Raise FleetmarkError if the file is not a bundle, is damaged, or contains a file that its index does not list.
     """
     return _read(file, None)
 
 
 def unpack(file: Path, folder: Path) -> dict[str, tuple[str, str]]:
-    """Check a bundle again, and write its sources and packages below ``folder``, which is new.
+    """Check a bundle again, and write its sources and packages below ``folder``, which is created.
 
-    Sources get the names under ``folder/fleetmark`` that the role ``source`` has for them if ``folder`` is the cache.
-    Return path and SHA-256 of each archive of packages by distribution, such as ``debian12-x86_64``.
+    If ``folder`` is used as the cache, the role ``source`` finds the sources in ``folder/fleetmark``. Return the path
+    and SHA-256 of each package archive by distribution, such as ``debian12-x86_64``.
     """
     folder.mkdir(mode=0o700)
     (folder / "fleetmark").mkdir(mode=0o700)
@@ -122,12 +129,14 @@ def _read(file: Path, folder: Path | None) -> Contents:
 
 
 def _bound_headers(file: Path) -> None:
-    """Raise FleetmarkError unless all headers are those of files, and small: tarfile reads them whole into memory."""
+    """Raise FleetmarkError unless all headers are small and those of files, because tarfile reads headers whole into
+    memory.
+    """
     extended = b""
     with file.open("rb") as raw:
         while any(block := raw.read(tarfile.BLOCKSIZE)):
             member = tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
-            size = int(large[1]) if (large := _LARGE.search(extended)) else member.size  # from 8 GiB on
+            size = int(large[1]) if (large := _LARGE.search(extended)) else member.size  # files of 8 GiB or more
             blocks = -(-max(size, 0) // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
             extended = b""
             if member.type == tarfile.XHDTYPE and size <= MAX_HEADER:
@@ -157,7 +166,7 @@ def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> 
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, entry: Entry, file: Path, folder: Path | None) -> None:
-    """Read a member whole, check its SHA-256, and write it into ``folder`` if a run needs it there."""
+    """Read a member completely, check its SHA-256, and write it into ``folder`` if a run needs it there."""
     source = tar.extractfile(member)
     assert source is not None  # a regular file
     wanted = folder if folder and not entry.path.startswith("wheels/") else None

@@ -28,18 +28,18 @@ from fleetmark.campaign.bundle.wanted import Checkout, Download
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.sources import request_for
 
-MAX_SOURCE = 64 << 30  # bytes of one source
-TIMEOUT_S = 60.0  # without any data
+MAX_SOURCE = 64 << 30  # maximum bytes of one source
+TIMEOUT_S = 60.0  # maximum time without any data
 COMMAND_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A distribution: the family of its packages, the newest Python that it has from 3.11 on, and its C library."""
+    """Describe a distribution: its package family, its newest Python (at least 3.11), and its C library."""
 
     family: str
     python: str
-    glibc: int  # 2.N
+    glibc: int  # minor version N of glibc 2.N
 
 
 TARGETS: Mapping[str, Target] = {
@@ -57,16 +57,16 @@ TARGETS: Mapping[str, Target] = {
 
 
 def here() -> str:
-    """Return the name of this machine's distribution; empty if it has none."""
+    """Return the name of this machine's distribution, or an empty string if it has none."""
     with contextlib.suppress(OSError):
         return target_of(platform.freedesktop_os_release().get("PRETTY_NAME", ""))
     return ""
 
 
 def download(wanted: Download, credentials: Mapping[str, str], folder: Path) -> Path:
-    """Fetch a source into ``folder``, under the name that the role ``source`` has for it. Raise FleetmarkError.
+    """Fetch a source into ``folder``, under the name that the role ``source`` uses.
 
-    ``credentials``: what ``secrets_of`` returned.
+    ``credentials`` are the result of ``secrets_of``. Raise FleetmarkError if the download fails.
     """
     request = request_for(access(credentials).get(wanted.url, {"url": wanted.url}))
     path = folder / f"{wanted.sha256}-{Path(urlsplit(wanted.url).path).name}"
@@ -90,7 +90,9 @@ def download(wanted: Download, credentials: Mapping[str, str], folder: Path) -> 
 
 
 def checkout(wanted: Checkout, folder: Path) -> Path:
-    """Archive a commit as the role ``source`` does, into ``folder/fleetmark``. Raise FleetmarkError."""
+    """Archive a commit into ``folder/fleetmark`` in the same way as the role ``source``. Raise FleetmarkError if it
+    fails.
+    """
     script = PLAYBOOKS / "roles" / "source" / "files" / "archive.sh"
     words = ["sh", str(script), wanted.git, wanted.commit, wanted.sha256]
     done = _run(words, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
@@ -100,15 +102,15 @@ def checkout(wanted: Checkout, folder: Path) -> Path:
 
 
 def packages(names: Sequence[str], archive: Path) -> list[str]:
-    """Write an apt repository of ``names`` and all that they depend on, for this distribution, to ``archive``.
+    """Write an apt repository of ``names`` and all their dependencies to ``archive``, for this distribution.
 
-    Packages that every system of the distribution has (priority required, or essential) are left out. Return a
-    sentence for each of ``names`` that the distribution does not have; without lists there is no archive. Raise
+    Packages that every system of the distribution has (priority required, or essential) are omitted. Return a sentence
+    for each of ``names`` that the distribution lacks. Without package lists, no archive is written. Raise
     FleetmarkError if apt fails.
     """
     with tempfile.TemporaryDirectory(prefix="fleetmark-packages-") as scratch:
         folder = Path(scratch)
-        folder.chmod(0o755)  # apt drops its rights while it downloads
+        folder.chmod(0o755)  # apt drops its privileges while it downloads
         config = _configuration(folder)
         refreshed = _apt(config, "update")
         if refreshed.returncode:
@@ -135,7 +137,7 @@ def packages(names: Sequence[str], archive: Path) -> list[str]:
 
 
 def wheels(target: Target, folder: Path) -> list[str]:
-    """Fetch wheels of this Fleetmark and of its dependencies for ``target``. Return sentences about what is missing."""
+    """Fetch wheels of this Fleetmark and its dependencies for ``target``. Return a sentence for each missing wheel."""
     wheel = _own_wheel(folder)
     if isinstance(wheel, str):
         return [wheel]
@@ -151,7 +153,7 @@ def wheels(target: Target, folder: Path) -> list[str]:
 
 
 def _own_wheel(folder: Path) -> Path | str:
-    """Return a wheel of this Fleetmark in ``folder``, or why there is none."""
+    """Build a wheel of this Fleetmark in ``folder``. Return its path, or the reason if there is none."""
     before = sorted(folder.glob("fleetmark-*.whl"))
     if before:
         return before[0]
@@ -165,7 +167,7 @@ def _own_wheel(folder: Path) -> Path | str:
 
 
 def _configuration(folder: Path) -> Path:
-    """Write a configuration of apt with the host's sources, all their components, and lists of its own."""
+    """Write an apt configuration that uses the host's sources with all their components, but separate package lists."""
     sources = folder / "sources"
     for name in ("sources", "lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True)
@@ -177,7 +179,7 @@ def _configuration(folder: Path) -> Path:
             text = re.sub(r"^(deb\s.*\smain\b.*|Components:.*\bmain\b.*)$", rf"\1 {extra}", text, flags=re.MULTILINE)
             (sources / file.name).write_text(text)
     (folder / "tmp").mkdir()
-    (folder / "tmp").chmod(0o1777)  # for apt's own user, which may not write in a restricted /tmp
+    (folder / "tmp").chmod(0o1777)  # for apt's own user, who may lack write access to a restricted /tmp
     (folder / "status").touch()
     config = folder / "apt.conf"
     config.write_text(
@@ -190,7 +192,7 @@ def _configuration(folder: Path) -> Path:
 
 
 def _closure(config: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of ``names`` and of all packages that they need on a system without any package."""
+    """Return the versions of ``names`` and of all their dependencies, for a system without any packages."""
     if not names:
         return {}
     done = _apt(config, "-s", "-qq", "install", "--no-install-recommends", *names)
@@ -201,7 +203,7 @@ def _closure(config: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _records(config: Path, names: Sequence[str]) -> dict[str, str]:
-    """Return the records of the package lists by name; ``names`` are packages, or PACKAGE=VERSION."""
+    """Return the records in the package lists by name; ``names`` are packages, or PACKAGE=VERSION."""
     done = _run(["apt-cache", "-c", str(config), "show", "-o", "APT::Cache::AllVersions=false", *names])
     records: dict[str, str] = {}
     for record in done.stdout.split("\n\n"):
@@ -211,7 +213,7 @@ def _records(config: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def _renamed(record: str, folder: Path) -> str:
-    """Return a record with the place of its file in ``folder``, under the name that the archive has for it."""
+    """Return a package record with the path of its file in ``folder``, under the file's name in the archive."""
     fields = dict(re.findall(r"^(Package|Version|Architecture|Filename): (\S+)$", record, re.MULTILINE))
     name = Path(fields["Filename"]).name
     version = fields["Version"].replace(":", "%3a")

@@ -1,4 +1,4 @@
-"""List what the roles of a suite fetch: sources by URL or commit, and packages of distributions."""
+"""List everything that the roles of a suite fetch: sources by URL or commit, and distribution packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from fleetmark.workloads.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Hold a source at a URL, with its SHA-256 in lower case. ``parameter``: the WORKLOAD.PARAMETER that names it."""
+    """Describe a source at a URL, with its SHA-256 in lower case. ``parameter`` is the WORKLOAD.PARAMETER that contains
+    the URL.
+    """
 
     parameter: str
     url: str
@@ -23,7 +25,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A commit, by its full hash, of a git repository, with the SHA-256 of its archive in lower case."""
+    """Describe a commit of a git repository by its full hash, with the SHA-256 of its archive in lower case."""
 
     parameter: str
     git: str
@@ -33,7 +35,10 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """List what a suite fetches. ``packages``: by family of distributions; ``local``: sources that are local files."""
+    """List everything that a suite fetches.
+
+    ``packages`` is by distribution family; ``local`` lists sources that are local files.
+    """
 
     downloads: tuple[Download, ...]
     checkouts: tuple[Checkout, ...]
@@ -42,14 +47,14 @@ class Wanted:
 
 
 def checksum_of(manifest: Manifest, parameter: str) -> str | None:
-    """Return the parameter with the SHA-256 of the source that ``parameter`` names; None if there is none."""
+    """Return the parameter that has the SHA-256 of the source in ``parameter``, or None if there is none."""
     return next((key for key in (f"{parameter}_sha256", "sha256") if key in manifest.parameters), None)
 
 
 def wanted(suite: Suite, settings: Settings) -> Wanted:
-    """Return what the workloads of ``suite`` fetch on any host, whatever its hardware.
+    """Return everything that the workloads of ``suite`` may fetch on any host with any hardware.
 
-    Raise FleetmarkError for a URL without a SHA-256, and a commit that is not a full hash.
+    Raise FleetmarkError for a URL without a SHA-256, or a commit without a full hash.
     """
     downloads: dict[Download, None] = {}
     checkouts: dict[Checkout, None] = {}

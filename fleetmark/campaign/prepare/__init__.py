@@ -40,8 +40,8 @@ def check(
 ) -> list[Checked]:
     """Collect the facts of all hosts. The caller closes the connections with ``hang_up``.
 
-    ``stay``: keep the connections open for a job. ``leave_late``: return without waiting for a few slow hosts, which
-    join the campaign when they answer.
+    If ``stay`` is True, the connections stay open for a job. If ``leave_late`` is True, the function does not wait for
+    a few slow hosts, which join the campaign when they answer.
     """
     with console.status(f"collecting the facts of {count(len(hosts), 'host')}"):
         checked = check_hosts(
@@ -64,9 +64,9 @@ def check(
 
 
 def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
-    """Raise FleetmarkError if hosts are in production or busy, after a line for each cause; print who else uses hosts.
+    """Raise FleetmarkError if hosts are in production or busy, after printing each cause and the other users of hosts.
 
-    A host with a local connection is never refused, because the person who runs the command uses it.
+    A host with a local connection is never refused, because the user of the command works on it.
     """
     refused, warned = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for c in checked:
@@ -87,9 +87,10 @@ def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
 
 
 def leave_out_busy(checked: Sequence[Checked], joining: Container[str] | None, options: Options) -> list[Checked]:
-    """Return ``checked`` in which hosts that join a campaign have no facts if they are in production or busy.
+    """Return ``checked`` without the facts of hosts that join a campaign but are in production or busy.
 
-    ``joining``: their names; None: all. The others are not judged, because they may run this campaign's own jobs.
+    ``joining`` has the names of the joining hosts; None means all hosts. The other hosts are not checked, because they
+    may run this campaign's own jobs.
     """
     return [_left_out(c) if options.guard and (joining is None or c.host.name in joining) else c for c in checked]
 

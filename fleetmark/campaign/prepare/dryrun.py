@@ -1,4 +1,4 @@
-"""Plan a run without starting it: which cases run on which host, how long they take and what they need."""
+"""Plan a run without starting it: the cases on each host, their duration and their requirements."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ RECORD, MANIFEST = "record", "manifest"
 class PlannedCase:
     """Describe the planned runs of a case on one host.
 
-    ``runs``: the number of repeats over all partners; ``seconds``: the duration of one run, known from ``source``;
-    ``half_width``: the relative half-width of the 95% interval of the host's mean, known from ``spread_source``, or
+    ``runs`` is the number of repeats over all partners. ``seconds`` is the duration of one run according to ``source``.
+    ``half_width`` is the relative half-width of the 95% interval of the host's mean according to ``spread_source``, or
     None if it is unknown.
     """
 
@@ -61,9 +61,11 @@ class Install:
 class PlannedHost:
     """Describe a host and the runs planned on it.
 
-    ``seconds``: when the host finishes, including waits for partners; ``skipped``: suite entry to what the user must
-    provide; ``unmet``: suite entry to the condition that the host does not meet; ``disk``: the maximum size of its
-    files in bytes; ``network_s``: how long it exchanges data with other hosts; ``link``: the speed of its link in B/s.
+    - ``seconds``: when the host finishes, including waits for partners
+    - ``skipped``: by suite entry, the input that the user must provide
+    - ``unmet``: by suite entry, the condition that the host does not meet
+    - ``disk``: the maximum size of its files in bytes
+    - ``network_s``: the time in which it exchanges data with other hosts; ``link``: the speed of its link in B/s
     """
 
     host: Host
@@ -92,10 +94,11 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """Store the plan of a run.
+    """Hold the plan of a run.
 
-    ``command``: the command that starts it; ``seconds``: when the last host finishes, an upper bound with ``until``;
-    ``seconds_least``: the lower bound.
+    - ``command``: the command that starts it
+    - ``seconds``: when the last host finishes, an upper bound with ``until``
+    - ``seconds_least``: the lower bound
     """
 
     suite: Suite
@@ -111,7 +114,7 @@ class DryRun:
 def dry_run(options: Options, console: Console) -> DryRun:
     """Schedule the suite as ``run`` does, with the facts of all hosts, but create no campaign.
 
-    Raise FleetmarkError if ``run`` would, and with Slurm, whose nodes answer only within a job.
+    Raise FleetmarkError if ``run`` would raise it, and with Slurm, because its nodes answer only within a job.
     """
     if options.slurm:
         raise FleetmarkError("--dry-run with --slurm: nodes answer only within a job; see `fleetmark hosts --slurm`")
@@ -132,7 +135,7 @@ def dry_run(options: Options, console: Console) -> DryRun:
 def plan(
     options: Options, suite: Suite, checked: Sequence[Checked], schedule: Schedule, before: Past, seed: int
 ) -> DryRun:
-    """Return the plan for a schedule on the checked hosts. Pure."""
+    """Return the plan for a schedule on the checked hosts. The function contacts no host."""
     kinds = {c.host.name: kind_of(c.facts) for c in checked if c.facts}
     turns = options.turns.with_labels({c.host.name: c.host.labels for c in checked})
 

@@ -1,4 +1,4 @@
-"""Compute how long a schedule takes: hosts run in parallel, and steps with partners wait for all of them. Pure."""
+"""Compute how long a schedule takes: hosts run in parallel, and steps with partners wait for all of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def finish_times(
 ) -> dict[str, float]:
     """Return when each host finishes, in seconds from the start.
 
-    ``seconds``: the duration of a step on a host, without gaps. ``turns``: the limit on concurrent hosts; with a limit,
-    no host waits for another (``Turns.refuse_together``).
+    ``seconds`` gives the duration of a step on a host, without gaps. ``turns`` is the limit on concurrent hosts; with a
+    limit, no host waits for another (``Turns.refuse_together``).
     """
     if turns.bounded:
         return _in_turn({name: START_S + _alone(job, seconds) for name, job in hosts.items()}, turns)

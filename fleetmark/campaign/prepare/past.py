@@ -1,4 +1,4 @@
-"""Read from earlier campaigns how long runs took and how much results varied, to plan the next campaign."""
+"""Read the duration of runs and the variation of results from earlier campaigns, to plan the next campaign."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fleetmark.record.values import PASSED
 from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import read_values
 
-MOST_CAMPAIGNS = 30  # the newest campaigns
-MOST_HOSTS = 100  # per campaign
+MOST_CAMPAIGNS = 30  # maximum number of campaigns; the newest are used
+MOST_HOSTS = 100  # maximum number of hosts per campaign
 MOST_BYTES = 64 << 20  # maximum journal size
 LEAST_REPEATS = 3  # minimum number of repeats for a usable spread
 
@@ -29,7 +29,7 @@ Kind = tuple[str, ...]
 
 
 def kind_of(facts: Facts | Identity) -> Kind:
-    """Return the key that similar hosts share: model, processors and accelerators."""
+    """Return the key that hosts of the same type share: model, processors and accelerators."""
     cpu = facts.cpu
     named = (facts.product, cpu.model, cpu.sockets, cpu.threads)
     return (*(str(part or "") for part in named), *sorted(gpu.name for gpu in facts.gpus))
@@ -37,7 +37,7 @@ def kind_of(facts: Facts | Identity) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Durations (s) of completed runs by host and by host type, and the relative spreads of metrics."""
+    """Hold the durations (s) of completed runs by host and by host type, and the relative spreads of metrics."""
 
     of_host: Mapping[str, Mapping[Run, list[float]]] = field(default_factory=dict)
     of_kind: Mapping[Kind, Mapping[Run, list[float]]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Past:
 def read(root: Path, hosts: Mapping[str, Facts]) -> Past:
     """Read the newest campaigns under ``root`` that ran on ``hosts``, or on hosts of the same types.
 
-    Damaged campaigns, and those too large to read at once, are skipped.
+    Campaigns that are damaged or too large to read are skipped.
     """
     kinds = {host: kind_of(facts) for host, facts in hosts.items()}
     of_host: dict[str, dict[Run, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""Check who started a campaign: another user's campaign resumes only if this user agrees at a terminal."""
+"""Check who started a campaign: another user's campaign is resumed only with this user's agreement at a terminal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fleetmark.record.archive import Archive
 def request_to_run(archive: Archive, inventory: Sequence[str], console: Console) -> tuple[Request, bool]:
     """Return the request that started the campaign, and whether this user started it.
 
-    ``inventory``: the inventory that this user names; another user's inventory is never evaluated. Raise
-    FleetmarkError if another user started the campaign (or changed campaign.json), unless this user agrees.
+    ``inventory`` is the inventory given by this user; another user's inventory is never evaluated. Raise FleetmarkError
+    if another user started the campaign (or changed campaign.json), unless this user agrees.
     """
     if archive.own_campaign() is not None:
         return request_of(archive), True
@@ -37,7 +37,7 @@ def request_to_run(archive: Archive, inventory: Sequence[str], console: Console)
 
 
 def _agrees(request: Request, author: str, inventory: Sequence[str], console: Console) -> bool:
-    """Show everything that decides what would run, and ask for agreement.
+    """Show everything that determines what would run, and ask for agreement.
 
     Raise FleetmarkError if the suite in campaign.json does not match its settings and workloads.
     """

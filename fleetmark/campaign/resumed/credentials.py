@@ -1,4 +1,4 @@
-"""Restore the credentials of a resumed campaign from the command line or the suite. Its record contains none."""
+"""Restore the credentials of a resumed campaign from the command line or the suite, because the record has none."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
             if value != before:
                 raise FleetmarkError(f"--set {entry}.{name} with --resume: the campaign has {before}, not {value}")
     of_suite: dict[str, str] = {}
-    with contextlib.suppress(FleetmarkError):  # if the suite is missing or changed, the user is asked for them
+    with contextlib.suppress(FleetmarkError):  # if the suite is missing or has changed, the user must provide them
         of_suite = secrets_of(load_suite(suite), {})
     return {**of_suite, **secrets}
 
 
 def refuse_without(credentials: Mapping[str, str], variables: Mapping[str, Mapping[str, Any]], campaign: str) -> None:
-    """Raise FleetmarkError if a host needs a tool whose credentials are missing (``variables``: by host)."""
+    """Raise FleetmarkError if a host needs a tool but its credentials are missing.
+
+    ``variables`` has the variables by host.
+    """
     for host, host_variables in variables.items():
         for item in host_variables["fm_deploy"]:
             for name, value in item["params"].items():

@@ -1,4 +1,4 @@
-"""Find the steps that a recorded campaign still owes: those that never ran, were lost, or are damaged."""
+"""Find the steps that a recorded campaign still has to run: steps that never ran, were lost, or are damaged."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UNLISTED = "its files are not in the journal"
 
 
 def set_aside_lost(archive: Archive, console: Console | None = None) -> None:
-    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed.
+    """Move lost and damaged steps aside, so that they can run again, and record in the journal that they are owed.
 
-    A step that passed is damaged if its files no longer give a passed outcome. Files that a chained journal does not
-    list, because a crash cut its end, are lost: their host sends them again. Print how many steps with files are not
-    used as they are.
+    A step that passed is damaged if its files no longer give a passed outcome. If a crash cut the end of a chained
+    journal, the files that it does not list are lost, and their host sends them again. Print the number of steps with
+    unusable files.
     """
     finished = 0
     stored = archive.stored_folders() if archive.head else None
@@ -58,7 +58,9 @@ def set_aside_lost(archive: Archive, console: Console | None = None) -> None:
 
 
 def set_aside_failed(archive: Archive) -> int:
-    """Journal that failed and invalid steps are owed again, and move their files aside. Return their number."""
+    """Record in the journal that failed and invalid steps must run again, and move their files aside. Return their
+    number.
+    """
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     failed = {key for key, status in last.items() if status in (Status.FAILED, Status.INVALID)}
     for key in failed:
@@ -78,7 +80,7 @@ def failed_hosts(archive: Archive, hosts: Sequence[str]) -> list[str]:
 
 
 def note_joined(archive: Archive, request: Request) -> None:
-    """Journal once that hosts which were unreachable during scheduling have joined."""
+    """Record once in the journal that hosts which were unreachable during scheduling have joined."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
     if late := [host for group in request.scheduled[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
@@ -87,7 +89,10 @@ def note_joined(archive: Archive, request: Request) -> None:
 def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
-    """Map each host to the ids of its owed steps. A server's step is owed for as long as its client's step is."""
+    """Map each host to the ids of its owed steps.
+
+    A server's step is owed as long as the step of its client is owed.
+    """
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
@@ -108,7 +113,7 @@ def owed_steps(
 
 
 def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], reason: str) -> None:
-    """Journal the owed steps of an unreachable host as lost."""
+    """Record in the journal that the owed steps of an unreachable host are lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(status=Status.LOST, reason=reason))

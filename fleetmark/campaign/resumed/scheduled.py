@@ -37,7 +37,7 @@ class _Host(BaseModel, defer_build=True):
 
 
 class Request(BaseModel, defer_build=True):
-    """Store the fields of ``campaign.json`` that are needed to resume a campaign.
+    """Hold the fields of ``campaign.json`` that are needed to resume a campaign.
 
     ``scheduled`` (``planned`` in the file): the hosts in scheduling order, with later hosts appended group by group;
     ``jobs`` and ``facts``: the SHA-256 of each host's job and facts; ``suite_as_read``: the content of the suite file.
@@ -68,7 +68,7 @@ class Request(BaseModel, defer_build=True):
 
     @property
     def rounds(self) -> int | None:
-        """Return how often each case is scheduled if the command line set it, else None."""
+        """Return the number of repeats of each case if the command line set it, or None."""
         return self.until.maximum if self.until else self.repeats
 
 
@@ -146,7 +146,7 @@ def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     names = [h.name for h in request.hosts]
     for name in names:
         if name not in request.jobs:
-            continue  # its job file comes from an incomplete join
+            continue  # the host's job file is left from an incomplete join
         try:
             job = archive.job(name, partial(_has_digest, request.jobs[name]))
             if job is None:
@@ -204,9 +204,9 @@ def _schedule(request: Request, able: Sequence[tuple[Host, Facts]], onto: Schedu
 def adopt(archive: Archive, request: Request, checked: Sequence[Checked], inventory: Sequence[str], user: str) -> None:
     """Sign another user's campaign as this user's own, if its suite and fresh facts produce its jobs.
 
-    ``checked``: the hosts of this user's ``inventory`` with their addresses, labels and fresh facts, so that nothing in
-    the record decides what runs. ``user``: the new owner. Raise FleetmarkError if a host does not answer, or if a job
-    differs from the recomputed one.
+    ``checked`` are the hosts of this user's ``inventory`` with their addresses, labels and fresh facts, so that the
+    record does not determine what runs. ``user`` is the new owner. Raise FleetmarkError if a host does not answer, or
+    if a job differs from the recomputed one.
     """
     able = {c.host.name: (c.host, c.facts, c.raw or {}) for c in checked if c.facts}
     if lacking := [name for name in request.jobs if name not in able]:
@@ -288,7 +288,7 @@ def _facts(archive: Archive, request: Request, host: str, broken: Mapping[str, s
 
 
 def hosts(request: Request, connection: Literal["ssh", "slurm"]) -> list[Host]:
-    """Return all hosts of a campaign as recorded."""
+    """Return all hosts of a recorded campaign."""
     return [replace(host, connection=connection) for host in _hosts(request, [h.name for h in request.hosts])]
 
 
@@ -311,8 +311,8 @@ def join(
 ) -> tuple[Request, Schedule]:
     """Schedule late hosts after the existing steps: their own cases, and their pairs with all other hosts.
 
-    ``on_record``: the existing jobs. campaign.json is replaced last: if the controller is killed before that, the new
-    jobs do not match it and are recreated.
+    ``on_record`` has the existing jobs. campaign.json is replaced last: if the controller is killed before that, the
+    new jobs do not match it and are recreated.
     """
     before = [name for group in request.scheduled for name in group]
     able = [(host, _facts(archive, request, host.name, {})) for host in _hosts(request, before)]

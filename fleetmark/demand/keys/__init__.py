@@ -1,1 +1,1 @@
-"""Parts of the planner's document: the keys of each, and their types."""
+"""Define the parts of the planner's document: the keys of each part, and their types."""

@@ -1,4 +1,4 @@
-"""What all parts of the document share, and keys that name quantiles."""
+"""Define the base class of all parts of the document, and keys that name quantiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
 class Part(BaseModel, defer_build=True):
-    """Define a mapping of the document. ``BARE``: a type that a file may have instead of the mapping."""
+    """Define a mapping of the document.
+
+    ``BARE`` is a type that a file may have in place of the mapping.
+    """
 
     BARE: ClassVar[Any] = None
 
@@ -24,7 +27,7 @@ class Part(BaseModel, defer_build=True):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Return the schema of what a file has: quantiles are keys of their own, and ``BARE`` is allowed."""
+        """Return the schema of the file's content: quantiles are separate keys, and ``BARE`` is allowed."""
         reference = handler(core)
         schema = handler.resolve_ref_schema(reference)
         quantiles = schema["properties"].pop("quantiles", None)
@@ -47,7 +50,7 @@ def quantiles_of(value: object) -> Any:
 
 
 def rank(key: str) -> float:
-    """``p90`` as 0.9."""
+    """Return the rank of a quantile's key: 0.9 for ``p90``."""
     match = QUANTILE.fullmatch(key)
     assert match is not None
     return float(match[1]) / 100

@@ -1,4 +1,4 @@
-"""A server model and the terms on which it is sold, as written."""
+"""Define the keys of a server model and of its terms of sale."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ _MOST_SLIP = 24
 
 
 class Power(Part):
-    """Hold the power of a server. ``provisioned``: what counts against a site's limit, measured or set; by
-    default its peak.
+    """Define the power of a server.
+
+    ``provisioned`` is the power that counts against a site's limit, measured or set; the default is the peak.
     """
 
     idle: Watts
@@ -49,7 +50,7 @@ class Power(Part):
 
 
 class Has(Part):
-    """An amount of a resource in one server: its ``value``, or a rate on record."""
+    """Define the amount of a resource in one server: its ``value``, or a rate on record."""
 
     BARE: ClassVar = Written
 
@@ -69,7 +70,7 @@ class Has(Part):
 
 
 def _counts(entries: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Entries whose names are whole numbers from 1."""
+    """Return the entries. Raise ValueError if a name is not a whole number from 1."""
     wrong = [name for name in entries if not (name.isdecimal() and len(name) <= _DIGITS and int(name))]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is not a count of 1 or more")
@@ -77,7 +78,7 @@ def _counts(entries: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
-    """Periods late to the share of orders."""
+    """Return the share of orders by the number of periods they are late. Raise ValueError for invalid shares."""
     _counts(shares)
     if sum(shares.values()) > 1 + 1e-9:
         raise ValueError(f"the shares come to {sum(shares.values()):.0%}, more than all orders")
@@ -87,7 +88,7 @@ def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
 
 
 class Sku(Part):
-    """A server model that can be bought, or is in place."""
+    """Define a server model that can be bought or is in place."""
 
     price: ByPeriod[Price]
     power: Power
@@ -129,7 +130,7 @@ class Sku(Part):
 
     @property
     def is_sold(self) -> bool:
-        """Whether it has a price in any period."""
+        """Return whether the SKU has a price in any period."""
         if isinstance(self.price, list | dict):
             return any(self.price.values() if isinstance(self.price, dict) else self.price)
         return self.price is not None

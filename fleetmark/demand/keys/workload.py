@@ -1,4 +1,4 @@
-"""A workload and its demand, as written."""
+"""Define the keys of a workload and its demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fleetmark.planner.capacity.queueing import CAP
 
 
 class _Bare(Part):
-    """A part that may be written as its value alone, or as quantiles of it."""
+    """Define a part that may be written as a single value, or as quantiles of it."""
 
     BARE: ClassVar = Written
 
@@ -42,21 +42,23 @@ class _Bare(Part):
 
 
 class Start(_Bare):
-    """A figure, or its quantiles."""
+    """Define a figure, or its quantiles."""
 
     value: Amount | None = None
     quantiles: Mapping[str, Amount] | None = None
 
 
 class Growth(_Bare):
-    """Growth a year, or its quantiles."""
+    """Define the growth per year, or its quantiles."""
 
     value: Yearly | None = None
     quantiles: Mapping[str, Yearly] | None = None
 
 
 class History(Part):
-    """Past use: a CSV ``file`` with a ``column`` (the workload's name) and the periods of a ``season`` (a year)."""
+    """Define past use: a CSV ``file``, the ``column`` of the workload (its name), and the periods in a ``season`` (a
+    year).
+    """
 
     BARE: ClassVar = str
 
@@ -71,8 +73,11 @@ class History(Part):
 
 
 class Demand(Part):
-    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
-    and ``sigma``, the standard deviation of the logarithm; or the ``history`` that a forecast follows from.
+    """Define the demand in one of several forms.
+
+    ``point`` is a figure for every period. ``start`` and ``growth`` define a trend. ``quantiles`` are given for every
+    period; with the median alone, ``sigma`` is the standard deviation of the logarithm. ``history`` is past use, from
+    which demand is forecast.
     """
 
     BARE: ClassVar = Written | list[Written] | dict[str, Written]
@@ -112,7 +117,7 @@ def _by_period(value: Mapping[object, object]) -> bool:
 
 
 class Slo(Part):
-    """A latency target, a quantile (``p99: 50ms``) or ``mean``, and the figures of the service."""
+    """Define a latency target: a quantile (``p99: 50ms``) or the ``mean``, and the figures of the service."""
 
     quantiles: Mapping[str, Seconds] | None = None
     mean: Seconds | None = None
@@ -120,7 +125,7 @@ class Slo(Part):
     service_cv: Number = 1.0
     arrival_cv: Number = 1.0
     slots: Annotated[int, integer(1, 100_000)]
-    wait: Yes = False  # the target is for the time in the queue, without service
+    wait: Yes = False  # whether the target applies to the time in the queue, without service
 
     @model_validator(mode="before")
     @classmethod
@@ -135,7 +140,10 @@ class Slo(Part):
 
 
 class Workload(Part):
-    """Hold a workload and its demand. ``gpus`` of ``gpu_memory`` GB or more each: what one unit needs in a server."""
+    """Define a workload and its demand.
+
+    One unit of demand needs ``gpus`` GPUs in one server, each with at least ``gpu_memory`` GB.
+    """
 
     unit: Text
     demand: Demand

@@ -1,4 +1,4 @@
-"""What a server is worth for a workload, as written."""
+"""Define the keys of a server's worth for a workload."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.planner.capacity.queueing import CAP
 
 
 class Chosen(Part):
-    """Machines to compare: by a class, a benchmark or a mix."""
+    """Define the machines to compare, and a class, a benchmark or a mix to compare them by."""
 
     candidate: Text
     class_: Text | None = Field(default=None, alias="class")
@@ -30,26 +30,26 @@ class Chosen(Part):
 
 
 class Compared(Chosen):
-    """A comparison as by ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
+    """Define a comparison like ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
 
     baseline: Text | None = None
 
 
 class Pinned(Chosen):
-    """A comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
+    """Define a comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
 
     name: Text
 
 
 class Measured(Part):
-    """A measured rate of a server."""
+    """Define a measured rate of a server."""
 
     select: Text
     benchmark: Text
 
 
 class Profile(Part):
-    """Hold a saved demand vector, and the machines whose rates it applies to; ``baseline`` as in Compared."""
+    """Define a saved demand vector, and the machines to which it is applied; ``baseline`` is as in Compared."""
 
     name: Text
     select: Text
@@ -57,7 +57,7 @@ class Profile(Part):
 
 
 class Speed(Part):
-    """Hold the speed of one slot as a factor on the objective's service: ``value``, or a comparison of
+    """Define the speed of one slot as a factor on the objective's service: a ``value``, or a comparison of
     responsiveness.
     """
 
@@ -79,9 +79,11 @@ class Speed(Part):
 
 
 class Worth(Part):
-    """The worth of one server for a workload: ``value``, or its source. ``utilisation`` of its servers for it; or
-    ``slots`` and ``speed`` of one, from which the objective gives it. ``hosts`` names what a ``value`` was measured on:
-    worths of a SKU with the same hosts share one error.
+    """Define the worth of one server for a workload: a ``value``, or its source.
+
+    ``utilisation`` is the maximum of these servers for the workload. Alternatively, ``slots`` and ``speed`` of one
+    server determine it from the objective. ``hosts`` names the hosts on which a ``value`` was measured; worths of a SKU
+    with the same hosts share one error.
     """
 
     BARE: ClassVar = Written

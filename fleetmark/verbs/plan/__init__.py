@@ -1,4 +1,4 @@
-"""``fleetmark plan``: from a question on disk to a plan with alternatives, binding limits and uncertainty."""
+"""Implement ``fleetmark plan``: from a question on disk to a plan with alternatives, binding limits and uncertainty."""
 
 from __future__ import annotations
 
@@ -37,15 +37,19 @@ if TYPE_CHECKING:
     from fleetmark.reports.kit.language import Language
 
 Say = Callable[[str], None]
-SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
+SEEDS_OF_MARGINS = 2  # seeds used to choose margins; the plan looks too good with these, so futures use the next one
 
-FAILING = 20  # least number of simulated futures that may fail
+FAILING = 20  # minimum number of simulated futures that may fail
 MOST_DRAWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """``gap``: distance to the best plan; ``seconds``: of each solve; ``draws`` and ``seed`` of the futures."""
+    """Hold the effort of a plan.
+
+    ``gap`` is the allowed distance from the best plan, and ``seconds`` the time limit of each solve. ``draws`` and
+    ``seed`` apply to the futures.
+    """
 
     gap: float = 0.01
     seconds: float = 60.0
@@ -54,13 +58,13 @@ class Effort:
 
     @property
     def beside(self) -> float:
-        """Seconds for each of: next best plans, effects of inputs."""
+        """Return the seconds for each of the further analyses: next best plans, and effects of inputs."""
         return self.seconds / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Time (``date``, or now) and command line of a document."""
+    """Hold the time (``date``, or else ``now``) and the command line of a document."""
 
     date: str | None = None
     now: str = field(default_factory=utc)
@@ -72,10 +76,10 @@ class Provenance:
 
 
 def question(file: Path | None, workbook: Path | None, root: Path, scenario: Path | None = None) -> Question:
-    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them; with what a
-    ``scenario`` changes.
+    """Return the question in ``file`` or in an edited ``workbook``, with the changes of a ``scenario``.
 
-    Raises FleetmarkError with all faults of the question.
+    ``file`` is YAML or a folder of sheets. Exactly one of ``file`` and ``workbook`` must be given. Raise FleetmarkError
+    with all faults of the question.
     """
     if (file is None) == (workbook is None):
         raise FleetmarkError("plan needs a question: a YAML file, a folder of sheets, or --from plan.xlsx, one of them")
@@ -98,9 +102,9 @@ def answer(
     scenarios: Mapping[str, Question] | None = None,
     spoken: Language | None = None,
 ) -> Answer:
-    """Solve the question for its quantile of futures and analyse the plan; solve its scenarios, too.
+    """Solve the question for its quantile of futures and analyse the plan; and solve its scenarios.
 
-    ``console`` shows the progress, in the language ``spoken``.
+    ``console`` shows the progress in the language ``spoken``.
     """
     with progress(console, spoken) as say:
         return _answer(question, effort, say, scenarios or {})
@@ -108,7 +112,7 @@ def answer(
 
 @contextlib.contextmanager
 def progress(console: Console, spoken: Language | None = None) -> Iterator[Say]:
-    """Yield a function that shows what is done now, in the language ``spoken``."""
+    """Yield a function that shows the present task, in the language ``spoken``."""
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -121,7 +125,7 @@ def progress(console: Console, spoken: Language | None = None) -> Iterator[Say]:
 
 
 def planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
-    """Return the cheapest plan that meets demand in the question's share of futures, or what makes it impossible."""
+    """Return the cheapest plan that meets demand in the question's share of futures, or why there is none."""
 
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
@@ -172,20 +176,21 @@ def show(
 ) -> None:
     """Write the documents, then print the answer as ``form``: table, json or md. Without a plan, write no document.
 
-    ``stamp``: adds the manifest to a document that is written.
+    ``stamp`` adds the manifest to every document that is written.
     """
     shown = document(answer, provenance, documents.language)
     forms = renderers(shown, documents)
     if answer.plan is not None:
         stamped = stamp(shown) if documents.paths else shown
-        write(stamped, documents, renderers(stamped, documents), progress)  # before stdout, which a reader may close
+        # Before printing to stdout, which the reader may close.
+        write(stamped, documents, renderers(stamped, documents), progress)
     elif not documents.is_empty:
         progress.print(documents.language(message("no document was written: there is no plan")))
     print_as(shown, form, console, documents.language, forms)
 
 
 def init(target: Path) -> list[Path]:
-    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError if the path exists."""
+    """Write the example as a YAML file or a folder of sheets. Raise FleetmarkError if the path exists."""
     if target.exists():
         raise FleetmarkError(f"{target}: exists already; give another name, or remove it first")
     if not target.parent.is_dir():

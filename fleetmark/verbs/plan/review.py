@@ -1,4 +1,4 @@
-"""``fleetmark plan review``: measure delivered servers against a plan, and plan the remaining periods again."""
+"""Implement ``fleetmark plan review``: measure delivered servers against a plan, and plan the rest again."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Say how to measure worths that were given as figures: a ``baseline`` selector, and a class or a benchmark."""
+    """Define how to measure worths that were given as figures: a ``baseline`` selector, and a class or benchmark."""
 
     baseline: str = ""
     class_: str = ""
     benchmark: str = ""
 
     def origin(self) -> Origin | None:
-        """Return the way to measure, or None. Raise FleetmarkError if the options do not give one."""
+        """Return how the worths are measured, or None. Raise FleetmarkError if the options are incomplete."""
         if not (self.baseline or self.class_ or self.benchmark):
             return None
         if not self.baseline or bool(self.class_) == bool(self.benchmark):
@@ -65,10 +65,10 @@ def review(
 ) -> Review:
     """Return the review of the plan in ``file`` after the deliveries ``LOT=CAMPAIGN``.
 
-    ``now``: the period from which on to plan again, by default the first whose orders can follow the last delivery.
-    ``quantile``: the share of futures to meet from then on, by default what the question leaves for this review.
-    ``console`` shows the progress, in the language ``spoken``. Raise FleetmarkError for invalid input, and for a
-    campaign that does not measure what the plan assumed.
+    ``now`` is the first period to plan again; by default, it is the first one with orders after the last delivery.
+    ``quantile`` is the share of futures to meet from that period on; by default, it is the share that the question
+    leaves for this review. ``console`` shows the progress in the language ``spoken``. Raise FleetmarkError for invalid
+    input, and for a campaign that does not measure what the plan assumed.
     """
     if not delivered:
         raise FleetmarkError("plan review needs a delivered lot: --delivered LOT=CAMPAIGN, such as genoa@2027-Q2=last")
@@ -114,7 +114,9 @@ def review(
 def show(
     review: Review, provenance: Provenance, form: str, console: Console, documents: Documents, new: Path | None = None
 ) -> None:
-    """Write the new plan as JSON to ``new``, and the review's documents; then print it as ``form``: table, json, ..."""
+    """Write the new plan as JSON to ``new``, write the review's documents, and print the review as ``form`` (table,
+    json, ...).
+    """
     from fleetmark.reports.review.document import document
 
     if new is not None and review.plan is not None:
@@ -128,7 +130,7 @@ def show(
 
 
 def _start(question: Question, lots: Sequence[Delivery], now: str | None) -> int:
-    """Return the number of the period from which on to plan again."""
+    """Return the number of the first period to plan again."""
     names = question.periods
     last = max((d.lot for d in lots), key=lambda lot: lot.reviewed)
     if last.reviewed >= len(names):
@@ -159,7 +161,7 @@ def _with_ids(lots: Sequence[Delivery], root: Path) -> list[Delivery]:
 def _measured(
     record: Record, question: Question, delivery: Delivery, given: Origin | None, say: Say
 ) -> dict[str, Measurement]:
-    """Return what a delivery is worth, by workload."""
+    """Return the measured worth of a delivery by workload."""
     say(message("measuring {lot} by campaign {campaign}", lot=delivery.lot.name, campaign=delivery.campaign))
     result = {}
     for workload, worth in question.skus[delivery.lot.sku].worth.items():

@@ -1,1 +1,1 @@
-"""Analyses of a solved plan, or of a question without one."""
+"""Analyse a solved plan, or a question that has no plan."""

@@ -1,4 +1,4 @@
-"""Find the next best plans: each buys less of something than the better plans, or none of it."""
+"""Find the next best plans. Each buys less of something than the better plans do, or does not buy it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from fleetmark.planner.capacity.shape import Caps
 Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which the alternative buys less."""
 LEAST_GAP = 0.002
-MOST_TRIED = 40  # number of choices whose relaxation is solved
+MOST_TRIED = 40  # maximum number of choices with a solved relaxation
 SHARES = (0.0, 0.5, 0.75, 0.9)  # fractions of the better plans' purchases that an alternative may buy
 
 
 def alternatives(question: Question, plan: Plan, limit: int = 2, *, clock: Clock | None = None) -> list[Alternative]:
     """Return the ``limit`` cheapest alternatives to ``plan``.
 
-    Each lacks a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more of these,
-    each lacks a SKU at a site. After that, each buys at most half, three quarters or nine tenths of what any better
-    plan buys. The list is shorter if there is no other plan, or if the ``clock`` (60 s) runs out.
+    Each alternative omits a SKU that the plan buys, and a SKU that each earlier alternative buys. If there are no more
+    of these, alternatives omit a SKU at a site. After that, they buy at most 0.5, 0.75 or 0.9 of the quantity that any
+    better plan buys. The list is shorter if there is no other plan, or if the ``clock`` (60 s) runs out.
     """
     clock = clock or Clock(60.0)
     others: list[Alternative] = []
@@ -54,7 +54,7 @@ def alternatives(question: Question, plan: Plan, limit: int = 2, *, clock: Clock
 
 
 def trades(question: Question, plan: Plan) -> dict[str, float]:
-    """Return the figures by which plans are compared, see ``TRADES``."""
+    """Return the figures used to compare plans, see ``TRADES``."""
     stock = plan.stock
     purchases = float(plan.costs.loc[plan.costs["kind"] == "purchase", "present"].sum())
     last = stock[stock["period"] == len(question.periods) - 1]

@@ -1,10 +1,10 @@
-"""Explain why a question has no plan: limits that cannot hold together, and the least relaxation of each.
+"""Explain why a question has no plan: a set of contradicting limits, and the least relaxation of each limit.
 
 An irreducible set comes from a deletion filter (Chinneck, Feasibility and Infeasibility in Optimization, 2008). The
-filter drops one limit after the other, and keeps a limit dropped if there is still no plan. Several orders are tried.
+filter drops one limit after another, and leaves it out if there is still no plan. Several orders are tried.
 
 If the relaxation is already infeasible, the limits with a price in its elastic form are in conflict. The filter then
-starts from those few.
+starts from these few limits.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from fleetmark.planner.capacity.question import Margin, Question
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs, search
 
-ANY = 1.0  # gap at which any plan is good enough
+ANY = 1.0  # gap at which any plan is accepted
 PROBE = 10.0  # seconds for a single search for a plan
 MOST_SETS = 400  # number of smaller sets that are tried to prove that none is in conflict
-A_LITTLE = 1e-6  # relative addition to the least relaxation, so that rounding does not lose its plan
+A_LITTLE = 1e-6  # relative increase of the least relaxation, so that rounding does not make it infeasible
 SAVED = 0.4  # share of the time that is reserved for relaxations
 Without = frozenset[Label]
 
 
 class _Oracle:
-    """Answer whether a question has a plan without some of its limits; answers are cached."""
+    """Decide whether a question has a plan without some of its limits; results are cached."""
 
     def __init__(self, question: Question, margin: Margin, end: float) -> None:
         self.question, self.margin, self.end = question, margin, end
@@ -45,7 +45,7 @@ class _Oracle:
     def possible(self, dropped: Iterable[Label], relaxed: bool = False) -> bool | None:
         """Return whether there is a plan without the ``dropped`` limits, or None if time ran out.
 
-        With ``relaxed``, plans may use fractions of servers.
+        If ``relaxed`` is True, plans may use fractions of servers.
         """
         key = frozenset(dropped), relaxed
         if key not in self.answers:
@@ -58,9 +58,9 @@ class _Oracle:
 def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Conflict:
     """Find the smallest reachable set of limits in conflict, for a question without a plan.
 
-    Each limit comes with the least relaxation that alone gives the question a plan, and with the cost of that plan.
+    Each limit has the least relaxation that is sufficient for a plan, and the cost of this plan.
 
-    Raise FleetmarkError if time runs out before there is a set.
+    Raise FleetmarkError if time runs out before a set is found.
     """
     end = time.monotonic() + seconds
     oracle = _Oracle(question, margin, time.monotonic() + (1 - SAVED) * seconds)
@@ -87,7 +87,10 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
 
 
 def _scarce(question: Question, limit: Label) -> dict[str, str]:
-    """Return the resources that bound the servers of a workload whose demand is the limit, by SKU."""
+    """Return, by SKU, the resource that limits its servers for the workload.
+
+    Return nothing if the limit is not a demand.
+    """
     if limit[0] != "demand":
         return {}
     workload, in_place = str(limit[1]), {c.sku for c in question.fleet if c.count}
@@ -180,7 +183,7 @@ def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) ->
 def _beside(question: Question, margin: Margin, limit: Label, seconds: float) -> list[str]:
     """Return the names of limits that conflict even without ``limit``.
 
-    The result is empty if there is a plan then, or if time ran out.
+    The result is empty if there is a plan without ``limit``, or if time ran out.
     """
     oracle = _Oracle(limits.without(question, [limit]), margin, time.monotonic() + seconds)
     if oracle.possible(()) is not False:
@@ -191,7 +194,7 @@ def _beside(question: Question, margin: Margin, limit: Label, seconds: float) ->
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:
-    """Return the least relaxation of this limit alone that gives the question a plan, and the cost of that plan."""
+    """Return the least relaxation of this limit that is sufficient for a plan, and the cost of that plan."""
     end = time.monotonic() + seconds
     relax: float | None
     if limit[0] in limits.AMOUNTS:
@@ -202,7 +205,7 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
         return None, None
     try:
         plan = best(changed, gap=GAP, seconds=max(end - time.monotonic(), 1.0), margin=margin)
-    except FleetmarkError:  # time ran out: the relaxation is right even without its cost
+    except FleetmarkError:  # time ran out: the relaxation is correct even without its cost
         plan = None
     return relax, None if plan is None else plan.objective
 

@@ -1,15 +1,15 @@
-"""Define the limits of a question, their names, and the question with a limit loosened or left out.
+"""Define the limits of a question, their names, and the question with a limit loosened or dropped.
 
 A limit is a tuple of its kind and its object:
 
 - demand: a workload and a period
 - power, rack units, ports, racks, site budget, spares and windows: a site
 - domain power: a failure domain
-- supply: its number
+- supply: the index of the supply limit
 - budget: a period
 - lead time, age limit, minimum order, lots and sale: a SKU
 - sites: a workload
-- survival, carbon: nothing
+- survival, carbon: no object
 - carbon year: a year
 - term, failures: a SKU
 - maintenance: a site
@@ -33,7 +33,7 @@ from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.series import each, figures, in_period
 from fleetmark.planner.capacity.shape import Floats
 
-AMOUNTS = (  # limits that are rows of the programme
+AMOUNTS = (  # limits that correspond to rows of the programme
     "demand",
     "power",
     "rack units",
@@ -56,8 +56,8 @@ SITE = {
     "liquid racks": "liquid_racks",
     "site budget": "budget",
 }
-_ENOUGH = 10**9  # a number of servers that never runs short
-SKU_RULES: dict[str, dict[str, Any]] = {  # what a SKU has without the rule
+_ENOUGH = 10**9  # a number of servers that no plan exceeds
+SKU_RULES: dict[str, dict[str, Any]] = {  # the values of a SKU without each rule
     "age limit": {"age_limit": None},
     "lots": {"lot": 1},
     "term": {"term": 0},
@@ -77,11 +77,11 @@ ALL = (
     "failures",
     "maintenance",
     "spare share",
-)  # rules that are left out together
+)  # rules that are dropped together
 
 
 def limits(question: Question) -> list[Label]:
-    """Return all limits, those that are easiest to give up first."""
+    """Return all limits, starting with those that are easiest to give up."""
     q = question
     labels: list[Label] = [("survival",)] if any(map(q.survives, q.workloads)) else []
     labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
@@ -214,7 +214,10 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
 
 
 def amount(question: Question, limit: Label, period: int = 0) -> float:
-    """Return the size of a limit that is an amount or a count; of a site's limit, in that period."""
+    """Return the size of a limit that is an amount or a count.
+
+    For a site's limit, return its size in ``period``.
+    """
     kind, subject = str(limit[0]), str(limit[-1])
     if kind == "demand":
         return question.workloads[str(limit[1])].point[int(limit[2])]
@@ -286,7 +289,7 @@ def _budget(q: Question, t: int, money: float | None) -> Question:
 
 
 def stands_for(label: Label) -> Label:
-    """Return the limit to which a row of the programme belongs; a site's power is one limit over all periods."""
+    """Return the limit that a row of the programme belongs to; a site's power is one limit over all periods."""
     if label[0] == "demand":
         return label[:3]
     return label[:2]

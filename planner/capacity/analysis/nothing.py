@@ -15,22 +15,26 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """``share``: the part of every workload's median demand that the servers in place can serve, by period, at most
-    ``MOST``. Servers leave only at their age limit. Workloads share all servers, so those with pools may do worse.
+    """Hold how much of the demand is met if nothing is bought.
+
+    ``share`` is, by period, the part of every workload's median demand that the existing servers can serve, at most
+    ``MOST``. Servers leave only at their age limit. All workloads share all servers here, so workloads with pools may
+    do worse.
     """
 
     share: tuple[float, ...]
 
     @property
     def short_from(self) -> int | None:
-        """Return the first period in which demand is not met; None if it always is."""
+        """Return the first period in which demand is not met, or None if it is always met."""
         short = [t for t, share in enumerate(self.share) if share < 1 - _NEAR]
         return short[0] if short else None
 
 
 def do_nothing(question: Question) -> Nothing:
-    """Share the initial servers among the workloads as well as possible. If the question asks for survival, the worst
-    failure domain is removed.
+    """Share the initial servers among the workloads as well as possible.
+
+    If the question asks for survival, the worst failure domain is removed.
     """
     workloads, sites = list(question.workloads.values()), list(question.sites.values())
     skus = list(question.skus.values())
@@ -52,7 +56,10 @@ def do_nothing(question: Question) -> Nothing:
 
 
 def _in_place(question: Question, period: int) -> Floats:
-    """(skus, sites): servers in place or ordered before, within their age limit, that may be active."""
+    """Return (skus, sites): the servers that may be active.
+
+    They are in place or were ordered earlier, and are within their age limit.
+    """
     skus, sites = list(question.skus), list(question.sites)
     count = np.zeros((len(skus), len(sites)))
     for cohort in question.fleet:

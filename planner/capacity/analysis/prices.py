@@ -1,4 +1,4 @@
-"""Compute shadow prices: the binding limits, and what the relaxation saves with one step more of each."""
+"""Compute shadow prices: the binding limits, and the saving if each limit is loosened by one step."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs
 
 MOST = 8
-PERIODIC = (*SITE, "domain power", "supply")  # one limit with a row for each period
+PERIODIC = (*SITE, "domain power", "supply")  # limits with one row per period
 
 
 def shadow_prices(question: Question, plan: Plan, *, limit: int = MOST) -> list[Binding]:
-    """Return, for each of the ``limit`` most valuable limits, the saving if it is loosened by one step.
+    """Return the saving if a limit is loosened by one step, for the ``limit`` most valuable limits.
 
-    A step is what one server uses of the limit, or adds to the demand. The saving is that of the relaxation, in which
-    servers may be fractions: the difference of two plans with whole servers is less than the gap of either. The order
-    is by the saving of one step.
+    A step is the amount of the limit that one server uses, or the demand that it serves. The saving is computed from
+    the relaxation, in which servers may be fractions. Plans with whole servers would not show it, because their
+    difference is smaller than their gap. Limits are sorted by the saving of one step.
     """
     relaxed = duals(build(question, plan.margin))
     if relaxed is None:
@@ -50,7 +50,7 @@ def _name(q: Question, label: Label) -> str:
 
 
 def _step(q: Question, plan: Plan, label: Label) -> float:
-    """Return what one server uses of the limit, or adds to the demand: the maximum over the servers of the plan."""
+    """Return the amount of the limit that one server uses, or serves: the maximum over the servers of the plan."""
     kind = label[0]
     if kind == "demand":
         w = str(label[1])
@@ -77,13 +77,13 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
 
 
 def _carbon(q: Question, sku: Sku, periods: int) -> float:
-    """Return the kg CO2e of making a server and of its work at its peak over so many periods."""
+    """Return the kg CO2e of making a server and of running it at its peak load for this number of periods."""
     used = max(q.energy(k) for k in q.sites) * sku.peak_w * periods * q.grid
     return sku.embodied + used
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
-    """Return the programme with more of that limit; a site's limit is loosened only in that period."""
+    """Return the programme with this limit loosened; a site's limit is loosened only in that period."""
     changed = build(loosened(q, stands_for(label), step), margin)
     if label[0] not in PERIODIC or len(label) < 3:
         return changed

@@ -27,11 +27,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Hold the cheapest plan that buys less of ``name`` than the better plans do, or none of it.
+    """Hold the cheapest plan that buys less of ``name`` than the better plans do, or does not buy it.
 
-    ``extra`` is its present value above the plan's. ``least`` is the part of it that the bounds prove. If ``least`` is
-    negative, the alternative is not proven to be dearer. ``trades`` is the difference to the plan in each of
-    ``TRADES``.
+    ``extra`` is the difference of its present value from the plan's. ``least`` is the smallest difference that the
+    bounds prove. If ``least`` is negative, the alternative may cost no more than the plan. ``trades`` is the difference
+    from the plan in each of ``TRADES``.
     """
 
     name: str
@@ -46,10 +46,11 @@ class Limit:
     """Hold a limit of a conflict.
 
     - ``name``: the limit in words
-    - ``relax``: its least relaxation in ``unit`` that alone gives a plan; None if none helps or time ran out
+    - ``relax``: its least relaxation in ``unit`` that is sufficient for a plan; None if there is none, or if time ran
+      out
     - ``cost``: the present value of that plan
     - ``beside``: limits that conflict even without this one, if known
-    - ``scarce``: for a demand, by SKU the resource that bounds the work of its servers, if that is not their speed
+    - ``scarce``: for a demand, by SKU, the resource that limits its servers, if this is not their speed
     """
 
     name: str
@@ -63,7 +64,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Hold limits that cannot hold together; without any one of them, the others can.
+    """Hold a set of contradicting limits. If any one of them is dropped, there is a plan.
 
     ``smallest`` is True if it is proven that no smaller set is in conflict.
     """

@@ -1,11 +1,11 @@
-"""Find out what a plan's cost depends on: move each input alone over its range and compute the lowest cost again.
+"""Find out what a plan's cost depends on: move one input at a time over its range, and compute the lowest cost again.
 
-The cost is that of the relaxation with fractions of servers, so that one move takes one linear programme. It is
-slightly below the plan's cost. Its differences show the effect of an input, including the substitution of one SKU by
-another.
+The cost is computed from the relaxation with fractions of servers, so that one move takes one linear programme. This
+cost is slightly below the plan's cost, but its differences show the effect of an input, including the substitution of
+one SKU by another.
 
-Margins stay unchanged, with one exception: a workload whose demand or worth moves over its estimated range has none.
-The margin covers just that uncertainty, so using both would count it twice.
+Margins stay unchanged, with one exception: a workload has no margin while its demand or worth moves over its estimated
+range. The margin covers just that uncertainty, so using both would count it twice.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.capacity.series import each, figures
 
-STEP = 0.10  # factors up and down if the range of an input is unknown
+STEP = 0.10  # relative change up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it
-_UNIT = 1.0  # the worth of the machine that demand is counted in is exact: it has no range
-_UNUSED = 1e-6  # rank of an input that the plan does not use, which comes last
+_UNIT = 1.0  # worth of the machine in which demand is counted: exact, so it has no range
+_UNUSED = 1e-6  # rank of an input that the plan does not use; such inputs come last
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Hold the effect of one input.
 
-    ``low`` and ``high`` are factors on it: the 5% and 95% quantiles if ``known``, else ``STEP`` down and up. ``at_low``
-    and ``at_high`` are the changes of the present value, or None if there is no plan then.
+    ``low`` and ``high`` are factors on it: the 5% and 95% quantiles if ``known``, otherwise 1 - ``STEP`` and 1 +
+    ``STEP``. ``at_low`` and ``at_high`` are the changes of the present value, or None if there is no plan with that
+    factor.
     """
 
     name: str
@@ -58,7 +59,7 @@ class _Input:
     high: float
     known: bool
     rank: float
-    moved: Callable[[bool], Question]  # to its high end?
+    moved: Callable[[bool], Question]  # the argument is True to move to the high end
     covers: str = ""  # the workload whose margin covers the uncertainty of this input
 
 
@@ -72,7 +73,7 @@ def tornado(
     """Return the inputs by their effect on the cost, the largest first.
 
     Inputs are demands, worths, prices, utilisations and the energy price. Only the ``limit`` inputs that the plan uses
-    most are moved, until the ``clock`` (60 s) ends.
+    most are moved, and only until ``clock`` (60 s) ends.
     """
     base = _relaxed(question, plan.margin)
     if base is None:
@@ -86,7 +87,7 @@ def tornado(
         if one.covers not in bases:
             bases[one.covers] = _relaxed(question, margin)
         before = bases[one.covers]
-        if before is None:  # a smaller demand always has a plan, but the solver may give up
+        if before is None:  # a smaller demand always has a plan, but the solver may not find it
             continue
         low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
         changes = [None if cost is None else cost - before for cost in (low, high)]
@@ -103,7 +104,7 @@ def _relaxed(question: Question, margin: Margin) -> float | None:
 
 
 def _inputs(q: Question, plan: Plan) -> list[_Input]:
-    """Return every input with the share of the plan that it affects (to first order)."""
+    """Return every input with the share of the plan that it affects, to first order."""
     use, stock = plan.use, plan.stock
     total = float(use["servers"].sum()) or 1.0
     of_workload = use.groupby("workload")["servers"].sum() / total

@@ -1,1 +1,1 @@
-"""What is known about demand: forecasts from past use, and correlations between workloads."""
+"""Model demand: forecasts from past use, and correlations between workloads."""

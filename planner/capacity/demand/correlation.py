@@ -1,4 +1,4 @@
-"""Correlations between the demands of workloads: from names to a matrix, and from a matrix to draws."""
+"""Convert correlations between workloads' demands: from names to a matrix, and from a matrix to draws."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Floats = npt.NDArray[np.float64]
 
 EVERY = "all"
 JOIN = "+"
-_NEGATIVE = 1e-9  # an eigenvalue above minus this is zero
+_NEGATIVE = 1e-9  # smallest eigenvalue, as a negative number, that counts as zero
 
 
 def members(key: str, workloads: Sequence[str]) -> list[str]:
-    """Return the workloads of a key: ``all``, or two and more names joined by ``+``.
+    """Return the workloads of a key: ``all``, or at least two names joined by ``+``.
 
-    Raise FleetmarkError if a name is no workload, or if there are fewer than two.
+    Raise FleetmarkError if a name is not a workload, or if there are fewer than two.
     """
     names = list(workloads) if key == EVERY else [name.strip() for name in key.split(JOIN)]
     if unknown := [name for name in names if name not in workloads]:
@@ -34,9 +34,9 @@ def members(key: str, workloads: Sequence[str]) -> list[str]:
 def matrix(correlation: Mapping[str, float], workloads: Sequence[str]) -> Floats:
     """Return the correlation matrix (workloads, workloads) of the logarithms of demand.
 
-    A key with fewer workloads overrides one with more. Pairs without a key are independent. Raise FleetmarkError for
-    the faults of ``members``, and if no demands can have these correlations together (the matrix has a negative
-    eigenvalue).
+    A key with fewer workloads overrides a key with more workloads. Pairs without a key are independent. Raise
+    FleetmarkError for the faults of ``members``, and if these correlations contradict each other (the matrix has a
+    negative eigenvalue).
     """
     result = np.eye(len(workloads))
     place = {name: n for n, name in enumerate(workloads)}

@@ -1,8 +1,9 @@
-"""Forecast demand from past use: exponential smoothing of its logarithm, with its error in a backtest.
+"""Forecast demand from past use by exponential smoothing of its logarithm, and estimate the error in a backtest.
 
 Error, trend and season are additive in the logarithm (ETS; Hyndman, Koehler, Ord and Snyder, Forecasting with
-Exponential Smoothing, 2008), so a forecast is log-normal. Of no trend, a trend and a damped one, each without and with
-a season where two of them are known, the one with the least AICc counts.
+Exponential Smoothing, 2008), so a forecast is log-normal. The candidate models have no trend, a trend or a damped
+trend. If the history covers two seasons, each candidate is also tried with a season. The model with the lowest AICc is
+used.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from fleetmark.base.errors import required
 
 Floats = npt.NDArray[np.float64]
 
-LEAST = 8  # values
+LEAST = 8  # minimum number of values
 HIGH = 0.9  # the quantile whose coverage the backtest counts
-_ORIGINS = 8  # most forecasts of a backtest
-_DEVIATE = 1.2815515655446004  # of HIGH in a normal distribution
-_NOISE = 1e-6  # least standard deviation of a logarithm
+_ORIGINS = 8  # maximum number of forecasts in a backtest
+_DEVIATE = 1.2815515655446004  # the HIGH quantile of the standard normal distribution
+_NOISE = 1e-6  # minimum standard deviation of a logarithm
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Forecast:
-    """Demand by period after the history. ``median``, and ``sigma``, the standard deviation of its logarithm.
+    """Hold the forecast demand by period after the history.
 
-    ``model``: as ETS is written, ``A,Ad,N``. Of the backtest, ``origins`` forecasts of a past that each did not know:
-    ``error``: mean absolute error as a share of the use; ``covered``: share of uses at or below the forecast's p90;
-    ``widened``: what sigma was multiplied by, so that it fits the errors; 1 where they were no larger.
-    ``residuals``: by how much the logarithm of each use exceeded its forecast of one period before.
+    - ``median``: the median demand; ``sigma``: the standard deviation of its logarithm
+    - ``model``: the model in ETS notation, such as ``A,Ad,N``
+    - ``origins``: the number of forecasts in the backtest; each uses only the values before it
+    - ``error``: the mean absolute error of these forecasts, relative to the actual use
+    - ``covered``: the share of actual values at or below the forecast's p90
+    - ``widened``: the factor on sigma that matches it to the errors; 1 if they were no larger than predicted
+    - ``residuals``: by past period, the logarithm of the use less that of its one-step forecast
     """
 
     median: Floats
@@ -50,9 +54,10 @@ class Forecast:
 
 
 def forecast(use: Sequence[float], steps: int, season: int = 1) -> Forecast:
-    """``steps`` periods after ``use``, which is above 0 throughout; ``season``: its periods, 1 for none.
+    """Forecast ``steps`` periods after ``use``.
 
-    Raise ValueError for fewer than ``LEAST`` values, FleetmarkError if statsmodels is not installed.
+    All values of ``use`` must be above 0. ``season`` is the number of periods in a season, or 1 without one. Raise
+    ValueError for fewer than ``LEAST`` values, and FleetmarkError if statsmodels is not installed.
     """
     if len(use) < LEAST:
         raise ValueError(f"{len(use)} values, at least {LEAST} are needed")
@@ -93,7 +98,7 @@ def _forms(count: int, season: int) -> list[Form]:
 
 
 def _fitted(logs: Floats, form: Form, season: int) -> Any:
-    # Imported here: it takes a second, and only a forecast needs it.
+    # Imported lazily: the import takes a second, and only a forecast needs it.
     models = required("statsmodels.tsa.exponential_smoothing.ets", "plan", "a forecast from past use")
     trend, damped, seasonal = form
     model = models.ETSModel(
@@ -105,7 +110,7 @@ def _fitted(logs: Floats, form: Form, season: int) -> Any:
         seasonal_periods=season if seasonal else None,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about convergence; the backtest tells how good it is
+        warnings.simplefilter("ignore")  # convergence warnings; the backtest shows the quality of the fit
         return model.fit(disp=False)
 
 
@@ -115,7 +120,7 @@ def _criterion(logs: Floats, form: Form, season: int) -> float:
 
 
 def _after(logs: Floats, form: Form, season: int, steps: int) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the logarithm in the periods that follow."""
+    """Return mean and standard deviation of the logarithm in the next ``steps`` periods."""
     result = _fitted(logs, form, season).get_prediction(start=len(logs), end=len(logs) + steps - 1)
     deviation = np.sqrt(np.maximum(np.asarray(result.forecast_variance, dtype=float), _NOISE**2))
     return np.asarray(result.predicted_mean, dtype=float), deviation

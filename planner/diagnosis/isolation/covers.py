@@ -1,4 +1,4 @@
-"""Find sets of hosts and links that explain all slow runs at once, which the narrow run-by-run search may miss."""
+"""Find sets of hosts and links that explain all slow runs together, which the narrow run-by-run search may miss."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 
 _AGAINST = 20.0  # maximum ln of the odds of sound runs that contradict a set
-_UNEXPLAINED = 8.0  # the same for slow runs that a set attributes to noise
-_STEPS = 400_000  # limit for the number of sets at once times the hosts and links that each may take
+_UNEXPLAINED = 8.0  # maximum ln of the odds of slow runs that a set attributes to noise
+_STEPS = 400_000  # maximum number of sets times the hosts and links that each may add, in one step
 
 
 def covering(
@@ -27,7 +27,7 @@ def covering(
     - ``codes``: the hosts and links that may have a fault
     - ``pairs``: the two classes of each code; a node has the same class twice
 
-    Sets grow run by run. If a set does not yet explain a slow run, it is extended by each code that does.
+    Sets grow run by run. If a set does not yet explain a slow run, the set is extended by each code that explains it.
     """
     reached = inside[pairs[:, 0]] & inside[pairs[:, 1]]
     against = np.minimum(odds, 0.0)

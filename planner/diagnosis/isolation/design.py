@@ -1,6 +1,4 @@
-"""Choose the hosts to run together next: a group that is, by present knowledge, about equally likely to be slow or
-fast.
-"""
+"""Choose the hosts to run together next: a group that is about equally likely to be slow or fast, given all runs."""
 
 from __future__ import annotations
 
@@ -11,17 +9,17 @@ import numpy as np
 from fleetmark.planner.diagnosis.isolation.posterior import NODE, NONE, Posterior
 
 SETS = 300  # number of draws from the posterior
-ORDERS, MORE = 8, 32  # number of orders of the classes whose prefixes are candidates, and if none is informative
+ORDERS, MORE = 8, 32  # number of orders of the classes with prefixes as candidates, and if none is informative
 _COARSE = 16  # number of prefixes that are evaluated first
-_ENOUGH = 0.95  # information in bits from which no further order is tried
-_HOT = 1e-3  # probability that a class contains the end of a fault from which it is tested
-_FEW = 5  # with fewer classes, always halve them
-_MUCH = 0.75  # the same after ORDERS orders
+_ENOUGH = 0.95  # sufficient information in bits; no further order is tried
+_HOT = 1e-3  # minimum probability that a class contains the end of a fault, for the class to be tested
+_FEW = 5  # with fewer classes, the search always halves them
+_MUCH = 0.75  # the same after the first ORDERS orders
 _SPLIT = 0.05  # minimum gain in bits for splitting a class
 
 
 def choose(posterior: Posterior, size: int, barred: Sequence[Collection[str]]) -> tuple[list[str], float]:
-    """Return a group of ``size`` hosts (fewer if there are no more) and the information that its run gives, in bits.
+    """Return a group of at most ``size`` hosts, and the information in bits that its run gives.
 
     ``barred`` lists sets of hosts that the group must not contain. A run is most informative, at one bit, if it is
     equally likely to be slow or fast. The candidates are prefixes of the suspects in several orders, filled up with
@@ -89,7 +87,7 @@ class _Design:
         return members, self._worth(members)
 
     def _ordered(self, hot: np.ndarray, sizes: np.ndarray, nth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the classes in one of three orders, and the number of hosts in each.
+        """Return the classes in one of three orders, and the number of hosts in each class.
 
         The orders are: as in likely sets (both ends of a link adjacent), by probability, or in random halves.
         """
@@ -107,8 +105,9 @@ class _Design:
         return order, sizes[order]
 
     def _filled(self, wanted: np.ndarray, sizes: np.ndarray, cold: int) -> np.ndarray:
-        """Return how many hosts of each class the groups have: first those ``wanted``, then hosts without a fault, then
-        others.
+        """Return how many hosts of each class the groups have.
+
+        Groups take the ``wanted`` hosts first, then hosts without a fault, then other hosts.
         """
         taken = np.clip(self.size - (np.cumsum(wanted, axis=1) - wanted), 0, wanted)
         left = np.clip(self.size - taken.sum(axis=1) - cold, 0, None)[:, None]
@@ -172,9 +171,9 @@ def _crossing(lengths: np.ndarray, slow: np.ndarray) -> list[int]:
 
 
 def _bits(slow: np.ndarray, lifted: np.ndarray) -> np.ndarray:
-    """Return the information in bits of runs, from their probability of being ``slow`` by each set.
+    """Return the information in bits of runs, from the sets that make them ``slow``.
 
-    A run can be slower than earlier ones, as fast, or faster if, by a set, the earlier runs were slow.
+    A run can be slower than earlier runs, or as fast. It can be faster if a set implies that earlier runs were slow.
     """
     slower = (slow * ~lifted).mean(axis=1)
     faster = ((1.0 - slow) * lifted).mean(axis=1)

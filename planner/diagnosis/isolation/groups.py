@@ -24,16 +24,16 @@ Alone = Callable[[Sequence[str]], Mapping[str, float]]
 PARTS = 4  # number of blocks of hosts; every two blocks must run together
 CUTS = (2, 4, 8)  # fractions of hosts that ran together: every second, fourth or eighth
 MOST_OF = 0.7  # share of a slow group's loss that counts, since noise may have increased the loss
-SUSPECT = 0.0  # ln of the odds of a fault from which runs of two hosts settle it; larger groups say no more then
-RATHER = math.log(1 / 2)  # the same for a border, which three pairs settle
+SUSPECT = 0.0  # minimum ln of the odds of a fault for settling it by runs of two hosts; larger groups add nothing
+RATHER = math.log(1 / 2)  # minimum ln of the odds of a border for settling it by three pairs
 FAILS = math.log(2)  # threshold between a failed run and a slow one
 MOST_RUNS = 500
-OTHERS = 8  # number of groups without a suspect that tell how fast a sound group is
+OTHERS = 8  # number of groups without a suspect that show the rate of a sound group
 MOST_LOOKED = 100  # maximum runs for one fault: the first of four links among 512 hosts takes up to 80
-MORE = 0.05  # minimum probability of another fault to look for it before other hosts run
-NONE = 0.01  # the same if all runs were alike, since all of them may have been slow
+MORE = 0.05  # minimum probability of another fault for searching it before other hosts run
+NONE = 0.01  # the same if all runs were equally fast, since all of them may have been slow
 LITTLE, ENOUGH = 0.02, 0.6  # information of a run in bits: too little to run it; enough to try no other size
-NEW = 0.35  # cost in bits of the first run of another size
+NEW = 0.35  # cost in bits of the first run of a new size
 
 
 def isolate(
@@ -60,12 +60,12 @@ def isolate(
 
     The rate of a sound group depends on its size and is unknown, so runs of one size are compared with each other. All
     runs so far determine the odds of every set of up to four hosts and links, of every border and of every uplink. The
-    next group is the one whose run is most informative.
+    next group is the one with the most informative run.
 
-    Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its
-    own place. A link is two hosts that are slow together. A border is a link with other slow links between the same
-    places, an uplink one with slow links to several places. Nodes that are fast with each other are not at fault: what
-    they share is. The worst faults come first.
+    Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its own
+    place. A link is two hosts that are slow together. A border is at fault if other links between the same two places
+    are slow. An uplink is at fault if links to several places are slow. If slow nodes are fast with each other, the
+    fault is in something that they share. The worst faults come first.
 
     If all measured runs failed, the search is for the hosts that cause the failure; every run that passes then counts
     as sound.
@@ -107,9 +107,7 @@ class _Hunt(Settling):
     """Run the search; it holds the comparison, the suspects and the named faults."""
 
     def compare(self, measured: Mapping[Group, Sequence[float]]) -> None:
-        """Find groups of one size of which one is faster than another: the campaign's groups, or else parts of all
-        hosts.
-        """
+        """Find groups of one size with different rates: the campaign's groups, or else parts of all hosts."""
         if len(measured) > 1:
             self.rates |= {group: [self._note(repeats)] for group, repeats in measured.items()}
             self.panel, self.size = list(measured), len(next(iter(measured)))
@@ -130,9 +128,10 @@ class _Hunt(Settling):
                 return
 
     def _leave_out(self) -> None:
-        """Run groups within places until one leaves out each border and uplink that all groups of the campaign cross.
+        """Run groups within places until each border and uplink that all groups of the campaign cross is left out by
+        one group.
 
-        While all groups cross a slow border, they are equally slow, and none of them shows it.
+        If all groups cross a slow border, they are equally slow, and no comparison between them shows it.
         """
         crossed = [c for c in self.topology.crossings() if all(c.crossed_by(group) for group in self.panel)]
         near = [self.order[n : n + self.size] for n in range(0, len(self.order) - self.size + 1, self.size)]
@@ -145,7 +144,7 @@ class _Hunt(Settling):
             crossed = left
 
     def by_themselves(self, rates: Mapping[str, float]) -> None:
-        """Name hosts whose loss when run alone explains the slow groups that contain them.
+        """Name hosts with a loss when run alone that explains the slow groups containing them.
 
         The loss must exceed the normal variation between sound hosts.
         """
@@ -164,11 +163,11 @@ class _Hunt(Settling):
                 continue
             if lost - (usual - min(good)) >= max(self.loss, gap / 2):
                 self._name(Fault("node", (host,), Reason.INTRA_HOST, missing_share(lost)))
-            else:  # sound hosts are as slow alone, so this explains nothing
+            else:  # sound hosts alone are equally slow, so this explains nothing
                 self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> Fault:
-        """Return the fault to name: a host that is slow with each of two others is a node fault, not a link fault."""
+        """Return the fault to name: a node fault, not a link fault, if a host is slow with each of two others."""
         shared = [f for f in self.faults if f.kind == fault.kind == "link" and set(f.members) & set(fault.members)]
         if shared:
             (host, *_) = set(shared[0].members) & set(fault.members)
@@ -179,7 +178,7 @@ class _Hunt(Settling):
         return fault
 
     def search(self) -> None:
-        """Name faults until every host, and in parts of all hosts every two blocks, ran in a sound group."""
+        """Name faults until every host ran in a sound group; with parts of all hosts, until every two blocks did."""
         while self.runs < self.limit:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
             if not left:
@@ -188,11 +187,11 @@ class _Hunt(Settling):
             elif not self._look(left[0]):
                 if len(self.rates[left[0]]) > 1:
                     self.open.append(left[0])
-                else:  # noise may have made it slow
+                else:  # noise may have made the group slow
                     self.run(left[0])
 
     def gather(self) -> None:
-        """Merge the faults of nodes that are fast with each other into one fault of what they share."""
+        """Merge the faults of nodes that are fast with each other into one fault of something that they share."""
         nodes = {f.members[0]: f.deficit for f in self.faults if f.reason is Reason.ALL_PARTNERS}
         if len(nodes) < PAIR:
             return
@@ -204,7 +203,8 @@ class _Hunt(Settling):
 
         sets = gathered(list(nodes), fast_with)
         fast = [frozenset(ends) for group in self._sound() for ends in pairwise(sorted(group))] if sets else []
-        ran = [part for part in components(self.order, fast) if len(part) > 1][:OTHERS]  # fast among themselves
+        # Groups of hosts that are fast among themselves.
+        ran = [part for part in components(self.order, fast) if len(part) > 1][:OTHERS]
         for members in sets:
             deficit = float(np.median([nodes[m] for m in members]))
             near = fast_with(members[0], [part[0] for part in ran])
@@ -271,7 +271,7 @@ class _Hunt(Settling):
         )
 
     def _look(self, slow: Group) -> bool:
-        """Name the faults that make ``slow`` slow, wherever they are, and return whether there was one."""
+        """Name all faults that slow down the group ``slow``, and return whether there was one."""
         gap = self.expected - self.rate(slow)
         drop = max(self.loss, MOST_OF * gap) if np.isfinite(gap) else FAILS
         posterior = self._posterior(slow, drop)
@@ -327,13 +327,13 @@ class _Hunt(Settling):
         return True
 
     def _posterior(self, slow: Group, drop: float) -> Posterior:
-        """Return the posterior by the runs so far, without runs that a known fault made slow."""
+        """Return the posterior given the runs so far, without runs that a known fault made slow."""
         base = set(self.base()) if not self.blocks else set()
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.topology.crossings())
         for border in self.borders():
             posterior.beside(border)
-        beside = 0  # other groups only tell how fast a sound group is
+        beside = 0  # other groups only show the rate of a sound group
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):
                 beside += group.isdisjoint(suspects)
@@ -343,7 +343,9 @@ class _Hunt(Settling):
         return posterior
 
     def _barred(self) -> list[set[str]]:
-        """Return two sets of hosts to exclude so that no known fault slows a group: with either end of each link."""
+        """Return two sets of hosts to exclude, so that no known fault slows a group; each has one end of every faulty
+        link.
+        """
         ways = []
         for end in (0, 1):
             barred = set(self.guilty())
@@ -356,7 +358,7 @@ class _Hunt(Settling):
 
 
 def _is(fault: Fault, suspects: Suspects) -> bool:
-    """Return whether a fault is the one that was suspected."""
+    """Return whether a fault is the suspected one."""
     if isinstance(suspects, Crossing):
         return (fault.label, fault.members) == (suspects.label, suspects.places)
     return fault.kind != "border" and set(fault.members) == set(suspects)
@@ -368,5 +370,5 @@ def _passed(together: Together, group: tuple[str, ...]) -> list[float]:
 
 
 def _cut(order: Sequence[str], parts: int) -> list[list[str]]:
-    """Return ``order`` as ``parts`` blocks of neighbours, the longest first."""
+    """Return ``order`` as ``parts`` consecutive blocks, the longest first."""
     return [[str(m) for m in block] for block in np.array_split(np.array(order, dtype=object), parts)]

@@ -19,9 +19,9 @@ Together = Callable[[tuple[str, ...]], Sequence[float]]
 
 NOISE = 0.02  # minimum standard deviation of a run
 UNKNOWN = 0.10  # standard deviation if nothing was run twice
-SURE = 4.0  # standard deviations below the fastest from which a group is slow
-LIKELY = math.log(20)  # odds from which a group counts as sound or slow, if two hosts alone still confirm it
-SURELY = math.log(500)  # the same for those two hosts, and if they did not confirm it
+SURE = 4.0  # a group is slow if it is this many standard deviations below the fastest group
+LIKELY = math.log(20)  # minimum odds of a group that counts as sound or slow, if runs of two hosts will confirm it
+SURELY = math.log(500)  # the same for these runs of two hosts, and if they did not confirm it
 PAIR = 2
 MEDIAN_DIFFERENCE = 0.954  # the median difference of two normal values, in standard deviations
 
@@ -48,9 +48,9 @@ class Panel:
     faults: list[Fault] = field(default_factory=list)
     open: list[Group] = field(default_factory=list)
     runs: int = 0
-    confirming: int = 0  # those of them with two hosts, if groups are larger
+    confirming: int = 0  # number of these runs with two hosts, if groups are larger
     named_after: int = 0
-    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hides who is slow
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if this variation hides who is slow
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
     @property
@@ -58,12 +58,12 @@ class Panel:
         """Return the standard deviation of a run, estimated from repeats if it is not given."""
         if self.noise:
             return self.noise
-        least = min(NOISE, self.least / SURE)  # so that a smaller loss can be searched for
+        least = min(NOISE, self.least / SURE)  # so that the search can detect a smaller loss
         return max(least, float(np.median(self._spread)) / MEDIAN_DIFFERENCE) if self._spread else UNKNOWN
 
     @property
     def loss(self) -> float:
-        """Return ln of the loss that makes a group slow: relevant, and larger than the noise."""
+        """Return ln of the smallest loss that makes a group slow: it is relevant, and larger than the noise."""
         return max(self.least, SURE * self.deviation)
 
     def run(self, group: Group) -> float:
@@ -100,7 +100,9 @@ class Panel:
         return median(self.rates[group])
 
     def has_enough(self, group: Group) -> bool:
-        """Return whether further runs would not make a group clearer, so that it counts as what is likelier."""
+        """Return whether further runs would not make the verdict clearer; the group then counts as whatever is
+        likelier.
+        """
         return len(self.rates.get(group, ())) > MOST_REPEATS
 
     def _settle(self) -> None:
@@ -173,7 +175,7 @@ class Panel:
     def _against(
         self, drop: float, fill: Callable[[Sequence[str]], Group], sound: Callable[[], float], likely: float = SURELY
     ) -> Search:
-        """Return a function that judges groups of hosts, which ``fill`` completes, against the ``sound`` rate.
+        """Return a function that compares groups of hosts with the ``sound`` rate; ``fill`` completes each group.
 
         Earlier runs are used first.
         """
@@ -192,7 +194,7 @@ class Panel:
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
         """Return ``members`` with as many other hosts as the size requires.
 
-        Hosts of ``but`` are used only if there are no more others. Hosts that ran in a sound group with many of the
+        Hosts of ``but`` are used only if there are no other hosts. Hosts that ran in a sound group with many of the
         members come first, so that no other fault is added.
         """
         group, guilty = set(members), self.guilty()

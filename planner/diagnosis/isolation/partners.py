@@ -18,24 +18,22 @@ Pair = frozenset[str]
 Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 
-SLOW = (
-    2 * LARGE
-)  # share of loss from which a pair or a group counts as slow unless the user says otherwise, as for links
+SLOW = 2 * LARGE  # minimum lost share of a slow pair or group, unless the user sets another one; the same as for links
 LEAST = 0.04  # smallest share that the user may ask for; smaller ones are within the noise of a few runs
 PARTNERS = 2  # number of known-good hosts that a suspect is run with
-SURE = 4.0  # standard deviations of a pair's rate from which the pair is slow
+SURE = 4.0  # a pair is slow if its rate is this many standard deviations too low
 MOST = 10.0  # ln of the largest gap, used for failed runs
-VAGUE = 0.5  # maximum smallest detectable loss; above it, a search without result is inconclusive
+VAGUE = 0.5  # largest detectable loss up to which a search without result is conclusive
 BORDER = 2  # minimum number of slow pairs between two places, without a fast one, that make a border
 FIRM = 0.75  # share of the relevant loss that a border must lose when it runs again
-AGAIN = 8  # maximum number of pairs across a border that run again, and of other pairs beside them
+AGAIN = 8  # maximum number of pairs across a border that run again, and of other pairs that run with them
 MEDIAN_ERROR = 1.2533  # standard error of a median, relative to that of a mean
 
 
 class Reason(StrEnum):
-    """Name how a fault shows, for programs."""
+    """Name the symptom of a fault, for programs."""
 
-    INTRA_HOST = "slow-alone"  # over its own loopback
+    INTRA_HOST = "slow-alone"  # slow over the host's own loopback
     ALL_PARTNERS = "slow-with-every-known-good-partner"
     ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
     ALL_ACROSS = "every-pair-across-the-border-is-slow"
@@ -45,11 +43,12 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A faulty node, link, border, or something that several hosts share (``kind``).
+    """Describe a faulty node, link or border, or something faulty that several hosts share (``kind``).
 
-    ``members``: the host of a node, the two hosts of a link, the two places of a border, the place whose uplink is
-    slow, or the hosts that share what no label names. ``deficit``: the missing share of performance, 1 if runs failed.
-    ``label``: what kind of places.
+    - ``members``: the host of a node, the two hosts of a link, the two places of a border, the place with a slow
+      uplink, or the hosts that share something without a label
+    - ``deficit``: the missing share of performance, 1 if runs failed
+    - ``label``: the kind of the places
     """
 
     kind: str
@@ -71,17 +70,17 @@ class Suspicion:
     hosts: int
     runs: int
     open: tuple[Pair, ...]
-    alone: int = 0  # hosts that ran alone, if ``runs`` counts only groups
+    alone: int = 0  # number of hosts that ran alone, if ``runs`` counts only groups
     confirming: int = 0  # number of those runs with two hosts, if groups are larger
     named_after: int = 0  # number of group runs until the last fault was named
     blind: bool = False  # every run failed, so there was nothing to compare with
     visible: float = 0.0  # smallest detectable loss, given the variation between runs of the same hosts
-    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if it hid who is slow
-    alike: bool = False  # all groups ran alike, and no label tells where a fault that all of them contain would be
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if this variation hid who is slow
+    alike: bool = False  # all groups were equally fast, and no label locates a fault that all of them contain
 
     @property
     def unclear(self) -> bool:
-        """Return whether the search was inconclusive: nobody was named, and runs vary too much to name anybody."""
+        """Return whether the search was inconclusive: no fault was named, and runs vary too much to rule faults out."""
         return not self.faults and self.visible > VAGUE
 
     @property
@@ -90,7 +89,7 @@ class Suspicion:
 
     @property
     def bisection(self) -> int:
-        """Return the runs that plain bisection takes for each fault: 2 log2 N, and two for confirmation."""
+        """Return the runs that plain bisection needs per fault: 2 log2 N, and two for confirmation."""
         return (2 * int(np.ceil(np.log2(max(2, self.hosts)))) + 2) * max(1, len(self.faults))
 
 
@@ -112,17 +111,18 @@ def isolate(
     - ``noise``: the standard deviation of a pair's rate
     - ``labels``: the place of each host by label: rack, switch
 
-    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. A
-    host that loses at least half as much alone as in pairs is slow by itself. The rest run with PARTNERS known-good
-    hosts each.
+    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. If
+    a host loses at least half as much alone as in pairs, the fault is in the host itself. The rest run with PARTNERS
+    known-good hosts each.
 
-    Borders and uplinks that the pair model finds slow (``places``) run again first, so that no host behind one is
-    blamed. If no host of a place is fast, its hosts first run with each other: where they are fast, it is the uplink.
+    Borders and uplinks that the pair model finds slow (``places``) run again first, so that hosts behind a slow uplink
+    are not blamed. If no host of a place is fast, its hosts first run with each other. If these runs are fast, the
+    uplink is at fault.
 
     A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
-    expected rate of a pair is near the best quarter.
+    expected rate of a pair is estimated near the best quarter of the rates.
 
-    Hosts that are slow with all others are not at fault if they are fast with each other: what they share is.
+    If hosts are slow with all others but fast with each other, the fault is in something that they share.
     """
     loss = max(-float(np.log1p(-deficit)), SURE * noise)
     hosts = sorted(frozenset().union(*measured))
@@ -150,7 +150,7 @@ def isolate(
     guilty = {f.members[0] for f in faults if f.kind == "node"}
     left = [s for s in suspects if s not in guilty]
     neighbours = _neighbours(left, set(hosts) - set(left) - guilty, topology)
-    if neighbours:  # an uplink makes every host of its place slow with others, but not with each other
+    if neighbours:  # an uplink makes every host of its place slow with other places, but not with each other
         rates |= (again := together(neighbours))
         runs += len(again)
         fast, slow = _sorted(rates, limit)
@@ -183,7 +183,7 @@ def isolate(
 
 @dataclass(kw_only=True)
 class _Borders:
-    """Run slow borders and uplinks again, and add what they lose to the rates of the pairs across them.
+    """Run slow borders and uplinks again, and add their loss to the rates of the pairs across them.
 
     ``least`` is ln of the smallest loss that counts; ``noise`` is the standard deviation of a pair's rate.
     """
@@ -221,9 +221,9 @@ class _Borders:
         return [self.topology.crossing(label, [names[n] for n in f.places]) for f in borders if f.shift >= self.least]
 
     def _again(self, border: Crossing) -> float | None:
-        """Return ln of the loss of pairs across a border in new runs, or None if they are not surely slow.
+        """Return ln of the loss of pairs across a border in new runs, or None if they are not certainly slow.
 
-        They are compared with pairs across other borders, or within places if there is no other border.
+        These pairs are compared with pairs across other borders, or within places if there is no other border.
         """
         across = [p for p in sorted(self.rates, key=sorted) if border.crossed_by(p)]
         rest = [p for p in sorted(self.rates, key=sorted) if p not in across]
@@ -251,7 +251,7 @@ class _Unlabelled:
     runs: int = 0
 
     def gather(self, expected: float) -> list[Fault]:
-        """Return the faults, with those of hosts that share something as one.
+        """Return the faults, with the faults of hosts that share something merged into one.
 
         ``expected`` is the rate of a sound pair.
         """
@@ -281,7 +281,7 @@ class _Unlabelled:
         return [other for other in others if again.get(frozenset((host, other)), -np.inf) >= self.limit]
 
     def _lost(self, members: set[str], others: Sequence[str], expected: float) -> float | None:
-        """Return ln of the loss of pairs between two sets of hosts, or None if not nearly all such pairs are slow."""
+        """Return ln of the loss of pairs between two sets of hosts, or None unless nearly all such pairs are slow."""
         across = [frozenset((one, other)) for one in sorted(members) for other in others]
         known = {p: self.rates[p] for p in across if p in self.rates}
         known |= self._run(_spread([p for p in across if p not in known]))
@@ -297,7 +297,7 @@ class _Unlabelled:
 
 
 def _explained(fault: Fault, members: set[str]) -> bool:
-    """Return whether what hosts share explains a fault: of one of them, or of a link to another host."""
+    """Return whether something that hosts share explains a fault of one of them, or of a link to another host."""
     inside = len(members.intersection(fault.members))
     return inside == 1 and fault.reason in (Reason.ALL_PARTNERS, Reason.ONE_PAIR)
 
@@ -315,12 +315,12 @@ def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list
 
 
 def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
-    """Return the sound hosts, those with the fewest slow pairs first."""
+    """Return the sound hosts, starting with those that have the fewest slow pairs."""
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 
 def _turned(good: list[str], turns: int) -> list[str]:
-    """Return the list rotated by some places, so that suspects do not all wait for the same partner."""
+    """Return the list rotated by some positions, so that suspects do not all wait for the same partner."""
     start = PARTNERS * turns % max(1, len(good))
     return good[start:] + good[:start]
 
@@ -328,10 +328,10 @@ def _turned(good: list[str], turns: int) -> list[str]:
 def _by_themselves(
     rates: Mapping[str, float], gaps: Mapping[str, float], good: Sequence[str], loss: float
 ) -> list[Fault]:
-    """Return the suspects whose loss alone explains the ``gaps`` of their pairs.
+    """Return the suspects with a loss when run alone that explains the ``gaps`` of their pairs.
 
-    The loss must exceed the normal variation between sound hosts, since a loopback that varies under load does not
-    explain a slow port.
+    The loss must exceed the normal variation between sound hosts. A loopback that varies under load does not explain a
+    slow port.
     """
     usual = [rates[g] for g in good if g in rates]
     if not usual:
@@ -346,7 +346,7 @@ def _by_themselves(
 
 
 def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> list[Pair]:
-    """Return pairs of suspects of one place of which no host is sound: neighbours in a ring."""
+    """Return pairs of suspects, as neighbours in a ring, for each place that has no sound host."""
     members: dict[tuple[str, str], list[str]] = {}
     for label, place_of in topology.labels.items():
         known = {place_of.get(host) for host in sound}
@@ -366,8 +366,10 @@ def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> lis
 def _links(
     pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, topology: Topology
 ) -> list[Fault]:
-    """Return slow pairs of sound hosts: as an uplink if all pairs that leave a place are slow, as a border if all pairs
-    across it are, else as links.
+    """Return slow pairs of sound hosts as uplinks, borders or links.
+
+    They are an uplink if all pairs that leave a place are slow, and a border if all pairs across it are slow. Other
+    pairs are links.
     """
     left, faults = list(pairs), []
     for label, place_of in topology.labels.items():
@@ -395,6 +397,6 @@ def _links(
 
 
 def _border(pair: Pair, place_of: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the two places of a pair; fewer if they are equal or a host has no place."""
+    """Return the two places of a pair, or fewer if both are equal or a host has no place."""
     sides = {place_of.get(host, "") for host in pair}
     return tuple(sorted(sides)) if "" not in sides else ()

@@ -1,4 +1,4 @@
-"""Compute how likely each set of hosts and links explains the slow groups, given all runs."""
+"""Compute the probability that each set of hosts and links explains the slow groups, given all runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fleetmark.planner.diagnosis.isolation.covers import covering
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Suspects
 
 FAULTS = 4  # maximum number of faults in one set
-NODE, NONE = 254, 255  # code instead of a link's other end: the fault is a node; code for no fault
+NODE, NONE = 254, 255  # code in place of a link's other end, if the fault is a node; code for no fault
 _EMPTY = 0xFFFF
 _CLASSES = 253
 _CLEAR = 5.0  # maximum deviations between a sound run and a slow one, since noise has long tails
-_PROVEN = 30.0  # the same for a fault that runs of two hosts showed or did not show
-_BEYOND = 1.25  # share of a fault's loss that counts; a slower run says no more
-_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults, since the user searches for one
+_PROVEN = 30.0  # the same for runs of two hosts that settled whether there is a fault
+_BEYOND = 1.25  # share of a fault's loss that counts; a slower run gives no more evidence
+_NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults; users search if they expect one
 _LINKS = 2.0  # prior odds of a link against a node: naming a link takes twice as many runs
 _FEW = 0.05  # quantile of the sets, weighted by their probability
 _BORDER = 0.1  # prior probability that the fault is a border; the same for an uplink
@@ -30,11 +30,11 @@ class Posterior:
     """Hold the odds of all sets of up to FAULTS hosts and links, or one border or uplink, that make groups slow.
 
     Hosts that were in the same runs form one class; a run with only some of them splits it. A set therefore consists of
-    classes and counts for all sets of hosts that it may stand for. This is exact (Bayes), and as small for a thousand
-    hosts as for ten.
+    classes, and represents all sets of hosts from these classes. The result is exact (Bayes), and its size does not
+    grow with the number of hosts.
 
     Only the likeliest sets are kept. After more runs, sets that explain all of them are searched for again, since the
-    true one may have been dropped.
+    true set may have been dropped.
 
     The rate of a sound group of a given size is unknown, so runs of one size are compared with each other.
 
@@ -91,7 +91,7 @@ class Posterior:
         """Update the odds: ``group`` ran at ``rate`` (ln; minus infinity if it failed)."""
         inside = np.array([host in group for host in self.hosts])
         self._split(inside)
-        if self._torn(inside):  # there are no classes left, so the run adds no information
+        if self._torn(inside):  # no classes are left, so the run adds no information
             return
         self._slow = np.column_stack([self._slow, self.slow(inside)])
         self._inside = np.column_stack([self._inside, inside])
@@ -133,7 +133,7 @@ class Posterior:
             self._regrow()
 
     def beside(self, border: Crossing) -> None:
-        """Record that a border is known to be slow; neither the border nor a link across it is searched again."""
+        """Record that a border is known to be slow. The search then excludes the border and links across it."""
         self.settle(border, fault=False)
         for side in (border.one, border.other):
             self._split(np.array([host in side for host in self.hosts]))
@@ -153,7 +153,7 @@ class Posterior:
         return result
 
     def _contrary(self, cells: np.ndarray, code: int) -> np.ndarray:
-        """Return ln of the probability of sets, given what runs of two hosts showed of a fault."""
+        """Return ln of the probability of sets, given the verdict of two-host runs on a fault."""
         has = (cells == code).any(axis=1)
         return np.where(has == self._settled[code], 0.0, -_PROVEN)
 
@@ -174,7 +174,7 @@ class Posterior:
         self._add(more, inside)
 
     def _add(self, cells: np.ndarray, inside: np.ndarray) -> None:
-        """Add new sets; ``inside`` tells for each class and run whether the run contains the class."""
+        """Add new sets; ``inside`` gives, for each class and run, whether the run contains the class."""
         here = self.cells[self.border < 0].copy().view(np.uint64).ravel()
         cells = cells[~np.isin(cells.copy().view(np.uint64).ravel(), here)]
         slow = np.zeros((len(cells), len(self._runs)), dtype=bool)
@@ -203,15 +203,15 @@ class Posterior:
         return result
 
     def more(self, faults: Iterable[Sequence[str]]) -> float:
-        """Return the probability of more faults than the given ``faults``."""
+        """Return the probability that there are more faults than the given ``faults``."""
         known = [_EMPTY, *(self._code(members) for members in faults)]
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
     def likeliest(self, known: Collection[Suspects]) -> tuple[Suspects, float]:
         """Return the likeliest host, link, border or uplink besides the ``known`` ones, and the logarithm of its odds.
 
-        Only faults that can be named are considered, so no hosts that were in the same runs. The result is () if there
-        is none.
+        Hosts that were in the same runs cannot be distinguished, so they are not considered. The result is () if there
+        is no such fault.
         """
         each = np.bincount(self.cells.ravel(), np.repeat(self.share, FAULTS), 1 << 16)
         each[[_EMPTY, *(self._code(members) for members in known if not isinstance(members, Crossing))]] = 0.0
@@ -231,7 +231,7 @@ class Posterior:
         return (likeliest, log(max(best, 1e-12) / max(1 - best, 1e-12))) if best > 0 else ((), -np.inf)
 
     def _code(self, members: Sequence[str]) -> int:
-        """Return the code of a host or a link whose hosts have classes of their own, or an unused code otherwise."""
+        """Return the code of a host, or of a link, if its hosts are alone in their classes, or else an unused code."""
         classes = sorted(int(self.class_of[self.place[h]]) for h in members if h in self.place)
         if len(classes) != len(members) or any(self.sizes[c] > 1 for c in classes):
             return _EMPTY
@@ -262,7 +262,7 @@ class Posterior:
         return bool(np.isin(part, np.concatenate([self.cells >> 8, self.cells & 255])).any())
 
     def _branch(self, old: int, new: int) -> None:
-        """Replace each end in a class by an end in either part of it."""
+        """Replace each end in a class by an end in either part of the class."""
         cells, rows = self.cells, np.arange(len(self.cells))
         for column in range(FAULTS):
             code = cells[:, column].astype(np.int64)
@@ -292,7 +292,7 @@ class Posterior:
         self._slow, self._shown = self._slow[rows], self._shown[rows]
 
     def _count(self) -> None:
-        """Count the sets of hosts and links that each set of classes stands for, and compute their priors."""
+        """Count the sets of hosts and links that each set of classes represents, and compute their priors."""
         sizes = np.zeros(256)
         sizes[: len(self.sizes)] = self.sizes
         ways = np.outer(sizes, sizes)
@@ -370,7 +370,7 @@ def _cut(rates: np.ndarray, drop: float) -> np.ndarray:
 
 def _normal(weight: np.ndarray) -> np.ndarray:
     top = weight.max(initial=-np.inf)
-    if not np.isfinite(top):  # no possibility is left
+    if not np.isfinite(top):  # no set is possible any more
         return np.zeros_like(weight)
     share = np.exp(weight - top)
     return np.asarray(share / share.sum())

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from fleetmark.planner.diagnosis.isolation.topology import Crossing
 
 Probe = Callable[[tuple[str, ...]], float]
-MOST_REPEATS = 6  # maximum runs of a group; after that it counts as what is likelier
+MOST_REPEATS = 6  # maximum runs of a group; after these, the group counts as whatever is likelier
 
 
 @dataclass(kw_only=True)
 class Search:
-    """Hold the verdicts on groups; each group is run until its odds are clear. A group is as slow as its slowest part.
+    """Hold the verdicts on groups. Each group runs until its odds are clear; it is as slow as its slowest part.
 
     - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
     - ``drop``: ln of the rate with a fault, relative to a sound group
-    - ``likely``: ln of the odds from which a group counts as sound or slow
+    - ``likely``: the minimum ln of the odds of a group that counts as sound or slow
     - ``limit``: the maximum number of runs
     - ``rates``: the results of ``probe``, in order
     """
@@ -40,7 +40,10 @@ class Search:
         return True if any(group <= key for group in self.bad) else None
 
     def slow(self, group: Sequence[str]) -> bool:
-        """Return whether a group is slow, by runs until the odds are clear (Wald 1945); known verdicts need no run."""
+        """Return whether a group is slow.
+
+        Run it until the odds are clear (Wald 1945); known verdicts need no run.
+        """
         key = frozenset(group)
         known = self.known(key)
         if known is not None:
@@ -55,8 +58,9 @@ class Search:
         return odds > 0
 
     def shortest(self, order: Sequence[str], more: Sequence[str]) -> int:
-        """Return the length of the shortest prefix of ``order`` that is slow together with ``more``; the whole of it is
-        slow.
+        """Return the length of the shortest prefix of ``order`` that is slow together with ``more``.
+
+        The whole of ``order`` together with ``more`` must be slow.
         """
         low, high = 0, len(order)
         while high - low > 1:
@@ -69,7 +73,7 @@ class Search:
 
 
 def apart(members: Sequence[str], links: Sequence[tuple[str, str]], borders: Sequence[Crossing]) -> list[list[str]]:
-    """Return groups without any of ``links`` and ``borders`` that together contain all ``members``."""
+    """Return groups that together contain all ``members``, and none of ``links`` and ``borders``."""
     left = list(members)
     groups: list[list[str]] = []
     while left:

@@ -1,4 +1,4 @@
-"""Settle a suspicion by runs of two or a few hosts: a host, a link, or a border between labels."""
+"""Settle a suspicion (a host, a link, or a border between labels) by runs of two or a few hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.planner.diagnosis.isolation.search import MOST_REPEATS, between
 from fleetmark.planner.diagnosis.isolation.topology import Crossing, Suspects
 from fleetmark.planner.diagnosis.robust import missing_share
 
-PARTNERS = 2  # known-good hosts with which a faulty node must be slow, and the ends of a faulty link fast
+PARTNERS = 2  # known-good hosts with which a faulty node must be slow, and the ends of a faulty link must be fast
 
 
 class Settling(Panel):
@@ -41,10 +41,10 @@ class Settling(Panel):
         return None
 
     def with_halves(self, host: str, drop: float) -> Fault | None:
-        """Return what slows a host that is fast with single known-good hosts.
+        """Return what slows down a host that is fast with single known-good hosts.
 
-        It is the host itself if it is slow with each half of them, or else its link to a host of one half. Nothing is
-        returned if no host of its place is known to be good, since their uplink may be slow.
+        The host itself is at fault if it is slow with each half of them. Otherwise, its link to a host of one half is
+        at fault. Nothing is returned if no host of its place is known to be good, since their uplink may be slow.
         """
         good = self._partners(host)
         if self._mates(host) and not any(self.topology.shared(g, host) for g in good):
@@ -73,7 +73,7 @@ class Settling(Panel):
         return self.rate(group)
 
     def _with_partners(self, host: str, drop: float) -> dict[str, float]:
-        """Return ln of the loss of ``host`` with known-good hosts, those of its place first.
+        """Return ln of the loss of ``host`` with known-good hosts, starting with hosts of its place.
 
         Runs end when the host is slow or fast with PARTNERS of them.
         """
@@ -86,18 +86,26 @@ class Settling(Panel):
         return lost
 
     def _partners(self, host: str) -> list[str]:
-        """Return the known-good hosts without a known fault between them and ``host``, those of its place first."""
+        """Return the known-good hosts without a known fault between them and ``host``, starting with hosts of its
+        place.
+        """
         good = [g for g in self.base() if g != host and not between(g, host, self.links(), self.borders())]
         return sorted(good, key=lambda g: -self.topology.shared(g, host))
 
     def _mates(self, host: str) -> list[str]:
-        """Return the hosts that share a place with ``host``, known to be good or not; most shared places first."""
+        """Return the hosts that share a place with ``host``, whether or not they are known to be good.
+
+        Hosts with the most shared places come first.
+        """
         guilty = self.guilty()
         mates = [m for m in self.order if m != host and m not in guilty and self.topology.shared(m, host)]
         return sorted(mates, key=lambda m: -self.topology.shared(m, host))
 
     def _fast_at_home(self, host: str, lost: Collection[str], drop: float) -> bool:
-        """Return whether a host that is slow with ``lost`` is fast with a host of its place: the uplink is at fault."""
+        """Return whether a host that is slow with ``lost`` is fast with a host of its own place.
+
+        If so, the uplink is at fault.
+        """
         mates = self._mates(host)[:PARTNERS]
         return not set(mates) & set(lost) and any(self._pair(host, mate, drop) <= drop / 2 for mate in mates)
 
@@ -105,7 +113,7 @@ class Settling(Panel):
         """Return ln of the loss of two hosts against two known-good hosts, from runs until the odds are clear."""
         pair = frozenset((a, b))
         groups = [pair] if self.size == len(pair) else [pair, self._two_good(pair)]
-        least = 2 if self.size == len(pair) else 1  # the runs that caused the suspicion cannot settle it
+        least = 2 if self.size == len(pair) else 1  # a suspicion cannot be settled by the runs that caused it
 
         def lost() -> float:
             sound = self.expected if len(groups) == 1 else self._reference(groups[1])
@@ -130,7 +138,9 @@ class Settling(Panel):
         return frozenset(good[-2:])
 
     def _across(self, border: Crossing, drop: float) -> Fault | None:
-        """Return what slows pairs of hosts across a border or uplink, if they are slow: it, or another one."""
+        """Return the border or uplink that slows down pairs of hosts, which may differ from the given one; None if
+        there is none.
+        """
         guilty = self.guilty()
         one, other = (next((m for m in self.order if m in side - guilty), "") for side in (border.one, border.other))
         if not one or not other or self._pair(one, other, drop) <= drop / 2:
@@ -138,10 +148,10 @@ class Settling(Panel):
         return self._place(one, other, drop)
 
     def _place(self, a: str, b: str, drop: float) -> Fault | None:
-        """Return the border or uplink between two hosts that are slow together, or None if there is none.
+        """Return the border or uplink between two hosts that are slow together, or None if neither is slow.
 
-        Other pairs between the two places are slow too, while hosts of one place are fast together. It is the uplink of
-        the place whose host is slow with several other places.
+        Other pairs between the two places are slow too, while hosts of one place are fast together. It is the uplink if
+        the host of one place is slow with several other places.
         """
         for label in self.topology.labels:
             sides = self.topology.place(label, a), self.topology.place(label, b)
@@ -166,7 +176,10 @@ class Settling(Panel):
         return None
 
     def _within(self, label: str, host: str) -> list[str]:
-        """Return the other hosts of the place of ``host``, those that share the fewest other places with it first."""
+        """Return the other hosts of the place of ``host``.
+
+        Hosts that share the fewest other places with it come first.
+        """
         place, guilty = self.topology.place(label, host), self.guilty()
         here = [m for m in self.order if m != host and m not in guilty and self.topology.place(label, m) == place]
         return sorted(here, key=lambda m: self.topology.shared(m, host))
@@ -191,7 +204,7 @@ class Settling(Panel):
 
 
 def _topped(others: Sequence[str], size: int, members: Sequence[str]) -> Group:
-    """Return ``members`` with as many of ``others`` as the size requires."""
+    """Return ``members`` with as many of ``others`` as needed to reach the size."""
     return frozenset([*members, *(o for o in others if o not in members)][:size])
 
 

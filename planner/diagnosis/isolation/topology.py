@@ -57,7 +57,10 @@ class Topology:
         return Crossing(label, tuple(places), sides[0], outside)
 
     def crossings(self) -> list[Crossing]:
-        """Return all borders and uplinks; of labels that divide the hosts alike, only the first one's."""
+        """Return all borders and uplinks.
+
+        If several labels divide the hosts in the same way, only those of the first label are returned.
+        """
         by_sides: dict[frozenset[frozenset[str]], Crossing] = {}
         for label, by_host in self.labels.items():
             names = sorted(set(by_host.values()))

@@ -1,4 +1,4 @@
-"""Find hosts that are slow with all others but not with each other: they share something that no label names."""
+"""Find hosts that are slow with all others but not with each other, because they share something without a label."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 Pair = frozenset[str]
 Fast = Callable[[str, Sequence[str]], Collection[str]]
 
-MOST_SETS = 4  # maximum number of sets that are looked for, so that many faulty hosts take few runs
+MOST_SETS = 4  # maximum number of sets, so that many faulty hosts need few runs
 
 
 def gathered(hosts: Sequence[str], fast_with: Fast) -> list[list[str]]:
-    """Return the sets of two hosts or more that are fast with each other.
+    """Return the sets of at least two hosts that are fast with each other.
 
-    A host with a fault of its own is slow with any other, so it is in no set. ``fast_with`` runs a host with others and
-    returns those with which it is fast.
+    A host with a fault of its own is slow with any other host, so it is in no set. ``fast_with`` runs a host with
+    others and returns those with which it is fast.
     """
     left, sets = list(hosts), []
     for _ in range(MOST_SETS):
@@ -28,7 +28,7 @@ def gathered(hosts: Sequence[str], fast_with: Fast) -> list[list[str]]:
 
 
 def components(hosts: Iterable[str], fast: Iterable[Pair]) -> list[list[str]]:
-    """Return the hosts that fast pairs connect, the largest component first."""
+    """Return the connected components of the graph of fast pairs, the largest first."""
     component = {host: [host] for host in hosts}
     for pair in fast:
         one, other = (component[host] for host in sorted(pair))

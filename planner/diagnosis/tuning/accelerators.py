@@ -9,7 +9,7 @@ from fleetmark.planner.diagnosis.tuning.setting import Item, Setting
 from fleetmark.planner.peak import table
 
 PEERS = 0.90  # minimum share of the peers' bandwidth
-CAPPED = 0.10  # maximum share of a run's samples with a power limit that is not reported
+CAPPED = 0.10  # share of a run's samples at the power limit up to which it is not reported
 _CAP = "power_cap"
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 _COLLECTIVES_AGAIN = message("the collective suite again")
@@ -30,7 +30,7 @@ def _gpu_throttle(s: Subject) -> Message | None:
 
 
 def _capped_below_maker(s: Subject) -> bool:
-    """Return whether an accelerator's power limit is below the maker's. At the maker's limit a power cap is normal."""
+    """Return whether an accelerator's power limit is below the maker's. A power cap at the maker's limit is normal."""
     limits = [(g.power_limit, table.watts(g.name)) for g in s.facts.gpus]
     return any(limit is not None and maker is not None and limit < maker.value for limit, maker in limits)
 

@@ -39,7 +39,7 @@ def _slow_links(s: Subject, disks: bool) -> Message | None:
 
 
 def _saves_power(kind: str | None) -> bool:
-    return kind in ACCELERATORS  # an idle accelerator lowers its link's speed
+    return kind in ACCELERATORS  # the link of an idle accelerator slows down
 
 
 def _pcie(s: Subject) -> Message | None:
@@ -65,7 +65,7 @@ def _iommu(s: Subject) -> Message | None:
 
 
 def _queued(s: Subject) -> list[str]:
-    """NVMe drives whose requests go through a scheduler, under names that can stand in a path."""
+    """Return NVMe drives with an active I/O scheduler, if their names are safe in a path."""
     return [
         d.name
         for d in s.facts.disks

@@ -10,10 +10,10 @@ from fleetmark.planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN,
 from fleetmark.planner.diagnosis.tuning.setting import Setting, file
 from fleetmark.planner.peak import table
 
-ENOUGH = 0.75  # of the theoretical memory bandwidth
-WRITE_ALLOCATE = 4 / 3  # bytes moved per byte counted, where stores read the line first
-REMOTE = 0.10  # of the pages, from which on their place is worth a look
-POOR = 0.5  # of a node's own bandwidth
+ENOUGH = 0.75  # minimum share of the theoretical memory bandwidth
+WRITE_ALLOCATE = 4 / 3  # bytes moved per byte counted, if stores read the line first
+REMOTE = 0.10  # share of pages on a remote node above which their placement deserves a check
+POOR = 0.5  # minimum share of the local node's bandwidth
 
 
 def _bandwidth(s: Subject) -> Message | None:
@@ -44,9 +44,9 @@ def _modules(s: Subject) -> Message | None:
 
 
 def _memory_speed(s: Subject) -> Message | None:
-    """Modules that run below their rating and below what the processor supports.
+    """Find modules that run below their rating and below the speed that the processor supports.
 
-    Two modules in a channel rightly run slower. For a processor that the table lacks, nothing is said.
+    Two modules per channel are expected to run slower. Processors that the table lacks are skipped.
     """
     supported, channels = table.memory_mts(s.facts.cpu.model or ""), peak.channels(s.facts)
     modules = [d for d in s.facts.dimms if d.size]

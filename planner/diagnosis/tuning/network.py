@@ -9,7 +9,7 @@ from fleetmark.base.text import Message, message
 from fleetmark.planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
 from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
-_LEAST_MTU = 1280  # RFC 8200; below it the kernel removes the interface's IPv6 addresses
+_LEAST_MTU = 1280  # RFC 8200; the kernel removes the IPv6 addresses of an interface with a smaller MTU
 _SCALING = "https://docs.kernel.org/networking/scaling.html"
 
 
@@ -26,7 +26,7 @@ def _mtu(s: Subject) -> Message | None:
 def _usual_mtu(s: Subject, nic: Nic) -> int | None:
     """Return the MTU of more than half of the hosts of a kind at this speed.
 
-    Return None if only one host has it, or if this MTU is too small for a trial.
+    Return None if only one host has this MTU, or if it is too small for a trial.
     """
     votes = s.mtus.get(nic.speed or 0.0, Counter())
     for mtu, hosts in votes.most_common(1):
@@ -80,7 +80,7 @@ def _pauses(s: Subject) -> Message | None:
 
 
 def _of_network(s: Subject) -> list[Nic]:
-    """Return active interfaces whose names are safe in a path and a command."""
+    """Return active interfaces with names that are safe in a path and a command."""
     return [n for n in s.facts.nics if n.state == "up" and is_interface(n.name)]
 
 
@@ -96,7 +96,8 @@ def _mtu_of(nic: Nic, value: str) -> Item:
         read=("ip", "-o", "link", "show", "dev", nic.name),
         match=r"\bmtu (\d+)\b",
         write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
-        unless=f"/sys/class/net/{nic.name}/upper_*",  # a VLAN's MTU decreases with its interface's, and is not restored
+        # The MTU of a VLAN decreases with that of its interface, and is not restored.
+        unless=f"/sys/class/net/{nic.name}/upper_*",
         least=_LEAST_MTU,
     )
 

@@ -1,4 +1,4 @@
-"""Define rules about processors: clocks, idle states, threads, and CPU time that others use."""
+"""Define rules about processors: clocks, idle states, threads, and CPU time that other virtual machines use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from fleetmark.base.text import Message, message
 from fleetmark.planner.diagnosis.tuning.rule import AGAIN, KERNEL, Rule, Subject
 from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, file
 
-DEEP_S = 50e-6  # wake-up time of an idle state from which it affects a 99th percentile
-SLEPT = 0.05  # minimum share of the time since boot from which a deep idle state counts as used
+DEEP_S = 50e-6  # wake-up time of an idle state above which it affects a 99th percentile
+SLEPT = 0.05  # minimum share of the time since boot for a deep idle state to count as used
 THREADS_MATTER = 0.05
-TAKEN = 0.01  # share of the time
-FAST = 0.90  # share of the highest clock, under load
+TAKEN = 0.01  # maximum share of CPU time taken by others
+FAST = 0.90  # minimum share of the highest clock under load
 _CPU = "/sys/devices/system/cpu"
 
 

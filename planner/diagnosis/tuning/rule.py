@@ -33,17 +33,18 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Hold a host as rules see it: its facts and its measurements.
+    """Hold the facts and measurements of a host that rules evaluate.
 
-    - ``memory_bandwidth``: the highest with all cores, in B/s
-    - ``remote_bandwidth``: the lowest bandwidth to another node's memory, as a share of that to the own node
+    - ``memory_bandwidth``: the highest bandwidth with all cores, in B/s
+    - ``remote_bandwidth``: the lowest bandwidth to another node's memory, relative to the bandwidth to the local node's
+      memory
     - ``mtus``: the frame sizes of active interfaces of all hosts of its kind, by link speed
     - ``responsive``: whether a latency was measured
     - ``stolen``: the share of CPU time that the hypervisor took, in the worst run
-    - ``waited``: the share of time in which something waited for a CPU, in the worst run
+    - ``waited``: the share of time in which a task waited for a CPU, in the worst run
     - ``clock``: the highest mean clock of a run that kept the CPUs busy, in Hz
-    - ``slowed``: by reason, the highest share of a run's samples in which it slowed an accelerator
-    - ``collective``: the lowest share of its peers' bandwidth
+    - ``slowed``: by reason, the highest share of a run's samples in which this reason slowed down an accelerator
+    - ``collective``: the lowest bandwidth of a collective relative to its peers
     - ``gpu_direct``: whether the logs of collectives show GPU-direct RDMA
     - ``trials``: by rule name, the effect of a setting
     """
@@ -72,10 +73,10 @@ class Subject:
 class Rule:
     """Define a tuning rule.
 
-    - ``inputs``: the data that it needs
+    - ``inputs``: the data that the rule needs
     - ``evidence``: returns its finding about a host, or None
-    - ``retest``: how to check whether it helped
-    - ``classes``: the metrics that show it; empty for all headlines
+    - ``retest``: how to check whether the change helped
+    - ``classes``: the metrics that show the effect; empty for all headlines
     - ``setting``: the setting for a trial, or None if it cannot be changed and restored at run time
     - ``measured``: whether its evidence is a measured loss and not only a fact
     """
@@ -93,5 +94,5 @@ class Rule:
 
     @property
     def reversible(self) -> bool:
-        """Return whether the rule can be tried: set, measured and restored."""
+        """Return whether the setting can be tried: applied, measured and restored."""
         return self.setting is not None

@@ -1,7 +1,7 @@
-"""List all rules: the facts that each uses, its condition and advice, how to retest, and why.
+"""List all rules with the facts that each uses, its condition and advice, its retest and its reason.
 
-Numbers are those of the methodology. A rule sees one host at a time and says what is so there; whether that costs
-anything only a measurement can say, so a rule from facts alone claims no gain.
+The numbers come from the methodology. A rule evaluates one host and describes its state. Only a measurement shows
+whether that state costs performance, so a rule that uses facts alone claims no gain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def rule_named(name: str) -> Rule:
-    """Return the rule with this name. Raise FleetmarkError, which lists the rules that can be tried."""
+    """Return the rule with this name. Raise FleetmarkError with a list of the rules that can be tried."""
     rule = next((r for r in RULES if r.name == name), None)
     if rule is None:
         names = [r.name for r in RULES]

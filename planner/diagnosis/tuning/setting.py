@@ -1,4 +1,4 @@
-"""Define a rule's suggested setting as data: files or commands of the host, the value, and how to read it back."""
+"""Define a rule's suggested setting as data: the host's files or commands, the value, and how to read it back."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_,.:-]{0,63}")
-_INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # as the kernel takes them, without what a shell reads
+# An interface name that the kernel accepts, without characters that a shell interprets.
+_INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Item:
-    """One thing to set to ``value`` (empty: the user's to say): the files that ``path`` names (a shell-style pattern),
-    or what the command ``read`` prints at the one group of ``match`` and ``write`` sets, with the value for ``{}``.
-    ``words``: how ``write`` calls what ``read`` prints, where these differ. ``unless``: files (a shell-style pattern)
-    that show on the host that something else follows the value, and would not come back with it. ``least``: the
-    smallest number that can be put back entirely.
+    """Define one item to set to ``value``; an empty value must come from the user.
+
+    - ``path``: a shell-style pattern of the files to write
+    - ``read``: the command that prints the present value, in the one group of ``match``
+    - ``write``: the command that sets the value, with ``{}`` in its place
+    - ``words``: the values in ``write`` by those that ``read`` prints, if they differ
+    - ``unless``: a shell-style pattern of files; if one exists, something else follows the value and would not be
+      restored
+    - ``least``: the smallest number that can be restored completely
     """
 
     value: str
@@ -33,14 +38,14 @@ class Item:
 
     @property
     def shown(self) -> str:
-        """Return what is set, on one line."""
+        """Return the item and its value on one line."""
         value = self.words.get(self.value, self.value) or "VALUE"
         return f"{self.path} = {self.value or value}" if self.path else " ".join(self.write).replace("{}", value)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The ``items`` that are set and put back together. Of files that are alternatives not all need to be there."""
+    """Hold the ``items`` that are set and restored together. If files are alternatives, some of them may be missing."""
 
     items: tuple[Item, ...]
 
@@ -64,11 +69,11 @@ class Setting:
 
     @property
     def shown(self) -> str:
-        """Return everything that is set, on one line."""
+        """Return all items and their values on one line."""
         return "; ".join(item.shown for item in self.items)
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the settings in the form that a host's job has."""
+        """Return the settings in the form that is used in a host's job."""
         return [{key: value for key, value in asdict(item).items() if value} for item in self.items]
 
 

@@ -1,1 +1,1 @@
-"""Predict the serving of a language model by a chip: a roofline by operator, with batch queueing on top."""
+"""Predict how fast a chip serves a language model, with a roofline per operator and a model of batch queueing."""

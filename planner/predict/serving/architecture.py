@@ -1,4 +1,6 @@
-"""Architectures of language models: a table of public ones, the user's own YAML, or a Hugging Face ``config.json``."""
+"""Define architectures of language models from a table of public ones, the user's own YAML, or a Hugging Face
+``config.json``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from fleetmark.base.yaml import read_yaml
 
 _FILE = Path(__file__).with_name("models.yml")
 _TEXTS = ("name", "source", "quantised")
-_MAX = 10_000_000  # of any dimension; the largest vocabularies have 300,000 entries
+_MAX = 10_000_000  # maximum of any dimension; the largest vocabularies have 300,000 entries
 _HUGGING_FACE = {
     "layers": ("num_hidden_layers", "n_layer"),
     "hidden": ("hidden_size", "n_embd"),
@@ -36,13 +38,13 @@ _HUGGING_FACE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """The dimensions of a decoder-only transformer.
+    """Hold the dimensions of a decoder-only transformer.
 
-    - ``feedforward``: the width of a dense layer's gated network; ``expert_feedforward``: the same of one expert
-    - ``dense_layers``: the layers without experts of a model with experts
+    - ``feedforward``: the width of a dense layer's gated network; ``expert_feedforward``: the same for one expert
+    - ``dense_layers``: the number of layers without experts, in a model with experts
     - ``window``: the tokens that a layer with a sliding window sees, in ``windowed`` of all layers (a share)
     - ``latent``, ``query_latent``, ``rotary``: the ranks of multi-head latent attention (DeepSeek-V2); 0 without it
-    - ``quantised``: the parts that a checkpoint of 4 bits stores so: all products, or the experts only
+    - ``quantised``: the parts that a 4-bit checkpoint stores in 4 bits: all products, or only the experts
     """
 
     name: str
@@ -95,7 +97,7 @@ class Architecture:
         return self.layers * self.attention_weights() + plain * 3.0 * self.hidden * self.feedforward + shared
 
     def weights(self) -> float:
-        """Return all parameters, with the embedding and the output head."""
+        """Return all parameters, including the embedding and the output head."""
         routed = self.expert_layers() * self.experts * self.expert_weights()
         return self.dense_weights() + routed + 2.0 * self.vocabulary * self.hidden
 
@@ -104,7 +106,7 @@ class Architecture:
         return float(self.latent + self.rotary if self.latent else 2 * self.kv_heads * self.head_size)
 
     def seen(self, context: float) -> float:
-        """Return the tokens of a ``context`` that a layer attends to, on average over layers."""
+        """Return the number of tokens in a ``context`` that a layer attends to, averaged over layers."""
         near = min(context, self.window) if self.window else context
         return self.windowed * near + (1 - self.windowed) * context
 
@@ -116,9 +118,9 @@ def known() -> Mapping[str, Architecture]:
 
 
 def read(document: Mapping[str, Any], place: str) -> Architecture:
-    """Return the architecture in a document, ours or a Hugging Face ``config.json``.
+    """Return the architecture in a document of Fleetmark's format, or in a Hugging Face ``config.json``.
 
-    Raise FleetmarkError that names ``place`` for a missing, unknown or implausible dimension.
+    Raise FleetmarkError, which names ``place``, for a missing, unknown or implausible dimension.
     """
     if "hidden_size" in document or "text_config" in document or "n_embd" in document:
         return _checked(_converted(document, Path(place).parent.name or place), place)
@@ -126,7 +128,7 @@ def read(document: Mapping[str, Any], place: str) -> Architecture:
 
 
 def _converted(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the dimensions of a Hugging Face configuration under our names."""
+    """Return the dimensions of a Hugging Face configuration under Fleetmark's names."""
     nested = document.get("text_config")
     config = nested if isinstance(nested, Mapping) else document
     dimensions: dict[str, Any] = {"name": str(document.get("_name_or_path") or name)}

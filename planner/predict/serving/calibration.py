@@ -1,6 +1,6 @@
-"""Efficiencies of serving software, as fitted to InferenceX's public points, and the widths of intervals.
+"""Load the efficiencies of serving software, fitted to InferenceX's public points, and the widths of intervals.
 
-``efficiencies.yml`` is written by ``python -m benchmarks.predict.serving``; ``fit`` has the method.
+``python -m benchmarks.predict.serving`` writes ``efficiencies.yml``; ``fit`` describes the method.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ _SAME: Mapping[str, float] = {"launch": 1.0, "prompt": 1.0, "step": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """``efficiencies`` by name, the ``paces`` of software on generations of chips, and how far predictions may be off.
+    """Hold efficiencies, paces and the errors of predictions.
 
-    A pace multiplies times: ``launch`` those that no peak explains, ``prompt`` the fixed time of a prompt, and ``step``
-    a whole decode step.
-    ``widths``: half the widths of intervals as logarithms, by ``known`` or ``new`` software on the generation, then by
-    metric. ``errors``: the median errors on chips that were left out, by metric; ``coverage``: the share of points in
-    their intervals there.
+    A pace is a factor on times, for one software on one generation of chips: ``launch`` on those that no peak explains,
+    ``prompt`` on the fixed time of a prompt, and ``step`` on a whole decode step.
+
+    - ``efficiencies``: the efficiencies by name; ``paces``: the paces by group
+    - ``widths``: half the widths of intervals as logarithms, by ``known`` or ``new`` software on the generation, then
+      by metric
+    - ``errors``: by metric, the median error on chips left out of the fit
+    - ``coverage``: the share of points on those chips that lie in their intervals
     """
 
     efficiencies: Mapping[str, float]
@@ -38,15 +41,15 @@ class Calibration:
     coverage: Mapping[str, float] = field(default_factory=dict)
 
     def pace(self, name: str) -> Mapping[str, float]:
-        """Return the paces of a group; 1 for one without points."""
+        """Return the paces of a group, or 1 for a group without points."""
         return self.paces.get(name, _SAME)
 
     def engines(self) -> list[str]:
-        """Return the names of the serving software with points."""
+        """Return the names of the serving software that has points."""
         return sorted({name.partition(" on ")[0] for name in self.paces})
 
     def known_groups(self) -> list[str]:
-        """Return the names of the groups with points."""
+        """Return the names of the groups that have points."""
         return sorted(self.paces)
 
     def efficiency(self, name: str) -> Efficiency:
@@ -54,7 +57,7 @@ class Calibration:
         return efficiency(self.efficiencies, self.pace(name))
 
     def width(self, name: str) -> Mapping[str, float]:
-        """Return the half widths of a group's intervals as logarithms, by metric."""
+        """Return half the widths of a group's intervals as logarithms, by metric."""
         return self.widths["known" if self.is_known(name) else "new"]
 
     def is_known(self, name: str) -> bool:
@@ -63,12 +66,12 @@ class Calibration:
 
 
 def group(software: str, chip: Chip) -> str:
-    """Return the name of a software on a generation of chips."""
+    """Return the group name of a software on a generation of chips."""
     return f"{software} on {chip.generation}"
 
 
 def efficiency(values: Mapping[str, float], paces: Mapping[str, Any]) -> Efficiency:
-    """Return efficiencies by name, with the paces of a group."""
+    """Return the efficiencies by name, including the paces of a group."""
     alike = {"head": "projections"}
     compute = {k: values[f"compute {alike.get(k, k)}"] for k in OPERATORS}
     traffic = {k: values[f"traffic {alike.get(k, k)}"] for k in OPERATORS}

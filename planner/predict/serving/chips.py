@@ -1,4 +1,4 @@
-"""Chips by their data sheets, with measured rates in place of those of the sheet."""
+"""Describe chips by their data sheets, with measured rates in place of those in the sheet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.peak import table
 from fleetmark.planner.predict.serving.roofline import SIZES, Chip
 
-MEASURED, GIVEN = "measured", "given by the user"  # sources of rates that are not a sheet's
-# Names without the board that they mean; peaks.yml tells boards apart.
+MEASURED, GIVEN = "measured", "given by the user"  # sources of rates that are not from a data sheet
+# Short names, with the board that they mean; peaks.yml distinguishes boards.
 _BOARDS: Mapping[str, str] = {"H100": "H100 80GB HBM3", "H100 SXM": "H100 80GB HBM3", "A100": "A100-SXM4-80GB"}
 _GENERATIONS: Mapping[str, str] = {
     r"\bG?B[23]00\b": "Blackwell",
@@ -22,17 +22,17 @@ _GENERATIONS: Mapping[str, str] = {
     r"\bMI3(00|25)X\b": "CDNA 3",
     r"\bMI250X?\b": "CDNA 2",
 }
-# What benchmarks of a device usually reach of its sheet. Efficiencies of serving are shares of sheets, so measured
-# rates are divided by these. Memory: copies reach 0.82 to 0.90 on Blackwell. Products: an assumption, as public figures
-# differ between chips and clocks. Bus: NCCL-tests' all-reduce reaches 482 GB/s on 8 H100 of 450 on the sheet, as
-# switches reduce. Pair: copies between two H100 reach 364 GB/s of 450.
+# Shares of the data sheet that benchmarks of a device usually reach. Efficiencies of serving are relative to data
+# sheets, so measured rates are divided by these shares. Memory: copies reach 0.82 to 0.90 on Blackwell. Products: an
+# assumption, as public figures differ between chips and clocks. Bus: NCCL-tests' all-reduce reaches 482 GB/s on 8 H100
+# with 450 on the sheet, as switches reduce. Pair: copies between two H100 reach 364 of 450 GB/s.
 USUAL: Mapping[str, float] = {"memory": 0.88, "products": 0.72, "bus": 1.07, "pair": 0.81}
 
 
 def from_sheet(name: str) -> Chip:
-    """Return a chip by the name of its device.
+    """Return a chip by its device name.
 
-    Raise FleetmarkError if the table lacks its memory bandwidth or its products.
+    Raise FleetmarkError if the table lacks its memory bandwidth or its rate of products.
     """
     board = _BOARDS.get(name.upper().strip(), name.strip())
     memory, products = table.memory(board), table.dense(board, "bf16")
@@ -62,15 +62,16 @@ def from_sheet(name: str) -> Chip:
 
 
 def generation(name: str) -> str:
-    """Return the generation of a device by its name; the name itself if no generation is known."""
+    """Return the generation of a device by its name, or the name itself if the generation is unknown."""
     return next((g for pattern, g in _GENERATIONS.items() if re.search(pattern, name, re.IGNORECASE)), name)
 
 
 def measured(chip: Chip, rates: Mapping[str, float]) -> Chip:
     """Return a chip with measured rates in place of the sheet's.
 
-    ``rates``: of ``memory``, of the ``bus`` of an all-reduce or else of a ``pair`` of devices, in B/s; and of products
-    in ``bf16``, ``fp8`` and ``fp4``, in operations a second. Precisions that were not measured change as bf16 does.
+    ``rates`` has the rates of ``memory`` and of the ``bus`` of an all-reduce, or else of a ``pair`` of devices, in B/s.
+    It also has the rates of products in ``bf16``, ``fp8`` and ``fp4``, in operations per second. Precisions that were
+    not measured change by the same factor as bf16.
     """
     dense, source = dict(chip.dense), dict(chip.source)
     memory, link, is_switched = chip.memory, chip.link, chip.is_switched

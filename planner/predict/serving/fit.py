@@ -1,9 +1,9 @@
 """Fit efficiencies to measured points of serving, and measure the errors on chips that the fit has not seen.
 
-A robust least-squares fit of the logarithms of TTFT and TPOT. Every chip weighs the same in total. Each efficiency is
-drawn to a usual value, so that points that say nothing of it leave it there. Software on a generation of chips may
-differ from that by three factors, which are drawn to 1 (ridge regression). Intervals come from the errors on chips that
-were left out.
+The method is a robust least-squares fit of the logarithms of TTFT and TPOT. Every chip has the same total weight. Each
+efficiency is shrunk towards a usual value, so that it keeps this value if the points give no information on it. A
+software on a generation of chips may deviate by three factors, which are shrunk towards 1 (ridge regression). The
+intervals come from the errors on chips that were left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetmark.planner.predict.serving.frontier import passes
 from fleetmark.planner.predict.serving.queue import Service, service
 from fleetmark.planner.predict.serving.roofline import OPERATORS, Chip, Efficiency, Layout, Step, seconds
 
-# Usual values, and the standard deviations of their logarithms.
+# Usual values of the efficiencies, and the standard deviations of their logarithms.
 _USUAL: Mapping[str, tuple[float, float]] = {
     "compute projections": (0.6, 0.1),
     "compute experts": (0.2, 0.7),
@@ -39,17 +39,18 @@ _USUAL: Mapping[str, tuple[float, float]] = {
     "waiting": (1.0, 1.0),
     "prefill": (10e-3, 1.0),
 }
-_SHARES = ("compute", "traffic", "wire")  # at most 1
-_PACES: Mapping[str, float] = {"launch": 1.5, "prompt": 0.5, "step": 0.1}  # standard deviations of their logarithms
-_NOISE = 0.15  # standard deviation of a point's logarithm that the model does not explain
+_SHARES = ("compute", "traffic", "wire")  # efficiencies that are at most 1
+# Standard deviations of the logarithms of paces.
+_PACES: Mapping[str, float] = {"launch": 1.5, "prompt": 0.5, "step": 0.1}
+_NOISE = 0.15  # standard deviation of a point's logarithm around the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A measured load.
+    """Hold a measured load.
 
-    ``prompt`` and ``answer`` in tokens; ``ttft`` and ``tpot`` in s; ``rate``: tokens of answers a second and GPU;
-    ``software``: the serving engine.
+    ``prompt`` and ``answer`` are in tokens; ``ttft`` and ``tpot`` in s. ``rate`` is the number of answer tokens per
+    second and GPU. ``software`` is the serving engine.
     """
 
     chip: Chip
@@ -72,9 +73,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors of predictions, one for each point: logarithms of predicted by measured.
+    """Hold the errors of predictions, one per point: logarithms of predicted over measured values.
 
-    ``is_known``: whether the fit had points of the same software on another chip of the generation.
+    ``is_known`` is True if the fit had points of the same software on another chip of the generation.
     """
 
     chips: tuple[str, ...]
@@ -83,7 +84,7 @@ class Errors:
 
 
 def fit(points: Sequence[Point]) -> Calibration:
-    """Return the efficiencies that fit the points best, without widths of intervals."""
+    """Return the efficiencies that fit the points best, without the widths of intervals."""
     work = _stacked(points)
     chips = [p.chip.name for p in points]
     weight = np.sqrt(_weights(chips) * len(points))
@@ -114,7 +115,7 @@ def fit(points: Sequence[Point]) -> Calibration:
 
 
 def left_out(points: Sequence[Point]) -> Errors:
-    """Return the errors of predictions for each chip by a fit to the points of all others."""
+    """Return the errors of predictions for each chip, using a fit to the points of all other chips."""
     chips: list[str] = []
     known: list[bool] = []
     logs: dict[str, list[float]] = {metric: [] for metric in METRICS}
@@ -130,7 +131,7 @@ def left_out(points: Sequence[Point]) -> Errors:
 
 
 def errors_of(calibration: Calibration, points: Sequence[Point]) -> dict[str, Any]:
-    """Return the logarithms of predicted by measured, by metric."""
+    """Return the logarithms of predicted over measured values, by metric."""
     paces = [calibration.pace(p.group) for p in points]
     e = efficiency(calibration.efficiencies, {k: np.array([pace[k] for pace in paces]) for k in _PACES})
     s = _served(_stacked(points), e)
@@ -143,11 +144,11 @@ def errors_of(calibration: Calibration, points: Sequence[Point]) -> dict[str, An
 
 
 def widths(errors: Errors, level: float) -> dict[str, dict[str, float]]:
-    """Return the half widths of intervals as logarithms: by whether the software is known, then by metric.
+    """Return half the widths of intervals as logarithms: by whether the software is known, then by metric.
 
-    Errors of one chip go together, so chips count, not points: a width is Student's t, with a degree of freedom for
-    each chip, times the root of the mean over chips of their mean squared errors. Where no chip was in that position,
-    all chips count. The width for new software is never smaller.
+    Errors on one chip are correlated, so the unit is the chip and not the point. A width is Student's t, with one
+    degree of freedom per chip, times the root mean square over chips of their root mean squared errors. If no chip was
+    in that position, all chips count. The width for new software is never smaller.
     """
     chips = np.array(errors.chips)
     table: dict[str, dict[str, float]] = {}
@@ -167,7 +168,7 @@ def widths(errors: Errors, level: float) -> dict[str, dict[str, float]]:
 def covered(points: Sequence[Point], level: float) -> dict[str, Any]:
     """Return for each point of ``left_out`` whether its interval covers it, by metric.
 
-    The width for a chip comes from the other chips alone, each of them left out in turn.
+    The width for a chip comes only from the other chips, each of them left out in turn.
     """
     inside: dict[str, list[bool]] = {metric: [] for metric in METRICS}
     errors = left_out(points)
@@ -182,13 +183,13 @@ def covered(points: Sequence[Point], level: float) -> dict[str, Any]:
 
 
 def _weights(chips: Sequence[str]) -> Any:
-    """Return a weight for each point so that every chip weighs the same; they add up to 1."""
+    """Return a weight for each point, so that every chip has the same total weight and all weights add up to 1."""
     return np.array([1 / chips.count(c) / len(set(chips)) for c in chips])
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The passes of a number of points: those of one prompt and those of one decode step, as arrays."""
+    """Hold the passes of several points as arrays: those over one prompt, and those of one decode step."""
 
     prefill: Step
     decode: Step

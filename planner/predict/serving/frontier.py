@@ -21,13 +21,13 @@ from fleetmark.planner.predict.serving.roofline import (
     step,
 )
 
-STREAMS = (4, 8, 16, 32, 64, 128)  # those of the points that efficiencies are fitted to
+STREAMS = (4, 8, 16, 32, 64, 128)  # numbers of streams in the points to which efficiencies are fitted
 _USABLE = 0.9  # share of the memory for weights and cached tokens; the rest holds activations and the runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A predicted figure with the ends of its interval, in base units."""
+    """Hold a predicted figure with the ends of its interval, in base units."""
 
     value: float
     lo: float
@@ -36,10 +36,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A number of streams on a layout.
+    """Hold the prediction for a number of streams on a layout.
 
-    ``ttft`` and ``tpot`` in s; ``speed``: tokens a second of one user while the answer arrives; ``rate``: tokens of
-    answers a second and GPU; ``per_megawatt``: the same for a megawatt of GPUs, None without their power.
+    ``ttft`` and ``tpot`` are in s. ``speed`` is the number of tokens per second for one user while the answer arrives.
+    ``rate`` is the number of answer tokens per second and GPU; ``per_megawatt`` is the same per megawatt of GPUs, or
+    None if their power is unknown.
     """
 
     layout: Layout
@@ -53,9 +54,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """The time of an operator in a pass, in s: ``least`` at the peak of what binds it, and ``predicted``.
+    """Hold the time of an operator in a pass, in s.
 
-    ``bound``: "compute", "memory", "link" or "latency"; ``share``: of its bound's peak that software reaches, None for
+    ``least`` is the time at the peak of its bound, and ``predicted`` the predicted time. ``bound`` is "compute",
+    "memory", "link" or "latency". ``share`` is the share of the bound's peak that software reaches, or None for
     latency.
     """
 
@@ -68,7 +70,9 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is served: ``prompt`` and ``answer`` in tokens. ``software``: the serving engine, empty if not chosen."""
+    """Hold the load to predict: ``prompt`` and ``answer`` in tokens, and the serving engine ``software``, empty if not
+    chosen.
+    """
 
     model: Architecture
     precision: str
@@ -80,7 +84,7 @@ class Question:
 def passes(
     model: Architecture, chip: Chip, precision: str, layout: Layout, *, prompt: float, answer: float, streams: float
 ) -> tuple[Step, Step, float]:
-    """Return the pass over one prompt of each replica, a decode step of all streams, and the streams of a replica."""
+    """Return the pass over one prompt of each replica, a decode step of all streams, and the streams per replica."""
     replicas = layout.replicas
     first = step(model, chip, precision, layout, streams=replicas, tokens=prompt, context=prompt / 2)
     then = step(model, chip, precision, layout, streams=streams, tokens=1, context=prompt + answer / 2)
@@ -88,7 +92,7 @@ def passes(
 
 
 def most_streams(question: Question, chip: Chip, layout: Layout) -> float:
-    """Return how many streams fit into the memory at their full length; 0 if the weights do not fit."""
+    """Return how many streams fit into the memory at their full length, or 0 if the weights do not fit."""
     if not chip.size:
         return math.inf
     room = _USABLE * chip.size - memory_needed(question.model, question.precision, layout)
@@ -140,7 +144,7 @@ def _between(value: float, width: float) -> Figure:
 
 
 def best(every: Sequence[Load]) -> list[Load]:
-    """Return the loads that no other one beats in both speed and rate, the fastest last."""
+    """Return the loads that no other load beats in both speed and rate, the fastest last."""
     kept: list[Load] = []
     for load in sorted(every, key=lambda one: (-one.speed.value, -one.rate.value)):
         if not kept or load.rate.value > kept[-1].rate.value:

@@ -1,8 +1,10 @@
-"""Batch queueing: what a closed loop of streams sees of a server that prefills and decodes in turn.
+"""Model batch queueing: the service that a closed loop of streams gets from a server that alternates prefill and
+decode.
 
-Each stream asks again when its answer is complete. In one cycle of a stream the server makes a decode step for each
-token of its answer and prefills one prompt of every other stream, so a stream's tokens are further apart than a step
-takes. A prompt waits for the step in progress and for prompts before it (M/D/1, Pollaczek-Khinchine).
+Each stream sends its next request when its answer is complete. In one cycle of a stream, the server runs a decode step
+for each token of its answer and prefills one prompt of every other stream. The time between a stream's tokens is
+therefore longer than a step. A prompt waits for the step in progress and for earlier prompts (M/D/1,
+Pollaczek-Khinchine).
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import numpy as np
 
 from fleetmark.planner.predict.serving.roofline import Efficiency
 
-_HIGHEST = 0.95  # share of time in prefill beyond which a queue's formula no longer holds in a closed loop
+_HIGHEST = 0.95  # share of time in prefill above which the queueing formula is invalid in a closed loop
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a stream sees: time to the first token and per further token (s), and its tokens a second; or arrays."""
+    """Hold the service of a stream: time to the first token, time per further token (s), and tokens per second; or
+    arrays.
+    """
 
     ttft: Any
     tpot: Any
@@ -29,8 +33,8 @@ class Service:
 def service(prefill: Any, decode: Any, streams: Any, answer: Any, e: Efficiency) -> Service:
     """Return the service of ``streams`` of one replica, whose answers have ``answer`` tokens.
 
-    ``prefill``: seconds for one prompt; ``decode``: seconds for a step of all streams. ``rate`` is that of one stream's
-    answers, in tokens a second.
+    ``prefill`` is the seconds for one prompt, and ``decode`` the seconds for a step of all streams. The resulting
+    ``rate`` is the rate of one stream's answers, in tokens per second.
     """
     alone = prefill + e.prefill
     tpot = decode + e.overlap * (streams - 1) * prefill / answer

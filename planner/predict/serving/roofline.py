@@ -1,9 +1,11 @@
-"""A roofline of one forward pass: the seconds that each operator's arithmetic and memory traffic take at least.
+"""Compute a roofline of one forward pass: the minimum time of each operator's arithmetic and memory traffic.
 
-Operators are the projections (all products that every token uses), the experts, the attention over cached tokens and
-the output head. Each takes the longer of its two times, after division by the efficiency of that operator (Williams,
-Waterman, Patterson 2009). Collectives take a latency each and the time of their bytes; each layer takes its launches.
-Arithmetic works on numbers and on arrays alike, so that a fit evaluates all its points at once.
+The operators are the projections (all products that every token uses), the experts, the attention over cached tokens
+and the output head. Each takes the longer of its two times, divided by the efficiency of the operator (Williams,
+Waterman, Patterson 2009). A collective takes its latency plus the transfer time of its bytes. A layer also takes the
+time of its kernel launches.
+
+The arithmetic works on both numbers and arrays, so that a fit evaluates all points together.
 """
 
 from __future__ import annotations
@@ -17,19 +19,22 @@ import numpy as np
 from fleetmark.planner.predict.serving.architecture import Architecture
 
 OPERATORS = ("projections", "experts", "attention", "head")
-SIZES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.53125}  # bytes a weight; fp4 with a scale for 32
-_CACHE = 2.0  # bytes a cached value
-_ACTIVATION = 2.0  # bytes a value that a collective moves
-_ALLREDUCES = 2  # in a layer: after attention and after the experts or the dense network
+SIZES: Mapping[str, float] = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.53125}  # bytes per weight; fp4: a scale for 32
+_CACHE = 2.0  # bytes per cached value
+_ACTIVATION = 2.0  # bytes per value that a collective moves
+_ALLREDUCES = 2  # per layer: after attention, and after the experts or the dense network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """An accelerator: ``memory`` in B/s, ``dense`` operations a second by precision.
+    """Describe an accelerator: ``memory`` in B/s, and ``dense`` operations per second by precision.
 
-    ``link``: B/s in one direction; of all its links if ``is_switched``, else of the one to each other GPU. ``size``:
-    bytes of memory; ``watts``: its power limit. These three are 0 if unknown. ``generation``: chips with the same
-    software behave alike within it. ``source``: where each figure comes from.
+    - ``link``: B/s in one direction, over all links if ``is_switched``, else over the link to each other GPU; 0 if
+      unknown
+    - ``size``: bytes of memory; 0 if unknown
+    - ``watts``: the power limit; 0 if unknown
+    - ``generation``: the group of chips on which the same software behaves alike
+    - ``source``: the origin of each figure
     """
 
     name: str
@@ -43,24 +48,26 @@ class Chip:
     source: Mapping[str, str] = field(default_factory=dict)
 
     def rate(self, precision: str) -> float:
-        """Return the operations a second of products in ``precision``.
+        """Return the operations per second of products in ``precision``.
 
-        A chip without products of so few bits widens the weights as it reads them, and computes in its next format.
+        A chip without products of this precision widens the weights when it reads them, and computes in its next wider
+        format.
         """
         order = ("fp4", "fp8", "bf16")
         return next(self.dense[p] for p in order[order.index(precision) :] if p in self.dense)
 
     def wire(self, gpus: int) -> float:
-        """Return the B/s in one direction between one GPU and all others of ``gpus``."""
+        """Return the B/s in one direction between one GPU and the other GPUs of ``gpus``."""
         return self.link if self.is_switched else self.link * (gpus - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the GPUs of an instance share the model.
+    """Describe how the GPUs of an instance share the model.
 
-    ``tensor``: GPUs that share each attention layer. ``replicas``: copies of the attention layers, which share the
-    experts (data parallelism). ``experts``: groups of GPUs among which whole experts are divided.
+    ``tensor`` is the number of GPUs that share each attention layer. ``replicas`` is the number of copies of the
+    attention layers, which share the experts (data parallelism). ``experts`` is the number of GPU groups over which
+    whole experts are distributed.
     """
 
     tensor: int = 1
@@ -78,10 +85,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The least times of a forward pass on each GPU, in seconds at the chip's peaks; numbers or arrays.
+    """Hold the minimum times of a forward pass on each GPU, in seconds at the chip's peaks; numbers or arrays.
 
-    ``compute`` and ``traffic`` by operator. ``wire``: that of the bytes of all collectives. ``collectives`` and
-    ``layers`` are counts.
+    ``compute`` and ``traffic`` are by operator. ``wire`` is the time for the bytes of all collectives. ``collectives``
+    and ``layers`` are counts.
     """
 
     compute: Mapping[str, Any]
@@ -93,12 +100,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """Shares of the peaks that software reaches, and times that no peak explains (seconds).
+    """Hold the shares of the peaks that software reaches, and the times (seconds) that no peak explains.
 
-    ``compute`` and ``traffic`` by operator, ``wire`` of collectives; ``launch`` of a layer, ``collective`` of one
-    collective and ``step`` of a forward pass. ``overlap``: the share of others' prefill that delays a decode step.
-    ``waiting``: the median wait before prefill, relative to an M/D/1 queue. ``prefill``: what a prompt takes besides.
-    ``step_pace`` multiplies a whole decode step.
+    ``compute`` and ``traffic`` are by operator; ``wire`` is that of collectives. ``launch`` is the time per layer,
+    ``collective`` per collective and ``step`` per forward pass. ``overlap`` is the share of other streams' prefill that
+    delays a decode step. ``waiting`` is the median wait before prefill, relative to an M/D/1 queue. ``prefill`` is the
+    additional time of a prompt. ``step_pace`` is a factor on a whole decode step.
     """
 
     compute: Mapping[str, float]
@@ -135,7 +142,7 @@ def memory_needed(model: Architecture, precision: str, layout: Layout) -> float:
 
 
 def cache_needed(model: Architecture, layout: Layout, streams: float, context: float) -> float:
-    """Return the bytes of cached tokens on each GPU, of ``streams`` in the whole instance."""
+    """Return the bytes of cached tokens on each GPU, for ``streams`` in the whole instance."""
     split = 1 if model.latent else min(layout.tensor, model.kv_heads)
     cached = model.layers * model.cache_values() * model.seen(context) * _CACHE
     return streams / layout.replicas * cached / split
@@ -144,11 +151,12 @@ def cache_needed(model: Architecture, layout: Layout, streams: float, context: f
 def step(
     model: Architecture, chip: Chip, precision: str, layout: Layout, *, streams: float, tokens: float, context: float
 ) -> Step:
-    """Return the least times of a pass over ``streams`` sequences of ``tokens`` new tokens each.
+    """Return the minimum times of a pass over ``streams`` sequences of ``tokens`` new tokens each.
 
-    ``context``: the tokens of a sequence that its new tokens attend to, on average. ``streams`` is of all replicas.
+    ``context`` is the mean number of tokens of a sequence that its new tokens attend to. ``streams`` is the number over
+    all replicas.
     """
-    local = streams / layout.replicas  # sequences of one replica
+    local = streams / layout.replicas  # sequences per replica
     dense = model.dense_weights() / layout.tensor
     head = model.vocabulary * model.hidden / layout.tensor
     flops = {
@@ -181,7 +189,7 @@ def step(
 
 
 def _attention_flops(model: Architecture, tokens: float) -> float:
-    """Return the operations of all layers for each pair of a new and a cached token.
+    """Return the operations of all layers per pair of a new token and a cached token.
 
     Latent attention works on the compressed values in decode and on whole heads in prefill (DeepSeek-V2, 2.1).
     """
@@ -192,7 +200,7 @@ def _attention_flops(model: Architecture, tokens: float) -> float:
 
 
 def by_operator(work: Step, e: Efficiency) -> dict[str, Any]:
-    """Return the seconds of a pass by operator, with ``collectives`` and ``launches``."""
+    """Return the seconds of a pass by operator, and those of ``collectives`` and ``launches``."""
     times: dict[str, Any] = {
         k: np.maximum(np.divide(work.compute[k], e.compute[k]), np.divide(work.traffic[k], e.traffic[k]))
         for k in OPERATORS
