@@ -1,4 +1,4 @@
-"""The map of hosts by classes: how far each host lies from the median of its own side, in percent."""
+"""Draw the map of hosts by classes: each host's deviation from the median of its own side, in percent."""
 
 from __future__ import annotations
 
