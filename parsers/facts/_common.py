@@ -62,7 +62,7 @@ def id_list(text: Any) -> tuple[int, ...] | None:
 
 
 def id_spans(text: Any) -> tuple[tuple[int, int], ...] | None:
-    """Return the first and last number of each part of a list like that of ``id_list``."""
+    """Return the first and last number of each part of a list in the format that ``id_list`` reads."""
     if not isinstance(text, str):
         return None
     spans, count = [], 0

@@ -1,6 +1,4 @@
-"""Read the output of ``playbooks/agent/interpreter.py --check`` (Pythons with torch) and ``--image`` (container
-images).
-"""
+"""Read the output of ``playbooks/agent/interpreter.py``: Pythons with torch (``--check``) and images (``--image``)."""
 
 from __future__ import annotations
 
@@ -45,7 +43,7 @@ def _image(raw: Raw, image: str, answer: Any) -> Container:
 
 
 def _about(answer: Any) -> dict[str, Any] | str:
-    """Return the facts that the program reports, or what is wrong."""
+    """Return the facts that the program reports, or the problem that it reports."""
     if answer["rc"] != 0:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
         return f"did not answer ({words[-1][:_LONGEST]})"

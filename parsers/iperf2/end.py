@@ -44,7 +44,7 @@ def end_missing(test: Test, text: str, options: Options) -> str | None:
 
 
 def _row_missing(test: Test, options: Options) -> str | None:
-    """Return the first row that the connections or options imply but that is missing."""
+    """Return the first missing row that the connections or options imply."""
     forward, back = _directions(test)
     many = max(len(forward), len(back), test.summed)
     if empty := [s.name for s in test.streams.values() if not s.rows and not s.duplex]:
@@ -61,8 +61,9 @@ def _row_missing(test: Test, options: Options) -> str | None:
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """Return the first missing row among those that only clients print: the server's report of datagrams, and the sum
-    over the whole time.
+    """Return the first missing row among those that only clients print.
+
+    These rows are the server's report of datagrams and the sum over the whole time.
     """
     if not test.client:
         return None

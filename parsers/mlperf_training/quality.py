@@ -23,7 +23,7 @@ class Group:
     points: tuple[tuple[dict[str, str], float], ...]
     numbered: bool  # whether the counts alone do not distinguish the evaluations
     printed: float | None  # the target that the log prints
-    target: float | None  # the same, or else the target in the rules
+    target: float | None  # the printed target, or else the target in the rules
 
     @property
     def title(self) -> str:
