@@ -30,8 +30,8 @@ from fleetmark.parsers.kit.text import decode, numbered
 
 _TOOL = "torch_ops"
 COMPUTES = 8.0  # operations per byte above which a case is rated by its operations
-_LONGEST = 10_000  # characters of a line
-_MOST = 20_000  # number of lines
+_LONGEST = 10_000  # maximum characters of a line
+_MOST = 20_000  # maximum number of lines
 _NAMED = 8  # number of cases that a note names for one reason
 
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]

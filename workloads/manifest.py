@@ -231,7 +231,7 @@ class Case(_Part):
     nodes: Any = 1  # number of hosts that run it together; the first of them starts it
     each: bool = False  # all of them run the command, each with its own facts, as number ``node`` of ``members``
     exclusive: tuple[Any, ...] = ()
-    expect: Any  # seconds
+    expect: Any  # expected time in seconds
     timeout: Any = None  # seconds; if unset, 60 s and five times the expected time
 
 

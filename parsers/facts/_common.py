@@ -56,7 +56,7 @@ def size(value: Any) -> int | None:
 
 
 def id_list(text: Any) -> tuple[int, ...] | None:
-    """Return ``0-5,18-23`` or ``0 1 2`` as numbers; empty text gives an empty list, anything else None."""
+    """Return ``0-5,18-23`` or ``0 1 2`` as numbers: an empty list for empty text, None for any other text."""
     spans = id_spans(text)
     return None if spans is None else tuple(n for first, last in spans for n in range(first, last + 1))
 

@@ -8,8 +8,8 @@ from typing import Any
 from fleetmark.base.facts import Container, Torch
 from fleetmark.parsers.facts._raw import Raw
 
-_LONGEST = 300  # characters of an error or a name
-_MOST = 16  # number of Pythons or images
+_LONGEST = 300  # maximum characters of an error or a name
+_MOST = 16  # maximum number of Pythons or images
 
 
 def torch(raw: Raw) -> dict[str, Torch]:

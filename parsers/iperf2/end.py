@@ -10,9 +10,9 @@ from fleetmark.parsers.iperf2.rows import Stream, Test, final
 from fleetmark.parsers.kit.cut import cut, cut_in_line
 
 _PROGRAM = re.compile(r"(?:^|/)iperf2?(?:\.exe)?$")
-_USUAL_TIME = 10.0  # s, of a client without -t
-_SLACK = 0.15  # s, tolerance for rounded end times
-_SHORTER_SUM = 0.9  # s, tolerance because a sum may end shortly before its streams
+_USUAL_TIME = 10.0  # default seconds of a client without -t
+_SLACK = 0.15  # seconds, tolerance for rounded end times
+_SHORTER_SUM = 0.9  # seconds, tolerance because a sum may end shortly before its streams
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         if unpacked := member.decompress(packed, _CHUNK):
             yield unpacked
         if member.eof:
-            packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes pad with zeros
+            packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes are padded with zeros
             if not packed:
                 return
             member = zlib.decompressobj(wbits=31)

@@ -39,8 +39,8 @@ _COMPARED = (
     ("largest", "logprob_difference_max", Better.NONE, max),
     ("agreement", "top1_agreement", Better.HIGHER, min),
 )  # relative to a stored reference
-_LONGEST = 20_000  # characters of a line
-_MOST = 2_000  # number of runs
+_LONGEST = 20_000  # maximum characters of a line
+_MOST = 2_000  # maximum number of runs
 _KINDS = ("closed", "open", "replay", "goodput")
 _SHARES = {
     "cache_hit_rate": "cache_hit_rate",
@@ -49,7 +49,7 @@ _SHARES = {
     "tool_calls": "tool_calls",
 }
 _TARGETS = ("first tokens within {} s", "later ones within {} s each", "whole answers within {} s")
-_LATEST = 4e9  # Unix seconds
+_LATEST = 4e9  # latest valid time, in Unix seconds
 _PIECE = 1.02  # tokens per piece above which gaps are between pieces instead of tokens
 
 

@@ -97,7 +97,7 @@ class _Run:
     no_control: bool = False
     goes_random: bool = False
     read_only: bool = False
-    sections: dict[str, int] = field(default_factory=dict)  # by name, the line on which each begins
+    sections: dict[str, int] = field(default_factory=dict)  # maps a section to the line on which it begins
     figures: dict[tuple[str, tuple[tuple[str, str], ...]], _Figure] = field(default_factory=dict)
 
     @property

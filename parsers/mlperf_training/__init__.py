@@ -195,7 +195,7 @@ class _Judged:
                 yield measurement(name, fact)
 
     def _to_train(self) -> tuple[str, float] | None:
-        """Return the amount of training up to the target, as counted at the last evaluation, else at run_stop."""
+        """Return the amount of training up to the target, as counted at the last evaluation, or else at run_stop."""
         counted = [(g.final.unit, g.final.count) for g in self.groups if g.final.count is not None]
         unit, count = counted[0] if counted else self.run.stopped_at_count or ("", 0.0)
         unit = unit_of(self.run, self.benchmark, unit)

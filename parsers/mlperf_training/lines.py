@@ -18,7 +18,7 @@ from fleetmark.parsers.kit.text import number
 
 UNREADABLE = "unreadable"  # the key of a line with a record that is truncated or damaged
 SYSTEM = "system"  # the key of NVIDIA's description of the system
-_LATEST = 1e14  # ms, in the year 5138
+_LATEST = 1e14  # latest valid time, in ms: the year 5138
 
 _KEYS = rb"""run_(?:start|stop)|eval_(?:accuracy|error|result|target|start|stop)|(?:epoch|block)_(?:start|stop)
 |target_accuracy|seed|run_set_random_seed|global_batch_size|submission_(?:benchmark|org|platform)|throughput

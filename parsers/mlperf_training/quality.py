@@ -96,7 +96,7 @@ def _unit(run: Run, benchmark: str | None) -> str:
 
 
 def unit_of(run: Run, benchmark: str | None, unit: str) -> str:
-    """Return ``unit`` as the log calls it, or the unit that is actually counted."""
+    """Return ``unit`` as the log names it, or the unit that is actually counted."""
     return _unit(run, benchmark) if unit == "epoch" else unit
 
 

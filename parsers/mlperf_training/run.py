@@ -60,14 +60,14 @@ class Run:
     statuses: list[str] = field(default_factory=list)
     reason: str = ""
     evals: list[Eval] = field(default_factory=list)
-    not_numbers: list[int] = field(default_factory=list)  # lines
+    not_numbers: list[int] = field(default_factory=list)  # lines with values that are not numbers
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     throughputs: list[float] = field(default_factory=list)
     facts: Facts = field(default_factory=dict)
     version: str | None = None
     result: float | None = None  # seconds: minigo evaluates after the run and prints the time
     reached: str = ""  # its progress, in words
-    starts: set[float] = field(default_factory=set)  # figures that ranks print
+    starts: set[float] = field(default_factory=set)  # times of run_start on all ranks
     followed: int | None = None  # the first line after its end on which another run is set up
     stopped_at_count: tuple[str, float] | None = None
     seen: set[tuple[Any, ...]] = field(default_factory=set)

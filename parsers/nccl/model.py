@@ -46,7 +46,7 @@ _NAMES = {
     "permute": "permute",
 }
 VERSION, STARTING, SETTINGS, DEVICES, HEADING = range(1, 6)  # the stage that the text of a run reached
-MOST = 1e18  # in any column, in any unit
+MOST = 1e18  # maximum of any column in any unit
 FAILED = "failed"  # printed by HCCL instead of a count
 _WIDTHS = {"half": 2, "float": 4, "double": 8, "char": 1, "int": 4}
 # The relative error that versions up to 2.12 allow for each rank but one; other types must be exact.

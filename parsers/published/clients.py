@@ -1,4 +1,4 @@
-"""Import results of LLM benchmark clients and training logs. The files do not name the machine, so the user must do so.
+"""Import results of LLM benchmark clients and training logs. The user must name the machine, because the files do not.
 
 If a result states the number of concurrent requests or their rate, it gets the names that ``llm_serve`` uses
 (``p1024-o128-c48``), so that both appear on one frontier. Other results keep the tool's own names.

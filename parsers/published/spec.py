@@ -259,7 +259,7 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
     year = "2026" if "2026" in name else "2017"
     speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
     rates: dict[str, tuple[dict[str, str], dict[tuple[str, str], list[_Score]]]] = {}
-    sizes: dict[str, set[str]] = {}  # of systems with one name in the join
+    sizes: dict[str, set[str]] = {}  # by system that occurs several times in the join
     for place, cells in source.rows:
         labels = _machine(cells, columns)
         scores = {

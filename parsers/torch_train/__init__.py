@@ -29,7 +29,7 @@ from fleetmark.parsers.kit.text import number
 _TOOL = "torch_train"
 _UNITS = ("tokens", "images")
 _LAYOUTS = ("nchw", "channels_last")
-_LATEST = 4e9  # Unix seconds
+_LATEST = 4e9  # latest valid time, in Unix seconds
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

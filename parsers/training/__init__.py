@@ -67,7 +67,7 @@ class TrainingLog:
     batch: float | None = None  # samples of a step on all devices
     sequence: float | None = None  # tokens of a sample
     devices: float | None = None
-    memory: float | None = None  # peak, B
+    memory: float | None = None  # peak memory in B
     incomplete: str | None = None
     notes: tuple[str, ...] = ()
 

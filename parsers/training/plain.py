@@ -15,7 +15,7 @@ from fleetmark.parsers.kit.json_lines import integer, positive
 from fleetmark.parsers.training import CheckpointTime, LoggedStep, TrainingLog, divided
 from fleetmark.parsers.training.stragglers import RankTime
 
-_LONGEST = 4_096  # characters of a line
+_LONGEST = 4_096  # maximum characters of a line
 
 
 def read(lines: Sequence[str]) -> TrainingLog:

@@ -206,7 +206,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
-    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the percent as printed
+    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the printed percentage
     tone = _LEVELS[LEVELS + int(math.copysign(size, deviation))]
     return Cell(percent(deviation), deviation, tone=tone, hint=f"{scale.quantity(value)} / {scale.quantity(middle)}")
 

@@ -58,7 +58,7 @@ _NOT_PAGES: tuple[Kind, ...] = ("terminal", "xlsx", "markdown")
 _FILES: tuple[Kind, ...] = ("html", "pdf", "markdown")
 _DOCUMENTS: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown")
 PLOTS_ON_PAPER = 6  # figures in a PDF without the appendix
-MAP_ON_PAPER = 36  # hosts
+MAP_ON_PAPER = 36  # maximum hosts of a map in a PDF
 
 
 def document(

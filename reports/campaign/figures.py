@@ -32,7 +32,7 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Kind
 from fleetmark.workloads import declared
 
-FEW = 6  # dots
+FEW = 6  # minimum figures for a chart of a single host
 LEAST_POINTS = 3  # minimum points of a line
 MOST = 60  # maximum charts of a kind; box plots, used for very many hosts, have a lower limit
 MOST_BOXES = 24

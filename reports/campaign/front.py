@@ -28,8 +28,8 @@ from fleetmark.reports.kit import format as fmt
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 3
-MOST_REASON = 120  # characters
-REPEATS = 2  # repeats
+MOST_REASON = 120  # maximum characters of a reason
+REPEATS = 2  # minimum repeats for a CV
 # Facts that should be equal on all hosts of a generation. Other facts (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),

@@ -85,7 +85,7 @@ def _spread_out(column: pd.Series, positions: npt.NDArray[np.int64], size: int) 
 
 
 def exhibits(view: View, numbers: Mapping[Metric, int], limit: int, side: Message) -> tuple[Exhibit, ...]:
-    """Return a table per workload: by host up to ``limit`` figures, else by generation.
+    """Return a table per workload: by host up to ``limit`` figures, otherwise by generation.
 
     ``numbers``: the numbers of metrics in the breakdown. ``side``: the heading of generations.
     """

@@ -16,9 +16,9 @@ from fleetmark.reports.kit.document import Note, Section
 from fleetmark.reports.kit.tabular import Kind
 
 KEY = "remarks"
-MOST = 50  # notes in a document
-FEW = 6  # notes in a terminal
-_LONGEST = 240  # characters of a note
+MOST = 50  # maximum notes in a document
+FEW = 6  # maximum notes in a terminal
+_LONGEST = 240  # maximum characters of a note
 
 
 @dataclass(frozen=True, slots=True)

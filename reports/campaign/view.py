@@ -216,7 +216,7 @@ def footnotes(standings: Iterable[str]) -> list[str]:
 
 
 def meaning(view: View) -> str:
-    """Return sentences that explain how values of a host and of several hosts are computed."""
+    """Return sentences that explain how the values of one host and of several hosts are computed."""
     rules = view.of_hosts.distinct("workload", "rule")
     medians = sorted(workload for workload, rule in rules if rule == Centre.MEDIAN)
     if not medians:

@@ -27,7 +27,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
 _READ: tuple[Kind, ...] = ("html", "pdf", "terminal", "markdown")
-_MARKS = "o^+*x#sd"  # maximum candidates in a terminal
+_MARKS = "o^+*x#sd"  # marks of candidates in a terminal
 _PLOT = 46  # columns of a plot in a terminal
 _NAMES = 32  # maximum width of the names next to the plot
 

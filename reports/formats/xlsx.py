@@ -36,7 +36,7 @@ MOST_PRINTED = 200  # printed rows of a table; its tab has all rows
 _LINES = 19  # rows for a chart in a tab of charts
 _TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # tab colours: records, results, inputs, and a solver's decisions
 
-_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # finds the unit of a rate in the text of a cell
 
 
 def render(document: Document, language: Language) -> bytes:
@@ -171,7 +171,7 @@ class Places(dict[str, Placed]):
     def __init__(self) -> None:
         super().__init__()
         self.every: list[Placed] = []  # includes tables with the same key: one per group
-        self.tabs: dict[str, Sheet] = {}  # of sections that have a single tab
+        self.tabs: dict[str, Sheet] = {}  # the tabs of sections that have a single tab
         self.ranks: dict[str, int] = {}  # by tab: the highest rank of its cells, which determines the tab's colour
         self.printed: dict[str, int] = {}  # by tab: the last column that is printed
         self._columns: dict[int, dict[str, int]] = {}

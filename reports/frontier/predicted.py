@@ -103,7 +103,7 @@ def _at_speed(answers: Answers, speed: float) -> Iterator[Tabular | Note]:
     if able:
         ranked = sorted(able, key=lambda item: -item[1].rate.value)
         table = _loads("answers", message("At {speed} tokens/s for each user", speed=f"{speed:g}"), ranked)
-        answered = ("tpot", "speed")  # the user asked for the list
+        answered = ("tpot", "speed")  # columns that the title replaces
         yield table.columns_at([n for n, column in enumerate(table.columns) if column.key not in answered])
     if slow := [chip.name for chip, load in answers if load is None]:
         yield Note(message("Not that fast: {chips}.", chips=joined(slow)), tone="bad")

@@ -14,7 +14,7 @@ from fleetmark.reports.kit.document import Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 _MILLION = 1e6
-_HOUR = 3600.0  # s
+_HOUR = 3600.0  # seconds
 _MOST_OPEN = 40  # loads of a table that a page shows unfolded
 _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: message("at most")}
 

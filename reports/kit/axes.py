@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-Spec = dict[str, Any]  # name of a log scale in Vega-Lite
+Spec = dict[str, Any]  # a Vega-Lite specification
 _ROUND = 8  # maximum number of labels on an axis of rates
 
 

@@ -22,9 +22,9 @@ from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
 
 _TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}")
 _DATE = 16  # columns of a time, which is never broken
-_WORD = 11  # columns
-_GAP = 2  # between columns
-_NAMES = 2  # cells that identify a row
+_WORD = 11  # maximum columns of a word
+_GAP = 2  # columns between table columns
+_NAMES = 2  # number of cells that identify a row
 MOST_ROWS = 24  # maximum rows per table; more would scroll the important results off the screen
 MANY = 1000  # maximum rows of a laid-out table; laying out 10,000 rows takes 4 s, so longer lists are plain text
 _STYLES: Mapping[Tone, str] = {"good": "green", "bad": "red", "unsure": "yellow", "strong": "bold", "hot3": "red"}

@@ -209,7 +209,7 @@ def in_json(sections: Sequence[Section]) -> list[dict[str, Any]]:
     documents = []
     for section in sections:
         tables: dict[str, list[dict[str, Any]]] = {}
-        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several may have the same columns
+        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several tables may share columns
             tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
         notes = [e.text for e in section.exhibits if isinstance(e, Note)]
         if section.exhibits:

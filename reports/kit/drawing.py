@@ -15,7 +15,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 WIDTH = 720  # width of a drawing, in its own units
 _MARGIN, _LINE = 12, 1.35  # margin; line spacing in multiples of the font size
-_TEXT, _TITLE, _CODE, _CELL = 15.0, 17.0, 13.0, 12.0  # multiples of the font size
+_TEXT, _TITLE, _CODE, _CELL = 15.0, 17.0, 13.0, 12.0  # font sizes
 _INK, _SOFT = "#1b1b1b", "#555"
 _TONES = {"good": "#0b6b3a", "bad": "#b3261e", "unsure": "#8a5a00"}
 _SANS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"

@@ -16,11 +16,11 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError, required
 
 VERSION = "fleetmark_manifest"  # the first key of a manifest
-KEY = "manifest"  # in a JSON document
+KEY = "manifest"  # key of the manifest in a JSON document
 MAX_BYTES = 2 << 20  # maximum bytes of a manifest; a workbook part that contains one may have twice as many
 CELL = 30_000  # characters of a manifest per cell of a workbook
 _BEGIN = f'{{"{VERSION}":1,'.encode()
-_BETWEEN = b"</t></si><si><t>"  # two texts of a workbook
+_BETWEEN = b"</t></si><si><t>"  # separates two texts of a workbook
 
 
 def written(manifest: Mapping[str, Any]) -> str:

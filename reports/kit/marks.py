@@ -10,7 +10,7 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Tabular
 
-MOST_ROWS = 400  # rows per table
+MOST_ROWS = 400  # maximum rows per table
 
 # Characters that CommonMark and its extensions (tables, formulas) treat as markup within a line. An underscore within a
 # word is not markup and is common in names.

@@ -46,7 +46,7 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
     else:
         low, high = top / max(rates) / 30, 6 * top / min(rates)
         bottom = min(rates) * low
-    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # instead of 0.0001
+    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # writes 1e-4 for 0.0001
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title}
     x |= {"axis": {"values": _ticks(low, high), "labelExpr": short}}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}

@@ -226,6 +226,6 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, Sequence):
         return [_plain(v) for v in value]
-    if hasattr(value, "item"):  # numbers of numpy
+    if hasattr(value, "item"):  # a number of numpy
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
