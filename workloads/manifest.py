@@ -191,9 +191,7 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """Describe a value that must be equal on all hosts of a case: its name, and the expression to evaluate on each
-    host.
-    """
+    """Describe a value that must be equal on all hosts of a case: its name, and its expression on each host."""
 
     RENAMED: ClassVar = {"what": "name", "of": "value"}
 

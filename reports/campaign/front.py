@@ -239,9 +239,7 @@ def _unstable(view: View) -> Iterator[str]:
 def _settings(view: View) -> Iterator[str]:
     differing = [d for d in by_generation(view.hosts).deviations if d.name in _SETTINGS]
     dimms = {tuple(d.hosts) for d in differing if d.name == "DIMMs"}
-    unusual = [
-        d for d in differing if d.name != "Memory" or tuple(d.hosts) not in dimms
-    ]  # DIMM facts already state an amount
+    unusual = [d for d in differing if d.name != "Memory" or tuple(d.hosts) not in dimms]  # DIMMs give the size
     for deviation in unusual[:MOST_HOSTS]:
         yield different(deviation)
     if len(unusual) > MOST_HOSTS:

@@ -163,7 +163,7 @@ def _whole(
 ) -> tuple[Comparison, Sequence[Line], Sequence[Service]]:
     """Return the comparison of whole servers, with its lines and services.
 
-    They equal the given ones if no figure is divided.
+    If no figure is divided, these are the ones of the given comparison.
     """
     whole_servers = around.whole_servers.get(comparison.baseline)
     if whole_servers is None:

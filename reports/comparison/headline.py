@@ -17,7 +17,7 @@ from fleetmark.planner.ratio import Ratio
 from fleetmark.planner.remarks import numbered
 from fleetmark.reports.kit import format as fmt
 
-FAR = 10  # ratio of an interval's ends above which an interval by clusters is too wide to be useful
+FAR = 10  # an interval by clusters that reaches beyond this multiple of the ratio is too wide to be useful
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
