@@ -84,14 +84,14 @@ def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed
         _all_text(parsed)
     except (FleetmarkError, MemoryError):
         raise
-    except Exception as error:  # a parser may fail on unexpected output; the error costs one run, not the campaign
+    except Exception as error:  # a parser may fail on unexpected output; this costs one run, not the campaign
         detail = (str(error).splitlines() or [""])[0][:160]
         raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {detail}") from error
     return parsed
 
 
 def read_at_most(tool: str, file: BinaryIO) -> bytes:
-    """Return all of ``file``. Raise FleetmarkError if it is larger than MAX_BYTES, naming both sizes."""
+    """Return the whole ``file``. Raise FleetmarkError, naming both sizes, if it is larger than MAX_BYTES."""
     raw = file.read(MAX_BYTES + 1)
     if len(raw) <= MAX_BYTES:
         return raw

@@ -1,7 +1,7 @@
 """Parse the output of dpdk-testpmd, versions 19 to 23: ``--stats-period`` and the statistics at the end.
 
-Case: the forward mode (``io``, ``txonly``). Each port (subject ``port0``) has medians over the periods, without the
-first, which begins before the traffic. They are ``tx_rate`` and ``rx_rate`` in 1/s, and ``tx_bandwidth`` and
+Case: the forward mode (``io``, ``txonly``). Each port (subject ``port0``) has medians over the periods except the
+first, which begins before the traffic. The medians are ``tx_rate`` and ``rx_rate`` in 1/s, and ``tx_bandwidth`` and
 ``rx_bandwidth`` in B/s (Tx-bps are bits; zero, as from the null driver, is not measured).
 
 All ports together have ``packet_rate``, the sum of the rates sent (for rxonly, received). ``tx_packets``,
@@ -79,8 +79,9 @@ def _of_ports(case: str, rates: Mapping[tuple[str, str], Sequence[float]]) -> It
 
 
 def _of_all(case: str, counts: Mapping[str, tuple[float, float, float]]) -> Iterator[Measurement]:
-    """Return the measurements of all ports together from ``counts``: packets, dropped packets and their sum for RX and
-    TX.
+    """Return the measurements of all ports together.
+
+    ``counts``: packets, dropped packets and their sum for RX and TX.
     """
     for way, (packets, _, _) in counts.items():
         yield Measurement(_TOOL, case, f"{way.lower()}_packets", packets, "1", Better.NONE)

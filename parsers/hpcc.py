@@ -4,8 +4,8 @@ Case: ``Np``, the number of MPI processes. Metrics come from the summary: ``hpl`
 processes busy), ``dgemm_alone``, ``fft`` in FLOP/s; ``transpose``, ``triad``, ``triad_alone``, ``ring_bandwidth`` in
 B/s; ``random_access`` in 1/s (all higher is better); ``ring_latency``, ``pingpong_latency`` in s (lower is better);
 ``ranks``; ``order`` of HPL's matrix. A test that did not run has 0 in the summary and gives no measurement. hpcc
-appends to its file, so the last summary counts. A summary is ``invalid`` if it reports no success, or has more wrong
-memory updates than the rules allow (1%).
+appends to its file, so the last summary counts. A summary is ``invalid`` if it does not report success, or has more
+wrong memory updates than the rules allow (1%).
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _KernelRun:
     ranks: str | None = None
     array: int | None = None
     word: int | None = None
-    coarse: bool = False  # a kernel takes fewer than 20 ticks of the clock
+    coarse: bool = False  # a kernel takes fewer than 20 clock ticks
     valid: bool = False
     failed: str | None = None
 
@@ -101,7 +101,7 @@ class _KernelRun:
 
     @property
     def wrong(self) -> str | None:
-        """Return why this run does not count; None if it counts."""
+        """Return why this run is not valid; None if it is."""
         return self.failed or (None if self.valid else cut("no 'Solution Validates' line"))
 
     @property
@@ -228,8 +228,9 @@ def _take_row(run: _KernelRun, row: re.Match[str], n: int, last: bool, notes: li
 
 
 def _cut(cells: list[str], columns: tuple[_Column, ...]) -> bool:
-    """Return whether the last figure of the text's last row may have lost digits, because cells or decimals are
-    missing.
+    """Return whether the last figure of the text may have lost digits.
+
+    Cells or decimals of its last row are then missing.
     """
     if len(cells) == len(columns) > 2:
         return decimals(cells[-1]) < decimals(cells[-2])
@@ -265,7 +266,7 @@ def _measurements(run: _KernelRun) -> Iterator[Measurement]:
 
 
 def _disagreements(run: _KernelRun) -> Iterator[str]:
-    """Yield where the best rate differs from the bytes moved over the shortest time, beyond the rounding of both."""
+    """Yield where the best rate differs from the bytes moved over the shortest time by more than rounding."""
     if run.array is None or run.word is None:
         return
     for kernel, cells in run.rows.items():

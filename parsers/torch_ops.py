@@ -2,13 +2,13 @@
 
 Case: operator/precision/shape (``mm/bf16/llama3-8b-gate``), ``roof/PRECISION`` and ``roof/memory``. Each operator has
 one rate, higher is better, from the median time. It is ``flops`` if the operator does at least 8 operations per byte,
-otherwise ``bandwidth`` of the bytes that it needs at least.
+otherwise ``bandwidth``, from the minimum number of bytes that it must move.
 
-Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_share`` (the time that the device's own
-roofs allow over the median) and ``balance`` (operations per byte relative to the point where the roofs meet);
-``time_host`` (what the host needs to start a call), ``time_graph`` (a launch-bound call as one CUDA graph),
-``time_nchw`` and ``time_channels_last`` (both layouts of a convolution, whose rate is the faster one's). For each
-precision ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``device_power_cap``.
+Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_share`` (the minimum time by the device's
+own roofs over the median time) and ``balance`` (operations per byte relative to the point where the roofs meet);
+``time_host`` (the time that the host needs to start a call), ``time_graph`` (a launch-bound call as one CUDA graph),
+``time_nchw`` and ``time_channels_last`` (both layouts of a convolution; the rate is that of the faster one). For each
+precision, ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``device_power_cap``.
 
 A wrong result or a failure makes only its own case ``invalid``. Skipped cases are noted.
 """
@@ -29,13 +29,13 @@ from fleetmark.parsers.kit.cut import cut, cut_in_line
 from fleetmark.parsers.kit.text import decode, numbered
 
 _TOOL = "torch_ops"
-COMPUTES = 8.0  # operations per byte from which a case is rated by its operations
-_LONGEST = 10_000  # characters of a line
-_MOST = 20_000  # number of lines
+COMPUTES = 8.0  # operations per byte above which a case is rated by its operations
+_LONGEST = 10_000  # maximum characters of a line
+_MOST = 20_000  # maximum number of lines
 _NAMED = 8  # number of cases that a note names for one reason
 
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]
-# Bounds wide enough for real values, within which every quotient of two values is finite.
+# Bounds wide enough for real values; within them, every quotient of two values is finite.
 Seconds = Annotated[float, Field(ge=1e-12, lt=1e6, allow_inf_nan=False)]
 Rate = Annotated[float, Field(ge=1.0, le=1e21, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
@@ -170,7 +170,7 @@ def _read(text: str) -> _OperatorRun:
         if n > _MOST:
             raise ParseError(_TOOL, f"at most {_MOST} lines", line=n, got=line[:100])
         if not line.startswith("{") or not line.endswith("}"):
-            continue  # a library's warning, or half a line at the end
+            continue  # a library's warning, or an incomplete last line
         _sort(run, _line(n, line))
     return run
 
@@ -256,7 +256,7 @@ def _precision(c: _Case) -> str:
 
 
 def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
-    """Return the time that the roofs allow over the median time; None if a roof is unknown."""
+    """Return the minimum time that the roofs allow over the median time; None if a roof is unknown."""
     peak, memory = roofs.get(_precision(c)), roofs.get("memory")
     if peak is None or memory is None:
         return None
@@ -264,7 +264,7 @@ def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
 
 
 def _broken(run: _OperatorRun, text: str) -> str | None:
-    """Return why the output as a whole does not count; None if it does."""
+    """Return why the output as a whole is not valid; None if it is."""
     if run.end is None:
         return cut_in_line(text) or cut("its last line, the end, is absent")
     counted, listed = run.end.end, len(run.cases)
@@ -274,7 +274,7 @@ def _broken(run: _OperatorRun, text: str) -> str | None:
 
 
 def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
-    """Return what was wrong or failed, by name, for the first few cases."""
+    """Return the names of the first few cases that were wrong or failed, with the problem."""
     for c in wrong[:_NAMED]:
         error = "is not a number" if c.error is None else f"is off by {c.error:.2g}, and {c.tolerance:.2g} is allowed"
         yield f"{c.case} computes a wrong result: it {error}"

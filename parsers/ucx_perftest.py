@@ -1,6 +1,6 @@
 """Parse the table of ucx_perftest, of UCX 1.8 to 1.17, with or without ``-f``.
 
-Case: the test in the command (``tag_lat``), else ``latency`` or ``bandwidth`` by the table's heading. Metrics of
+Case: the test in the command (``tag_lat``), otherwise ``latency`` or ``bandwidth`` by the table's heading. Metrics of
 latency tests: ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower is better). Metrics of
 bandwidth tests: ``bandwidth`` in B/s and ``message_rate`` in 1/s (higher is better) over the whole test, and
 ``bandwidth_interval`` of the last reported interval. A latency is half a round trip, and a megabyte is 2^20 bytes. The

@@ -1,1 +1,1 @@
-"""Decisions to documents: for the terminal, HTML, PDF, workbooks, Markdown, JSON."""
+"""Turn decisions into documents for the terminal, HTML, PDF, workbooks, Markdown and JSON."""

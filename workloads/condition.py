@@ -1,4 +1,4 @@
-"""Evaluate conditions on hosts in suites: ``where: has_gpu and not has_rdma``, an expression over a host's facts."""
+"""Evaluate conditions on hosts in suites, such as ``where: has_gpu and not has_rdma``: expressions over host facts."""
 
 from __future__ import annotations
 

@@ -48,20 +48,20 @@ def plot(workload: str, metric: str) -> Plot | None:
 
 
 def between_devices(workload: str, metric: str) -> bool:
-    """Return whether the labels ``from`` and ``to`` of a metric name devices of a host, so that a map can show it."""
+    """Return whether the labels ``from`` and ``to`` of a metric name devices of a host, so a map can show it."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     return bool(metric_of_manifest and metric_of_manifest.between_devices)
 
 
 def in_bits(workload: str, metric: str) -> bool:
-    """Return whether people read the metric in bit/s."""
+    """Return whether the metric is shown in bit/s."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].bits)
 
 
 def counted(workload: str, metric: str) -> str:
-    """Return the unit of a rate as people say it, such as ``tokens/s`` or ``IOPS``; empty if the metric names none."""
+    """Return the display unit of a rate, such as ``tokens/s`` or ``IOPS``; empty if the metric names none."""
     manifest = _manifest(workload)
     frontier = manifest.frontier if manifest else None
     if frontier and metric in (frontier.work, frontier.speed):
@@ -73,7 +73,7 @@ def counted(workload: str, metric: str) -> str:
 
 
 def peak(workload: str, case: str, metric: str) -> Peak | None:
-    """Return the peak of the machine to compare a figure with, or None if there is none."""
+    """Return the machine's peak to compare a figure with, or None if there is none."""
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     declared = metric_of_manifest.peak if metric_of_manifest else ()
@@ -116,7 +116,7 @@ def depth(workload: str, case: str) -> tuple[str, float] | None:
 
 
 def declaration(workload: str, case: str, metric: str, class_: str, unit: str, better: str) -> Declaration:
-    """Return the description of a recorded figure: from its manifest, or else from class, unit and direction."""
+    """Return the description of a recorded figure: from its manifest, or else from its class, unit and direction."""
     manifest = _manifest(workload)
     if manifest is None:
         return Declaration(*kinds.inferred(class_, unit, better), better)
@@ -144,7 +144,7 @@ def lower_is_better(workload: str, metric: str) -> bool:
 
 
 def in_percent(workload: str, metric: str) -> bool:
-    """Return whether people read the metric, a share, in %."""
+    """Return whether the metric, a share, is shown in %."""
     manifest = _manifest(workload)
     return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].percent)
 

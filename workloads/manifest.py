@@ -35,8 +35,8 @@ class _Part(BaseModel, defer_build=True):
 class Plot(_Part):
     """Select the x axis for a latency under load.
 
-    ``bandwidth`` is the metric measured at the same time, with the same value of the label ``each``, a number that
-    orders the points of the line.
+    ``bandwidth``: the metric measured at the same time, with the same value of the label ``each``. This label is a
+    number that orders the points of the line.
     """
 
     bandwidth: str
@@ -47,8 +47,8 @@ class Override(_Part):
     """Override the declaration of a metric in some cases.
 
     ``better: none`` marks a setting that is reported as a result. ``limit``: the part of the case name that gives the
-    guardrail's limit, with <> for the time, such as "-p99-<>". ``quantity``: the metric that measures the same in these
-    cases.
+    guardrail's limit, with <> for the time, such as "-p99-<>". ``quantity``: the quantity that the metric measures in
+    these cases.
     """
 
     kind: Kind | None = None
@@ -62,11 +62,11 @@ class Peak(_Part):
     """Select the part of the machine that limits a rate, and thus the peak from the machine's facts to compare it with.
 
     ``compute``: all cores, or an accelerator if the class says so (the peak is for double precision). ``pcie``: the
-    link of an accelerator. ``gpu_link``: the link between two accelerators. ``ends``: one of these two, chosen by the
-    devices in the labels ``from`` and ``to``. ``device_memory`` and ``device_compute`` (16-bit floats): the
+    link of an accelerator. ``gpu_link``: the link between two accelerators. ``ends``: one of these two links, chosen by
+    the devices in the labels ``from`` and ``to``. ``device_memory`` and ``device_compute`` (16-bit floats): the
     specification of an accelerator. ``cache`` has no known peak and serves as the reference for other parts.
-    ``called``: the name of one of several peaks (``fp64``). ``each``: the same as a regular expression, whose one group
-    matches the name in the case.
+    ``called``: the name of one of several peaks (``fp64``). ``each``: a regular expression with one group, which
+    matches the name of the peak in the case.
 
     ``cases``: shell-style patterns, if the peak does not apply to all cases (one process cannot saturate the memory).
     ``traffic``: bytes that the hardware moves for each byte that the tool counts.
@@ -90,9 +90,9 @@ class Metric(_Part):
     """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
     ``<>`` in a class stands for the class of the case. ``overrides``: changes by shell-style pattern of case names; the
-    first match applies. ``quantity``: the quantity that it measures; metrics and workloads that measure the same share
-    its name, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts; together with
-    the power measured meanwhile, it gives ``energy_per_token``.
+    first match applies. ``quantity``: the measured quantity; metrics and workloads that measure the same quantity share
+    its name, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts. Together with
+    the measured power, the rate gives ``energy_per_token``.
     """
 
     RENAMED: ClassVar = {"about": "description", "at": "overrides"}
@@ -101,8 +101,8 @@ class Metric(_Part):
     better: Better
     description: str
     headline: bool = False
-    bits: bool = False  # people read it in bit/s
-    percent: bool = False  # people read this share in %
+    bits: bool = False  # shown in bit/s
+    percent: bool = False  # shown in %
     kind: Kind | None = None  # if it differs from its workload's
     class_: str | None = Field(default=None, alias="class")  # if it differs from its workload's
     overrides: Mapping[str, Override] = {}
@@ -128,13 +128,13 @@ class Metric(_Part):
 
 
 class Frontier(_Part):
-    """Describe points with a trade-off between metrics of a case (shell-style patterns in ``cases``).
+    """Describe points with a trade-off between metrics of a case. ``cases``: shell-style patterns.
 
     The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
-    part of a case name that differs between the points of a line. ``speeds``: the speeds at which
-    sides are compared. ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, with the share of the
-    baseline's value by which a candidate may be worse; beyond it, service is not equal.
+    part of a case name that differs between the points of a line. ``speeds``: the speeds at which sides are compared.
+    ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, each with the share of the baseline's
+    value by which a candidate may be worse. If a candidate is worse than this, its service is not equal.
     """
 
     RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
@@ -191,7 +191,7 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """Describe a value that must be equal on all hosts of a case: its name, and an expression for each host."""
+    """Describe a value that must be equal on all hosts of a case: its name, and its expression on each host."""
 
     RENAMED: ClassVar = {"what": "name", "of": "value"}
 
@@ -204,7 +204,7 @@ class Serve(_Part):
 
     argv: tuple[Any, ...]
     port: Any
-    ends: bool = True  # the server ends by itself after one client; other servers are ended at once
+    ends: bool = True  # the server ends by itself after one client; other servers are terminated after the client
 
 
 class Case(_Part):
@@ -213,7 +213,7 @@ class Case(_Part):
     RENAMED: ClassVar = {"about": "description"}
 
     name: str
-    called: str = ""  # the display name, if an expression makes it; settings are in <>
+    called: str = ""  # the display name, if an expression computes it; settings are in <>
     description: str = ""
     foreach: Mapping[str, Any] = {}
     when: Any = True
@@ -229,7 +229,7 @@ class Case(_Part):
     nodes: Any = 1  # number of hosts that run it together; the first of them starts it
     each: bool = False  # all of them run the command, each with its own facts, as number ``node`` of ``members``
     exclusive: tuple[Any, ...] = ()
-    expect: Any  # seconds
+    expect: Any  # expected time in seconds
     timeout: Any = None  # seconds; if unset, 60 s and five times the expected time
 
 
@@ -237,7 +237,8 @@ class Case(_Part):
 class Declaration:
     """Describe a figure: its class, kind (empty if it is only descriptive) and direction.
 
-    ``limit`` is the guardrail's limit in seconds, or None. ``quantity`` names what several metrics measure.
+    ``limit`` is the guardrail's limit in seconds, or None. ``quantity``: the name of a quantity that several metrics
+    measure.
     """
 
     class_: str
@@ -253,9 +254,9 @@ class Manifest(_Part):
     ``scope: pair`` measures between two hosts, or over loopback with a single host; its parameter ``pairs`` selects the
     pairs. ``single``: an expression that is true if the user provides the other end, so that each host runs alone.
     ``disk``: the maximum size of its files under the work directory, in bytes. ``spread``: the typical standard
-    deviation of repeats relative to their mean, or None if unknown. ``was``: the present class for each class in files
-    of earlier versions. ``redundant``: a regular expression for the part of a case name that may differ between cases
-    that measure the same.
+    deviation of repeats relative to their mean, or None if unknown. ``was``: maps classes in files of earlier versions
+    to present classes. ``redundant``: a regular expression for the part of a case name that may differ between cases
+    that measure the same quantity.
     """
 
     RENAMED: ClassVar = {"about": "description"}

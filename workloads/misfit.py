@@ -32,6 +32,6 @@ def misfits(error: ValidationError, model: type[BaseModel]) -> list[tuple[tuple[
 
 
 def _said(text: str) -> str:
-    """Return a message of pydantic in lower case, or that of a validator as it is."""
+    """Return pydantic's message in lower case, or a validator's message as it is."""
     message = text.removeprefix("Value error, ")
     return message if message != text else text.lower()

@@ -1,6 +1,6 @@
 """Define suites: which workloads run, with which settings and how often.
 
-A suite has a name or a path; the name of a workload is a suite too. Names with commas between them are one suite.
+A suite has a name or a path; the name of a workload is a suite too. Comma-separated names form one suite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fleetmark.workloads.shares import Shares
 from fleetmark.workloads.variant import is_entry, workload_of
 
 SUITES = HERE / "suites"
-_MOST_NAMED = 3  # suites in the name of a suite of several
+_MOST_NAMED = 3  # maximum suites in a comma-separated name
 
 
 class Choice(_Part):
@@ -82,8 +82,8 @@ def suite_paths() -> dict[str, Path]:
 def load_suite(name: str) -> Suite:
     """Return the suite ``name``: a known suite, a single workload with its defaults, or a suite in a YAML file.
 
-    Several of these, with commas between them, are merged as a suite that includes them. Included suites are merged,
-    and all workloads, parameters, values and conditions are checked.
+    Comma-separated names are merged into one suite that includes them. Included suites are merged, and all workloads,
+    parameters, values and conditions are checked.
 
     Raise FleetmarkError naming the file and the problem.
     """

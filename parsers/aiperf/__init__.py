@@ -1,7 +1,7 @@
 """Parse aiperf's ``profile_export_aiperf.json``, and that of its predecessor genai-perf.
 
-Case: ``c8``, ``r2`` or ``all``, from the settings (of the measured phase, from schema 1.1 on). aiperf's
-``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, which is ``tpot``. Its
+Case: ``c8``, ``r2`` or ``all``, from the settings. From schema 1.1 on, the settings are those of the measured phase.
+aiperf's ``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, which is ``tpot``. aiperf's
 ``inter_chunk_latency`` is the time between pieces, which is ``itl``. Every figure has its own unit. A run that was
 cancelled or degraded is ``invalid``.
 """

@@ -70,7 +70,7 @@ def _step(position: int, match: re.Match[str]) -> LoggedStep:
 
 
 def _save(log: TrainingLog, position: int, match: re.Match[str], time: float | None, began: dict[str, float]) -> None:
-    """Note when a save begins (by the first rank that says so), and its time when it is ready."""
+    """Note when a save begins (by the first rank that reports it), and store its time when it is complete."""
     if match[2] == "about to be saved":
         if len(began) < 1000:
             began.setdefault(match[1], time or 0.0)
@@ -79,7 +79,7 @@ def _save(log: TrainingLog, position: int, match: re.Match[str], time: float | N
 
 
 def _time(line: str) -> float | None:
-    """Return the seconds of a line's stamp, without a time zone; None if there is none."""
+    """Return a line's timestamp in seconds, without a time zone; None if the line has none."""
     match = _TIME.match(line)
     if match is None:
         return None

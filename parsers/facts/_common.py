@@ -56,13 +56,13 @@ def size(value: Any) -> int | None:
 
 
 def id_list(text: Any) -> tuple[int, ...] | None:
-    """Return ``0-5,18-23`` or ``0 1 2`` as numbers; empty text gives an empty list, anything else None."""
+    """Return ``0-5,18-23`` or ``0 1 2`` as numbers: an empty list for empty text, None for any other text."""
     spans = id_spans(text)
     return None if spans is None else tuple(n for first, last in spans for n in range(first, last + 1))
 
 
 def id_spans(text: Any) -> tuple[tuple[int, int], ...] | None:
-    """Return the first and last number of each part of a list like that of ``id_list``."""
+    """Return the first and last number of each part of a list in the format that ``id_list`` reads."""
     if not isinstance(text, str):
         return None
     spans, count = [], 0

@@ -1,4 +1,4 @@
-"""Read CPUs, caches and NUMA nodes: from lscpu and numactl if they answer, else from sysfs and /proc/cpuinfo."""
+"""Read CPUs, caches and NUMA nodes from lscpu and numactl, or from sysfs and /proc/cpuinfo if they do not answer."""
 
 from __future__ import annotations
 

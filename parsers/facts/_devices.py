@@ -54,8 +54,9 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
-    """Return signs of use found by opening the disk: the kernel's claim and blkid's answer; ``blind`` if neither was
-    tried.
+    """Return signs of use found by opening the disk: the kernel's claim and blkid's answer.
+
+    The result is ``blind`` if neither was tried.
     """
     claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
     if claim == "EBUSY":
@@ -184,8 +185,9 @@ def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:
-    """Return whether a PCI function is a compute device. AMD's VGA functions are mostly integrated graphics, never
-    Instinct.
+    """Return whether a PCI function is a compute device.
+
+    AMD's VGA functions do not count: they are mostly integrated graphics, and never Instinct.
     """
     kinds = ("3D controller", "VGA compatible controller") if vendor == "nvidia" else ("Processing accelerators",)
     return str(function["class"]).startswith(kinds)

@@ -10,9 +10,7 @@ from fleetmark.parsers.facts._raw import Raw
 
 
 def idle_states(raw: Raw) -> tuple[IdleState, ...]:
-    """Return the idle states in the order of their numbers; empty if the host does not report them, like a virtual
-    machine.
-    """
+    """Return the idle states in the order of their numbers; empty if the host reports none, like a virtual machine."""
     words = (raw.file("/proc/uptime") or "").split()
     uptime = leading(words[0]) if words else None
     states = []

@@ -21,7 +21,7 @@ def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
     """Return the network interfaces except loopback, in the kernel's order of names."""
     addresses: dict[str, list[str]] = {}
     if raw.error("ip") is not None:
-        raw.parsed("ip", lambda _: {})  # called only for its note
+        raw.parsed("ip", lambda _: {})  # run only for its note
     for line in (raw.out("ip") or "").splitlines():
         if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
             addresses.setdefault(match[1], []).append(match[2])
@@ -36,16 +36,18 @@ def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
 
 
 def rdma(raw: Raw) -> tuple[str, ...]:
-    """Return the sorted names of RDMA devices (InfiniBand, RoCE, iWARP), without invalid names, since names go into
-    commands.
+    """Return the sorted names of RDMA devices (InfiniBand, RoCE, iWARP).
+
+    Invalid names are left out, because names become parts of commands.
     """
     matches = (_RDMA.fullmatch(path) for path in raw.files())
     return tuple(sorted(match[1] for match in matches if match))
 
 
 def _pci(links: Mapping[str, Any], device: str) -> str | None:
-    """Return the PCI address of a device, or of a virtio device's parent; None for others (USB, buses of virtual
-    machines).
+    """Return the PCI address of a device, or of a virtio device's parent.
+
+    Return None for other devices, such as USB and the buses of virtual machines.
     """
     target = str(links.get(device))
     if target.startswith("virtio"):
@@ -86,7 +88,7 @@ def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> dict[str, Any]:
-    """Return the number of an interface's interrupts, and of those outside ``numbers``, the CPUs of its node."""
+    """Return an interface's interrupts, and how many of them are routed to CPUs outside its NUMA node (``numbers``)."""
     keys = {int(key): key for key in affinity if re.fullmatch(r"[0-9]{1,5}", key)}
     if not keys:
         return {}
@@ -98,15 +100,16 @@ def _interrupts(affinity: Mapping[str, Any], numbers: frozenset[int] | None) -> 
 
 
 def _is_away(text: Any, cpus: Sequence[int]) -> bool:
-    """Return whether a list of CPUs has entries but none of ``cpus``, which are sorted; a short text may name many
-    CPUs.
+    """Return whether a list of CPUs has entries but none of ``cpus``, which are sorted.
+
+    The list is not expanded, because a short text may name many CPUs.
     """
     spans = id_spans(text) or ()
     return bool(spans) and all(bisect_left(cpus, first) == bisect_left(cpus, last + 1) for first, last in spans)
 
 
 def _roce(raw: Raw) -> dict[str, str]:
-    """Return, by interface, the RDMA device that works over its Ethernet."""
+    """Return the RDMA device that uses each Ethernet interface, by interface."""
     result = {}
     for path, interface in raw.table("links").items():
         match = _OF_DEVICE.fullmatch(path)

@@ -23,9 +23,9 @@ from fleetmark.parsers.facts._torch import containers, torch
 from fleetmark.parsers.kit.text import dig
 
 _MOST_NOTES = 100
-_SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # used in commands of srun
+_SLURM_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)  # used in srun commands
 _LONGEST_RELEASE = 10_000  # characters of /etc/os-release; about 500 are usual
-_FAMILIES = {  # the family of an os-release ID or ID_LIKE
+_FAMILIES = {  # maps an os-release ID or ID_LIKE to its family
     "debian": ("debian", "ubuntu"),
     "rhel": ("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "openeuler", "anolis"),
     "suse": ("suse", "sles", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
@@ -42,8 +42,8 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
     - ``root``: whether jobs run as root there
     - ``work_dir``: the working directory of jobs
 
-    Values of unreadable sources are None, with a sentence in ``notes``. Impossible figures are treated alike, unless
-    they decide which cases run (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for such a figure, and for a
+    Values of unreadable sources are None, with a sentence in ``notes``. The same applies to impossible figures, unless
+    they decide which cases run (CPUs, NUMA nodes, GPUs, memory). Raise FleetmarkError for those figures, and for a
     document that facts.py did not print.
     """
     check(doc)
@@ -158,7 +158,7 @@ def _meminfo(raw: Raw) -> dict[str, int]:
 def _virtualisation(raw: Raw) -> str | None:
     """Return the virtualisation as systemd names it (none, kvm, docker, …), or else as files and lscpu show it.
 
-    Return None if it is unknown.
+    Return None if the virtualisation is unknown.
     """
     answer = (raw.out("systemd_detect_virt") or "").strip()
     if re.fullmatch(r"[a-z][a-z0-9-]*", answer):

@@ -18,8 +18,10 @@ _MPI = (
 
 
 def software(raw: Raw) -> dict[str, str]:
-    """Return the versions of installed software by name: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``cann``, ``mpi``
-    (with its kind)."""
+    """Return the versions of installed software by name.
+
+    The names are ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``cann`` and ``mpi`` (with the kind of MPI).
+    """
     versions_by_name = {
         "cuda": _match(r"\brelease ([\d.]+)", raw.out("nvcc")),
         "rocm": _match(r"^([\d.]+)", text_or_none(raw.file("/opt/rocm/.info/version"))),

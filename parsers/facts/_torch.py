@@ -1,6 +1,4 @@
-"""Read the output of ``playbooks/agent/interpreter.py --check`` (Pythons with torch) and ``--image`` (container
-images).
-"""
+"""Read the output of ``playbooks/agent/interpreter.py``: Pythons with torch (``--check``) and images (``--image``)."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from typing import Any
 from fleetmark.base.facts import Container, Torch
 from fleetmark.parsers.facts._raw import Raw
 
-_LONGEST = 300  # characters of an error or a name
-_MOST = 16  # number of Pythons or images
+_LONGEST = 300  # maximum characters of an error or a name
+_MOST = 16  # maximum number of Pythons or images
 
 
 def torch(raw: Raw) -> dict[str, Torch]:
@@ -45,7 +43,7 @@ def _image(raw: Raw, image: str, answer: Any) -> Container:
 
 
 def _about(answer: Any) -> dict[str, Any] | str:
-    """Return the facts that the program reports, or what is wrong."""
+    """Return the facts that the program reports, or the problem that it reports."""
     if answer["rc"] != 0:
         words = answer["err"].strip().splitlines() or ["it printed nothing"]
         return f"did not answer ({words[-1][:_LONGEST]})"

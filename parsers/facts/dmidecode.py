@@ -18,11 +18,11 @@ _EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB"
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """Return ``version``, ``bios``, ``system``, ``processors`` and ``memory`` (a dict per slot; empty slots have size
-    0).
+    """Return ``version``, ``bios``, ``system``, ``processors`` and ``memory``.
 
-    A slot is ``{"slot", "bank", "size", "type", "form", "rated_mts", "configured_mts", "manufacturer", "part", …}``.
-    Raise ParseError if the text has no structure, which is the case without root.
+    ``memory`` has one dict per slot, and empty slots have size 0. A slot is ``{"slot", "bank", "size", "type", "form",
+    "rated_mts", "configured_mts", "manufacturer", "part", …}``. Raise ParseError if the text has no structure, as
+    happens without root.
     """
     text = decode(raw)
     structures = list(_structures(text))

@@ -105,7 +105,7 @@ def _uses(node: dict[str, Any], top: dict[str, Any]) -> Iterator[str]:
             if one.strip():
                 yield f"swap ({name})" if one == "[SWAP]" else f"mounted at {one} ({name})"
     if node is not top:
-        # Every device built on a disk is a use of it: lvm, crypt, raid1, mpath, dm, and also a partition.
+        # Every device built on a disk uses the disk: lvm, crypt, raid1, mpath, dm, and also a partition.
         yield f"has partition {name}" if kind == "part" else f"part of {kind} {name}"
     if signature := text_or_none(node.get("fstype")):
         yield f"holds {signature} ({name})"

@@ -34,11 +34,11 @@ _BLOCK = {
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """Return ``cpus`` (known), ``online`` (their numbers), ``model``, ``cores`` (whole host), ``sockets``, ``caches``,
-    ….
+    """Return ``cpus`` (known), ``online`` (their numbers), ``model``, ``cores``, ``sockets``, ``caches`` and more.
 
-    A cache is ``{"name", "level", "type", "size" (bytes of one), "instances", "total"}``, the last two None if lscpu
-    does not count caches. Output of ``lscpu -C`` gives only ``caches``. Raise ParseError on failure.
+    ``cores`` counts those of the whole host. A cache is ``{"name", "level", "type", "size" (bytes of one), "instances",
+    "total"}``. The last two are None if lscpu does not count caches. Output of ``lscpu -C`` gives only ``caches``.
+    Raise ParseError on failure.
     """
     text = decode(raw)
     if "{" in text and ('"lscpu"' in text or '"caches"' in text):

@@ -1,9 +1,8 @@
-"""Parse ``npu-smi info``: Ascend NPUs by chip, from its table with two rows per chip. Tested with versions 23.0 to
-25.5.
+"""Parse ``npu-smi info``: Ascend NPUs by chip, from its table with two rows per chip.
 
-The first row of a chip has device, name, health, power and temperature. The second row has bus address, load and
-memory. HBM is the last pair of used and total memory in the second row; cards without HBM (310) have only the pair
-before it.
+Tested with versions 23.0 to 25.5. The first row of a chip has device, name, health, power and temperature. The second
+row has bus address, load and memory. HBM is the last pair of used and total memory in the second row; cards without HBM
+(310) have only the pair before it.
 """
 
 from __future__ import annotations

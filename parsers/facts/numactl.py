@@ -14,11 +14,10 @@ from fleetmark.parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """Return ``nodes`` (their number) and ``numa``: ``{"id", "cpus", "memory", "free", "distances"}`` per node, sizes
-    in bytes.
+    """Return ``nodes`` (their number) and ``numa``.
 
-    A node without CPUs (CXL memory, HBM) has an empty ``cpus``. Values that numactl could not read are absent. Raise
-    ParseError on failure.
+    ``numa`` has ``{"id", "cpus", "memory", "free", "distances"}`` per node, with sizes in bytes. A node without CPUs
+    (CXL memory, HBM) has an empty ``cpus``. Values that numactl could not read are absent. Raise ParseError on failure.
     """
     text = decode(raw)
     nodes: dict[int, dict[str, Any]] = {}

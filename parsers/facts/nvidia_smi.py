@@ -35,11 +35,11 @@ _ALIASES = {
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """Return ``driver``, ``cuda`` and ``gpus``, or for ``topo`` ``links`` ({"GPU0-GPU1": "NV18"}) and ``numa`` ({gpu:
-    node}).
+    """Return ``driver``, ``cuda`` and ``gpus``; for ``topo``, return ``links`` and ``numa``.
 
-    A GPU is ``{"index", "name", "bus", "memory" (bytes), "power_limit" (W), "pcie_gen", "pcie_width", …}``. Raise
-    ParseError on failure, also if nvidia-smi prints an error message instead of GPUs.
+    ``links`` is ``{"GPU0-GPU1": "NV18"}``, and ``numa`` is {gpu: node}. A GPU is ``{"index", "name", "bus", "memory"
+    (bytes), "power_limit" (W), "pcie_gen", "pcie_width", …}``. Raise ParseError on failure, also if nvidia-smi prints
+    an error message instead of GPUs.
     """
     text = decode(raw)
     if "<nvidia_smi_log" in text:

@@ -7,8 +7,8 @@ The case is the job's name. The subject is ``host``, the server's name in client
 sums over clients or a group. Never add these sums to the jobs. Jobs that share name and subject (``numjobs`` without
 ``group_reporting``) have a label ``clone``, counted from 1. Several runs in one file are repeats.
 
-Latencies of 0, which older versions print for less than their clock's step, are left out. ``latency_depth`` is the
-queue depth that meets a latency target (latency_target, JSON only). A target missed at a depth of 1 makes the run
+Latencies of 0, which older versions print for times below their clock's resolution, are left out. ``latency_depth`` is
+the queue depth that meets a latency target (latency_target, JSON only). A target missed at a depth of 1 makes the run
 ``invalid``.
 
 Source: fio 2.0 to 3.42 (stat.c, client.c). Up to 2.x, latencies are in microseconds and ``io_bytes`` in KiB. Version
@@ -38,14 +38,14 @@ from fleetmark.parsers.kit.cut import cut_in_json
 from fleetmark.parsers.kit.text import Document, JsonScan, decode, dig, find_json, matches, number, numbered, objects
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
-_SNAPSHOT_SLACK = 3.0  # seconds: fio's time stamps are whole seconds, slightly after the interval that they report
+_SNAPSHOT_SLACK = 3.0  # seconds: fio's timestamps are whole seconds, slightly after the interval that they describe
 _DISAGREE = 0.02
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Return every job in ``raw``, in any of fio's output formats; other text is skipped.
 
-    ``invalid`` is set if a job failed, was interrupted or did not verify, or if the text ends too early. Raise
+    ``invalid`` is set if a job failed, was interrupted or failed verification, or if the text ends too early. Raise
     ParseError, with fio's own message if there is one, if no job did any I/O.
     """
     text = decode(raw)
@@ -139,7 +139,8 @@ def _read_direction(part: Any, direction: str, place: str, notes: list[str]) -> 
     kib, exact, iops = (number(dig(part, key)) for key in ("bw", "bw_bytes", "iops"))
     rate = exact
     if kib is not None and (exact is None or not -1024 <= exact - kib * 1024 < 2048):
-        # bw_bytes is the same figure before rounding down. If they differ, bw is used, since every version prints it.
+        # bw_bytes is the same figure before rounding down. If the two differ, bw is used, because every version prints
+        # it.
         rate = kib * 1024
         if exact is not None:
             notes.append(f"{place}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; used bw")
@@ -223,8 +224,9 @@ def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
 
 
 def _within(total: Job, job: Job) -> bool:
-    """Return whether fio's sum ``total`` includes ``job``: sums over clients include all jobs, others those of their
-    group.
+    """Return whether fio's sum ``total`` includes ``job``.
+
+    Sums over clients include all jobs; other sums include the jobs of their group.
     """
     return total.name == ALL_CLIENTS or total.group == job.group
 

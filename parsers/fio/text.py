@@ -70,7 +70,7 @@ def new_job(name: str, subject: str = "host") -> Job:
 
 
 def percentile_name(rank: float | None) -> str | None:
-    """Return ``p99.9`` for one of the percentiles that are kept, None for others."""
+    """Return ``p99.9`` for one of the percentiles that are kept, None for other percentiles."""
     return f"p{rank:g}" if rank in PERCENTILES else None
 
 
@@ -187,7 +187,7 @@ class _Normal:
                 put(self._values, f"{self._direction}_{latency}_{kind}", figure, _PER_SECOND[match["unit"]])
         elif match := _HEADING.match(line):
             latency = "lat" if match["what"] == "sync" else match["what"]
-            if latency in ("slat", "clat", "lat"):  # skip those of one priority class
+            if latency in ("slat", "clat", "lat"):  # skip the latencies of a single priority class
                 self._block = f"{self._direction}_{latency}", _PER_SECOND[match["unit"]]
 
     def _percentiles(self, line: str, prefix: str, per_second: float) -> None:
@@ -197,7 +197,7 @@ class _Normal:
 
 
 def put(values: dict[str, float], name: str, figure: float | None, per_unit: float = 1.0) -> None:
-    """Store ``figure`` unless it is missing or not above 0 (no rate, or a latency below the clock's step)."""
+    """Store ``figure`` unless it is missing or not above 0 (no rate, or a latency below the clock's resolution)."""
     if figure and 0 < figure < math.inf:
         values[name] = figure / per_unit
 
@@ -226,7 +226,7 @@ def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
 
 
 def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job]:
-    """Return fio's sum over each group of several jobs; none with clients, whose groups share their numbers."""
+    """Return fio's sum over each group of several jobs; none with clients, because their groups share numbers."""
     totals: dict[int, Job] = {}
     for (group, metric), rate in sums.items():
         is_single = sum(j.group == group and bool(j.values) for j in jobs) < 2
@@ -276,7 +276,7 @@ def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
     """Return the figures of one direction; all versions of fio use KiB/s and microseconds.
 
     The percentiles are named after clat. With ``lat_percentiles=1``, they are percentiles of lat, but the line does not
-    show that.
+    show this.
     """
     figures = [number(f) for f in fields]
     values: dict[str, float] = {}

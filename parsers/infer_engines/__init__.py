@@ -1,10 +1,9 @@
 """Parse the output of Fleetmark's program that times inference engines side by side.
 
-Cases: ``ENGINE-bN``, which stand below the network's in a campaign. Metrics: ``samples_per_second`` (higher),
-``latency_p50`` and ``latency_p99`` (s, lower; the second from 200 calls on), ``build_time`` (s), ``output_error``
-(largest difference from the reference in fp64 over the largest output), ``parameters``. A case whose outputs differ by
-more than the printed tolerance is ``invalid``.
-Engines that are not installed, or fail, are named in notes.
+Cases: ``ENGINE-bN``; in a campaign, they are parts of the network's case. Metrics: ``samples_per_second`` (higher),
+``latency_p50`` and ``latency_p99`` (s, lower; ``latency_p99`` only with at least 200 calls), ``build_time`` (s),
+``output_error`` (largest difference from the reference in fp64 over the largest output), ``parameters``. A case whose
+outputs differ by more than the printed tolerance is ``invalid``. Notes name the engines that are not installed or fail.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _figures(row: dict[str, Any], head: dict[str, Any]) -> Iterator[Measurement]
 
 
 def _wrong(row: dict[str, Any], tolerance: float) -> str | None:
-    """Return why the outputs of an engine do not count; None if they do."""
+    """Return why the outputs of an engine are not valid; None if they are."""
     error = number(row.get("error"))
     if error is None:
         return "wrong outputs: they have another shape, or are not numbers"

@@ -1,10 +1,11 @@
 """Parse InferenceX's ``agg_*.json``: each document is one point of a sweep, in seconds and per GPU.
 
-Case: ``p1024-o128-c48``; of replayed traces (AgentX) ``agentic-coding-c48``, whose figures stand in ``request_metrics``
-and whose ``itl`` is aiperf's, our TPOT. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu``
-those of answers: ours is the latter, of all GPUs. Where prefill and decode are apart, older points have the answers per
-decode GPU and the prompts per prefill GPU; newer ones call these ``output_tput_per_decode_gpu`` and so on.
-``median_intvty`` is 1 / the median of TPOT. Power is of GPU boards, and only where the point says that it is valid.
+Case: ``p1024-o128-c48``, or ``agentic-coding-c48`` for replayed traces (AgentX). Figures of traces are in
+``request_metrics``, and their ``itl`` is defined as in aiperf, where it equals Fleetmark's TPOT. ``tput_per_gpu``
+counts tokens of prompts and answers, ``output_tput_per_gpu`` only tokens of answers. Fleetmark's figure is the latter,
+summed over all GPUs. If prefill and decode are separate, older points have the answers per decode GPU and the prompts
+per prefill GPU; newer points call these ``output_tput_per_decode_gpu`` and so on. ``median_intvty`` is 1 / the median
+of TPOT. Power is that of GPU boards, and only given if the point says that it is valid.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
 _SHARES = {"mean": "mean", "median": "p50", "p90": "p90", "p99": "p99", "p99.9": "p999"}
 LABELS = ("hw", "model", "framework", "precision")
 _MOST = 20_000
-_NAMED = 4  # points of one reason
+_NAMED = 4  # maximum points named per reason
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -74,7 +75,7 @@ def _within(doc: Any, *keys: str) -> Mapping[str, Any]:
 
 
 def failed(point: Mapping[str, Any]) -> str | None:
-    """Return why a point says that it does not count; None if it counts."""
+    """Return why a point says that it is not valid; None if it is valid."""
     outcome = _within(point, "benchmark_outcome")
     if outcome.get("status") == "failed":
         done, asked = (number(outcome.get(k)) for k in ("completed", "requested"))
@@ -94,8 +95,10 @@ def _apart(point: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _output(point: Mapping[str, Any]) -> float | None:
-    """Tokens of answers per second of all GPUs; by the sum of both kinds of tokens it shows per which GPUs a point
-    counts them."""
+    """Return the output tokens per second of all GPUs.
+
+    The sum of input and output tokens shows which GPUs the point's rates refer to.
+    """
     halves, count = _apart(point), gpus(point)
     total, out, into = (number(point.get(f"{k}tput_per_gpu")) for k in ("", "output_", "input_"))
     by_decode = number(point.get("output_tput_per_decode_gpu"))
@@ -116,7 +119,7 @@ def gpus(point: Mapping[str, Any]) -> float | None:
     """Return the number of GPUs of a point, prefill and decode together; None if unknown."""
     if halves := _apart(point):
         return sum(halves)
-    layout = [number(point.get(k, 1)) for k in ("tp", "pp", "pcp_size")]  # others share their GPUs
+    layout = [number(point.get(k, 1)) for k in ("tp", "pp", "pcp_size")]  # other requests share their GPUs
     sizes = [size for size in layout if size and size > 0]
     return number(point.get("num_gpus")) or (math.prod(sizes) if len(sizes) == len(layout) and "tp" in point else None)
 
@@ -132,7 +135,7 @@ def case(point: Mapping[str, Any]) -> str:
 
 
 def figures(point: Mapping[str, Any]) -> dict[str, object]:
-    """Return a point's figures over all its GPUs, by the names of our metrics."""
+    """Return a point's figures over all its GPUs, under Fleetmark's metric names."""
     values: dict[str, object] = {"accelerators": gpus(point), "interactivity": point.get("median_intvty")}
     values["output_tokens_per_second"] = _output(point)
     for theirs, ours in _TIMES.items():
@@ -141,7 +144,7 @@ def figures(point: Mapping[str, Any]) -> dict[str, object]:
 
 
 def power(tool: str, case_: str, point: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Yield the power of all GPU boards in W, if the point says that it was measured well."""
+    """Yield the power of all GPU boards in W, if the point says that the measurement is valid."""
     watts = number(point.get("avg_total_gpu_power_w"))
     if number(point.get("power_valid")) == 1 and watts is not None and watts > 0:
         labels = {"source": "GPU boards"}

@@ -5,7 +5,7 @@ that a UDP sender sent; only descriptive), ``retransmits`` (with ``-e``), ``loss
 ``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of ``--bounceback``. If both directions
 ran, the reverse direction has the same names with the prefix ``reverse_``. The subject is ``host`` for the whole test,
 and ``stream-3`` for one of several streams. The case is the protocol, the number of streams (if more than one) and the
-kind of test: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
+kind of test: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one direction after the other),
 ``tcp-bounceback``. Several tests in one file are repeats.
 
 The sum over several streams is iperf's own. Otherwise it is derived, but only from streams that are known to have run
@@ -44,11 +44,11 @@ _SAME_SUM = 0.05
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return every test in ``raw``. If ``command`` is known, ``-P`` and ``-t`` give the number of streams and the
-    duration.
+    """Return every test in ``raw``.
 
-    ``invalid`` is set if the only test failed partly, or if the text ends before the last test does. Raise ParseError,
-    with iperf's own message if there is one, if no test moved data.
+    The options ``-P`` and ``-t`` of ``command``, if known, give the number of streams and the duration. ``invalid`` is
+    set if the only test failed partly, or if the text ends before the last test does. Raise ParseError, with iperf's
+    own message if there is one, if no test moved data.
     """
     text = decode(raw)
     options = options_of(command)
@@ -92,7 +92,7 @@ class _Result:
 
     @property
     def error(self) -> str | None:
-        """Return why the test does not count."""
+        """Return why the test is not valid."""
         return self.failure or self.cut
 
 

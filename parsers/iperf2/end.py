@@ -10,9 +10,9 @@ from fleetmark.parsers.iperf2.rows import Stream, Test, final
 from fleetmark.parsers.kit.cut import cut, cut_in_line
 
 _PROGRAM = re.compile(r"(?:^|/)iperf2?(?:\.exe)?$")
-_USUAL_TIME = 10.0  # s, of a client without -t
-_SLACK = 0.15  # s, tolerance for rounded end times
-_SHORTER_SUM = 0.9  # s, tolerance because a sum may end shortly before its streams
+_USUAL_TIME = 10.0  # default seconds of a client without -t
+_SLACK = 0.15  # seconds, tolerance for rounded end times
+_SHORTER_SUM = 0.9  # seconds, tolerance because a sum may end shortly before its streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def end_missing(test: Test, text: str, options: Options) -> str | None:
 
 
 def _row_missing(test: Test, options: Options) -> str | None:
-    """Return the first row that the connections or options imply but that is missing."""
+    """Return the first missing row that the connections or options imply."""
     forward, back = _directions(test)
     many = max(len(forward), len(back), test.summed)
     if empty := [s.name for s in test.streams.values() if not s.rows and not s.duplex]:
@@ -61,8 +61,9 @@ def _row_missing(test: Test, options: Options) -> str | None:
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """Return the first missing row among those that only clients print: the server's report of datagrams, and the sum
-    over the whole time.
+    """Return the first missing row among those that only clients print.
+
+    These rows are the server's report of datagrams and the sum over the whole time.
     """
     if not test.client:
         return None

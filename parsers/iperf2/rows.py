@@ -53,7 +53,7 @@ class Row:
     udp: dict[str, float] = field(default_factory=dict)
     retransmits: float | None = None
     bounces: dict[str, float] = field(default_factory=dict)
-    finish: float | None = None  # seconds on a clock
+    finish: float | None = None  # end time in seconds
     on_the_second: bool = False  # whether its end has four decimals, all 0
 
     @property
@@ -129,7 +129,7 @@ def read_text(text: str) -> list[Test]:
 class _Text:
     def __init__(self) -> None:
         self.tests: list[Test] = []
-        self._open: dict[str, Stream] = {}  # by the number in brackets; may outlive the start of the next test
+        self._open: dict[str, Stream] = {}  # by the number in brackets; may stay open after the next test starts
         self._server: bool | None = None
         self._listening = ""  # the port on which a server listens, or a client that waits for the reverse direction
         self._report = ""
@@ -225,7 +225,7 @@ def _rounding(figure: str) -> float:
 
 
 def _fitting(rate: float, moved: float, seconds: float, step: float, blur: float) -> float | None:
-    """Return ``rate`` if it agrees with bytes moved over time, else that quotient; None if no data moved.
+    """Return ``rate`` if it agrees with bytes moved over time, otherwise that quotient; None if no data moved.
 
     iperf 2.0.12 overflows above about 8 Gbit/s: it prints negative or far too low rates, but correct transfer sizes.
     """

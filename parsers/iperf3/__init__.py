@@ -165,8 +165,9 @@ def _pick(part: Any, key: str, direction: int) -> Any:
 
 
 def _direction(end: Any, direction: int, *, receiver_known: bool) -> dict[str, float]:
-    """Return one direction's figures from the summary; ``receiver_known`` tells if this side knows the receiver's
-    count.
+    """Return one direction's figures from the summary.
+
+    ``receiver_known``: whether this side knows the receiver's count.
     """
     values: dict[str, float] = {}
     sent, received, both = (_pick(end, key, direction) for key in ("sum_sent", "sum_received", "sum"))

@@ -1,5 +1,6 @@
-"""Read iperf3's text output, of client and server, into the figures of each test; the JSON reader shares some
-functions.
+"""Read iperf3's text output, of client and server, into the figures of each test.
+
+The JSON reader shares some of the functions.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with)
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """Hold one test: its figures in base units by metric name; ``error`` says why it does not count, if so."""
+    """Hold one test: its figures in base units by metric name. ``error``: why the test is not valid, if so."""
 
     protocol: str = "tcp"
     streams: int = 1
     reverse: bool = False
     values: dict[str, float] = field(default_factory=dict)
     error: str | None = None
-    cut: bool = False  # whether ``error`` is that the text ends too early
+    cut: bool = False  # whether ``error`` says that the text ends too early
     version: str | None = None
     notes: list[str] = field(default_factory=list)
     line: int | None = None
@@ -167,7 +168,7 @@ def read_text(text: str) -> list[Run]:
 
 
 def _check_end(last: _Section, text: str) -> None:
-    """Mark the last test if the text ends before it does; a client prints an end line, a server does not."""
+    """Mark the last test if the text ends before the test does; a client prints an end line, a server does not."""
     if last.done:
         return
     if last.client:

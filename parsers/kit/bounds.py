@@ -16,10 +16,10 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "FLOP/s": (0.0, 1e21),  # the fastest machines reach 1e19 in their lowest precision
     "s": (1e-12, 1e9),  # from 1 ps, in which light travels 0.3 mm, to 30 years; no event takes 0 s
     "B": (0.0, 1e18),  # the largest file systems
-    "Hz": (1.0, 1e13),  # above the maximum, signals are optical
-    "W": (0.0, 1e9),  # the power of a power station
+    "Hz": (1.0, 1e13),  # higher frequencies are those of light
+    "W": (0.0, 1e9),  # the output of a power station
     "J": (0.0, 1e16),  # a power station's energy in four months
-    "degC": (-100.0, 300.0),  # silicon works at neither limit
+    "degC": (-100.0, 300.0),  # no chip works outside these limits
     "1": (0.0, 1e20),  # fractions, ratios, scores, counts and 64-bit seeds, which are never negative
 }
 

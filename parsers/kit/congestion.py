@@ -1,7 +1,7 @@
 """Map the congestion and loss counters of network drivers to events, by their names.
 
 The rules cover the names of mlx5, bnxt_en and bnxt_re, ice and irdma, i40e, ixgbe, be2net and hns3 (``ethtool -S``,
-``hw_counters``). Counters without a rule are not events.
+``hw_counters``). Counters without a rule are ignored.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def event(counter: str) -> str | None:
 
 
 def totals(devices: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the number of events by kind, from ``devices`` (``net:eth0``, ``rdma:mlx5_0/1``) and their counters. Omit
-    kinds that no device counts.
+    """Return the number of events by kind; kinds that no device counts are omitted.
 
-    Several counters may count the same event, for example per priority and in total. Counters that differ only in a
-    digit are added up, as are devices. The largest of the resulting sums counts.
+    ``devices``: maps a device (``net:eth0``, ``rdma:mlx5_0/1``) to its counters. Several counters may count the same
+    event, for example per priority and in total. Counters that differ only in a digit are added up, as are devices. The
+    largest of the resulting sums counts.
     """
     sums: dict[str, dict[tuple[str, str], int]] = defaultdict(lambda: defaultdict(int))
     for device, counters in devices.items():

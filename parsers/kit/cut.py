@@ -18,16 +18,16 @@ def cut(place: str) -> str:
 
 
 def cut_in_line(text: str) -> str | None:
-    """Return a sentence if the last line of ``text`` has no line end, else None. All supported tools end their lines.
+    """Return a sentence if the last line of ``text`` has no line end, otherwise None.
 
-    Trailing blanks are not output, and an empty text is not truncated.
+    All supported tools end their lines. Trailing blanks are not output, and an empty text is not truncated.
     """
     last = text[text.rfind("\n") + 1 :]
     return cut(f"it ends inside line {text.count(chr(10)) + 1}") if last.strip() else None
 
 
 def cut_in_json(scan: JsonScan) -> str | None:
-    """Return a sentence if the text ends inside a JSON document that could not be read, else None."""
+    """Return a sentence if the text ends inside a JSON document that could not be read, otherwise None."""
     last = scan.documents[-1].end if scan.documents else 0
     for broken in scan.broken:
         if broken.line >= last:

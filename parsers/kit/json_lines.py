@@ -16,8 +16,10 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Lines:
-    """Hold a run: ``head`` names the tool, ``rows`` are (line, document), ``end`` is the last document, None if
-    truncated.
+    """Hold a run.
+
+    ``head``: the document that names the tool. ``rows``: (line, document). ``end``: the last document, None if the
+    output is truncated.
     """
 
     head: dict[str, Any]
@@ -33,7 +35,7 @@ class Lines:
 def read(tool: str, raw: bytes) -> Lines:
     """Return the documents of the first run of ``tool`` in ``raw``; other text between them is skipped.
 
-    Raise ParseError, with the last words of the output, if there is none.
+    Raise ParseError, with the end of the output, if there is no run of ``tool``.
     """
     report: Lines | None = None
     last = (1, "no output")

@@ -24,8 +24,9 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(slots=True)
 class Section:
-    """Hold one run of a client: its numbered lines, its connections (``clients``) and its ``limit`` of the 99th
-    percentile, s.
+    """Hold one run of a client.
+
+    ``lines``: its numbered lines. ``clients``: its connections. ``limit``: its limit of the 99th percentile in s.
     """
 
     title: str = ""
@@ -41,7 +42,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Hold the run that counts; ``broken`` is the limit in s that no number of connections met."""
+    """Hold the run that counts. ``broken``: the limit in s that no number of connections met."""
 
     section: Section
     marked: bool
@@ -49,7 +50,7 @@ class Load:
     cut: str | None
 
     def invalid(self, p99: float | None) -> str | None:
-        """Return why the run does not count, given ``p99``, its 99th percentile in s; empty if it counts."""
+        """Return why the run is not valid, given ``p99``, its 99th percentile in s; empty if it is valid."""
         limit = self.broken or (self.section.limit if p99 is not None else None)
         if limit is not None and (self.broken or (p99 or 0) > limit):
             took = f": 99% took {p99:g} s with {self.section.clients} connections" if p99 is not None else ""

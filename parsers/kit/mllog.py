@@ -36,8 +36,8 @@ class DamagedError(Exception):
 def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the records on one line of a log; other text around them is skipped, and so are damaged records.
 
-    ``keys`` avoids decoding most records: records whose first member is a ``key`` that it does not match (from the
-    start) are skipped.
+    ``keys``: a pattern that avoids decoding most records. A record is skipped if its first member is a ``key`` that
+    does not begin with a match.
     """
     retries = 20
     position = line.find(MARK)
@@ -113,7 +113,7 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
     """Yield ``file`` in pieces, unpacked if it begins like gzip, which may have several members."""
     pieces = _chunks(file)
     head = next(pieces, b"")
-    while 0 < len(head) < 4 and (more := next(pieces, b"")):  # a pipe may return less than the mark
+    while 0 < len(head) < 4 and (more := next(pieces, b"")):  # a pipe may return fewer bytes than the mark has
         head += more
     if not head.startswith(_GZIP):
         if head:
@@ -132,7 +132,7 @@ def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
         if unpacked := member.decompress(packed, _CHUNK):
             yield unpacked
         if member.eof:
-            packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes pad with zeros
+            packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes are padded with zeros
             if not packed:
                 return
             member = zlib.decompressobj(wbits=31)

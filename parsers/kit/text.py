@@ -182,7 +182,7 @@ def _next_at_line_start(text: str, position: int) -> int:
 
 
 class _LineCounter:
-    """Count lines at increasing positions without starting over each time."""
+    """Count lines at increasing positions without recounting from the start."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line = text, 0, 1

@@ -2,18 +2,18 @@
 
 Case: ``c8`` (closed loop), ``r2`` (requests per second), ``x1`` (a trace at its own times), ``goodput``. Rates in 1/s:
 ``output_tokens_per_second``, ``goodput`` with ``goodput_missed`` (the lowest rate shown to miss a target),
-``interactivity`` (1 / the median TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1),
-``itl_*``, ``e2e_*`` and ``ttfa_*`` (the first token behind the thinking). Percentiles cover all requests; failed ones
-count as the slowest. The 99th of fewer than 100 requests is withheld, and of fewer than 1,000 if some failed; the 90th
-likewise of 10 and 100.
+``interactivity`` (1 / median TPOT). Times in s: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1),
+``itl_*``, ``e2e_*`` and ``ttfa_*`` (the first token after the thinking). Percentiles cover all requests; failed
+requests count as the slowest. The 99th percentile requires 100 requests, or 1,000 if some failed. The 90th percentile
+requires 10 requests, or 100 if some failed.
 
-``exact_match`` (share of generated arithmetic), ``retrieval`` (share of a list's entries that are found in it) and
-``perplexity`` (of a fixed text) are the worse of before and after.
-``cache_hit_rate`` is what the server says, ``reusable_prompt`` the most that it could be.
+``exact_match`` (share of correct answers to generated arithmetic), ``retrieval`` (share of a list's entries that are
+found in it) and ``perplexity`` (of a fixed text) are the worse of the checks before and after the runs.
+``cache_hit_rate`` is the rate that the server reports; ``reusable_prompt`` is the highest possible rate.
 
 A run is ``invalid`` if the client itself was late, if more than 1% of its requests failed, if no rate meets its
-targets, or if answers are worse after it than before, or less likely than the same model's elsewhere. If the client
-reports that another machine answered, the work was done ``elsewhere``.
+targets, if answers are worse after it than before, or if they are less likely than those of the same model elsewhere.
+If the client reports that another machine answered, the work was done ``elsewhere``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from fleetmark.parsers.kit.text import decode, dig, number, numbered
 
 _TOOL = "llm_serve"
 _TOLERATED = 0.01
-_BUSY = 0.7  # share of a run's time from which the client may limit the run
-_LATE = 0.005  # delay in s from which the client affects the measurement
-_WORSE_MATCH = 0.1  # share of answers that batches may change
-_WORSE_TEXT = 0.02  # share of perplexity that batches and kernels may change
+_BUSY = 0.7  # share of a run's time above which the client may limit the run
+_LATE = 0.005  # delay in s above which the client affects the measurement
+_WORSE_MATCH = 0.1  # share of answers that batching may change
+_WORSE_TEXT = 0.02  # share of perplexity that batching and kernels may change
 _MATCHES = {"exact_match": "the arithmetic", "retrieval": "the retrieval"}
 _COMPARED = (
     ("difference", "logprob_difference", Better.LOWER, max),
     ("largest", "logprob_difference_max", Better.NONE, max),
     ("agreement", "top1_agreement", Better.HIGHER, min),
-)  # with a stored reference
-_LONGEST = 20_000  # characters of a line
-_MOST = 2_000  # number of runs
+)  # relative to a stored reference
+_LONGEST = 20_000  # maximum characters of a line
+_MOST = 2_000  # maximum number of runs
 _KINDS = ("closed", "open", "replay", "goodput")
 _SHARES = {
     "cache_hit_rate": "cache_hit_rate",
@@ -49,8 +49,8 @@ _SHARES = {
     "tool_calls": "tool_calls",
 }
 _TARGETS = ("first tokens within {} s", "later ones within {} s each", "whole answers within {} s")
-_LATEST = 4e9  # Unix seconds
-_PIECE = 1.02  # tokens per piece above which gaps are between pieces and not tokens
+_LATEST = 4e9  # latest valid time, in Unix seconds
+_PIECE = 1.02  # tokens per piece above which gaps are between pieces instead of tokens
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -145,7 +145,7 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
 
 
 def _uses(run: Mapping[str, Any], case: str, labels: Mapping[str, str]) -> Iterator[Measurement]:
-    """Return what is known of caches, thinking, tool calls and the client's lateness."""
+    """Return what is known about caches, thinking, tool calls and the client's lateness."""
     for key, metric in _SHARES.items():
         share = number(run.get(key))
         if share is not None and 0 <= share <= 1:
@@ -172,7 +172,7 @@ def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
 
 
 def _fewest(share: str, failed: float) -> float:
-    """Return the fewest requests of which a percentile is told: one beyond it, ten if some failed."""
+    """Return the minimum number of requests for a percentile: one beyond the percentile, or ten if some failed."""
     beyond = {"p90": 10, "p99": 100}.get(share, 1)
     return 10 * beyond if failed > 0 and beyond > 1 else beyond
 
@@ -183,7 +183,7 @@ def _gap(run: Mapping[str, Any]) -> str:
 
 
 def _failed(run: Mapping[str, Any]) -> str:
-    """Return why the figures of a run do not count; empty if they do."""
+    """Return why the figures of a run are not valid; empty if they are."""
     requests, answered = (number(run.get(k)) for k in ("requests", "answered"))
     case = _case(run)
     if not requests or answered is None:
@@ -200,7 +200,7 @@ def _failed(run: Mapping[str, Any]) -> str:
 
 
 def _late(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return where the client itself was later than its limit, in a run or in a step of a search."""
+    """Return where the client itself exceeded its lateness limit, in a run or in a step of a search."""
     limit = number(header.get("limit"))
     for line in lines[:_MOST] if limit else ():
         late = number(line.get("late"))
@@ -220,7 +220,7 @@ def _not_kept(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> 
     limits = [number(dig(header, "targets", n)) or 0.0 for n in range(len(_TARGETS))]
     rate = number(last.get("rate")) or 0.0
     share, missed = number(last.get("share")) or 0.99, number(last.get("missed"))
-    if "requests" not in last:  # by a client that took the last rate tried for missed
+    if "requests" not in last:  # recorded by a client that treated the last tried rate as missed
         missed = rate
     each = [words.format(f"{limit:g}") for words, limit in zip(_TARGETS, limits, strict=True) if limit]
     targets = f"the targets ({share:.0%} of {', of '.join(each)})"
@@ -249,7 +249,7 @@ def _quality(checks: Sequence[Mapping[str, Any]], case: str, labels: Mapping[str
 
 
 def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return why the answers of a run do not count: worse after it than before, or less likely than they should be."""
+    """Return why the answers of a run are not valid: worse after the run than before, or less likely than expected."""
     by_moment = {check["quality"]: check for check in checks}
     before, after = by_moment.get("before", {}), by_moment.get("after", {})
     for metric, task in _MATCHES.items():
@@ -269,7 +269,7 @@ def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _unlike(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Return why the answers are not those of the stored reference."""
+    """Return why the answers differ from those of the stored reference."""
     for moment, check in (("before", before), ("after", after)):
         difference, bound = number(check.get("difference")), number(check.get("bound"))
         if isinstance(reason := check.get("unlike"), str) and reason:

@@ -95,7 +95,7 @@ class _Reader:
     """Read a text line by line and keep track of the current table."""
 
     command_calls: list[Call]
-    measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # with the host that they belong to
+    measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # each with the host that it belongs to
     notes: list[str] = field(default_factory=list)
     version: str | None = None
     host: str = ""
@@ -164,7 +164,7 @@ class _Reader:
         if bare in ("memory load latency", "random load latency"):
             self.shuffled, table = bare.startswith("random"), None
         elif bare == "file system latency":
-            table = None  # its rows contain their own labels
+            table = None  # the table's rows contain their own labels
         elif bare in TITLES:
             table = TITLES[bare]
         elif match := _STRIDE.fullmatch(line):

@@ -10,7 +10,7 @@ from fleetmark.parsers.kit.text import numbered
 from fleetmark.parsers.lmbench.words import Call, calls
 
 _OPENING = re.compile(r"\[lmbench[0-9.]+ results for")
-_CLOCK_TIME = re.compile(r"\[\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,6} \d{4}\]")  # date(1)
+_CLOCK_TIME = re.compile(r"\[\w{3} \w{3} +\d{1,2} \d\d:\d\d:\d\d \S{1,6} \d{4}\]")  # output of date(1)
 _SWITCH = re.compile(r"\[BENCHMARK_(HARDWARE|OS): (YES|NO)\]")
 _STRIDE = re.compile(r'"?stride=([0-9]{1,12})"?')
 _SIZE = re.compile(r'"?size=([0-9]{1,9})k? ovr=')
@@ -29,8 +29,9 @@ _POWERS: Mapping[str, int] = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
 def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
-    """Return why ``text``, the output of programs in ``command_calls`` or of a full run, is truncated; None if
-    complete.
+    """Return why the output is truncated; None if it is complete.
+
+    ``text``: the output of the programs in ``command_calls``, or of a full run.
     """
     if inside := cut_in_line(text):
         return inside
@@ -72,7 +73,7 @@ def _of_programs(lines: Sequence[str], command_calls: Sequence[Call]) -> str | N
 
 
 def _of_table(lines: Sequence[str], call: Call) -> str | None:
-    """Return the row that ``call`` requests and ``lines`` lack, for programs whose tables have no end mark."""
+    """Return the row that ``call`` requests but ``lines`` lack, for programs whose tables have no end mark."""
     rows = [match[1] for line in lines if (match := _PAIR.fullmatch(line))]
     if call.program == "lat_ctx":
         for count in call.words:
@@ -85,8 +86,9 @@ def _of_table(lines: Sequence[str], call: Call) -> str | None:
 
 
 def _tables(lines: Sequence[str], title: re.Pattern[str]) -> Iterator[tuple[str, list[str], bool]]:
-    """Yield each table under a ``title``: its first group, the first numbers of its rows, and whether a blank line ends
-    it.
+    """Yield each table under a ``title``.
+
+    A table has its first group, the first numbers of its rows, and whether a blank line ends it.
     """
     for n, line in enumerate(lines):
         if match := title.match(line):

@@ -165,7 +165,7 @@ def read_summary(text: str) -> Parsed:
     spans: list[_Span] = []
     last_title = 1
     rows: Counter[str] = Counter()  # by title
-    filled = False  # whether the row read last reaches its last column's end
+    filled = False  # whether the last row read reaches the end of its last column
     for n, raw in numbered(text):
         line = raw[:LONGEST]
         if new := _title(line):
@@ -203,8 +203,9 @@ def read_summary(text: str) -> Parsed:
 
 
 def _filled(line: str, spans: Sequence[_Span]) -> bool:
-    """Return whether the last two columns of a row end alike. If so, its last cell is complete even without a
-    line end.
+    """Return whether the last two columns of a row end alike.
+
+    If so, the last cell is complete even without a line end.
     """
     held = [s for s in spans if s.holds]
     ends = {m.end() for m in re.finditer(r"\S+", line)}
@@ -212,8 +213,9 @@ def _filled(line: str, spans: Sequence[_Span]) -> bool:
 
 
 def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
-    """Return why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is
-    complete.
+    """Return why a summary is truncated: the last table or a host in it is missing.
+
+    ``filled``: whether the last row is complete.
     """
     last = list(rows)[-1]
     if (banner and last != _LAST) or rows[last] < max(rows.values()):
@@ -270,8 +272,9 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
 
 
 def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
-    """Return the measurements, with a ``host`` label if the rows cover several hosts. A clock rate appears once per
-    host.
+    """Return the measurements, with a ``host`` label if the rows cover several hosts.
+
+    A clock rate appears once per host.
     """
     several = len({host for host, _ in figures}) > 1
     clocks: set[str] = set()

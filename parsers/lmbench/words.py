@@ -199,8 +199,9 @@ class Call:
 
 
 def calls(command: Sequence[str]) -> Iterator[Call]:
-    """Return every lmbench program on a command line, also inside ``sh -c "..."`` or after numactl, taskset and the
-    like.
+    """Return every lmbench program on a command line.
+
+    Programs inside ``sh -c "..."`` or after numactl, taskset and the like are included.
     """
     words = " ".join(command).replace(";", " ; ").replace("&", " ; ").replace("|", " ; ").split()
     for position, word in enumerate(words):

@@ -1,10 +1,10 @@
 """Parse the log of Megatron-LM, and of forks with its lines (Megatron-DeepSpeed, NeMo's bridge, Primus).
 
 Metrics as in ``parsers/training``. ``step_time`` is the mean over a log interval. Tokens per second are the global
-batch times the sequence length in the printed arguments over the step time; some forks print tokens per GPU themselves.
-Ranks are compared by their forward and backward passes (``--timing-log-level 2 --timing-log-option all``), or by the
-fastest and the slowest rank that ``--log-straggler`` prints. A log is ``invalid`` if ``[after training is done]`` (or
-``exiting program``) is missing, or if a checkpoint was not saved.
+batch size times the sequence length (both from the printed arguments) over the step time. Some forks print tokens per
+GPU themselves. Ranks are compared by their forward and backward passes (``--timing-log-level 2 --timing-log-option
+all``), or by the fastest and the slowest rank that ``--log-straggler`` prints. A log is ``invalid`` if ``[after
+training is done]`` (or ``exiting program``) is missing, or if a checkpoint was not saved.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read(lines: Sequence[str]) -> TrainingLog:
 
 
 def _ranks(lines: Sequence[str]) -> list[RankTime]:
-    """Return the times of each rank's own work in the steps of an interval, else of the fastest and the slowest."""
+    """Return the working time of each rank in the steps of an interval, or else of the fastest and slowest rank."""
     timed: dict[tuple[int, int], float] = {}
     detected: list[RankTime] = []
     step, timer = 0, ""

@@ -60,10 +60,9 @@ _ACCESS_NOTES = {
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Return the measurements of every run in ``raw``; ``command`` gives a full run's options, which MLC does not
-    print.
+    """Return the measurements of every run in ``raw``.
 
-    Raise ParseError if no figure can be read.
+    ``command`` gives a full run's options, which MLC does not print. Raise ParseError if no figure can be read.
     """
     text = decode(raw)
     reader = _Reader(command=words.options_of(command))
@@ -98,7 +97,7 @@ class _Run:
     no_control: bool = False
     goes_random: bool = False
     read_only: bool = False
-    sections: dict[str, int] = field(default_factory=dict)  # by name, the line on which each begins
+    sections: dict[str, int] = field(default_factory=dict)  # maps a section to the line on which it begins
     figures: dict[tuple[str, tuple[tuple[str, str], ...]], _Figure] = field(default_factory=dict)
 
     @property
@@ -201,7 +200,7 @@ class _Reader:
                 self.trouble = n, line
 
     def _fact(self, line: str) -> bool:
-        """Return whether ``line`` says how this run or the next one measures."""
+        """Return whether ``line`` describes how this run or the next one measures."""
         if match := words.COMMAND_LINE.search(line):
             if self.run.figures or self.run.command_line:
                 self._begin()
@@ -245,7 +244,7 @@ class _Reader:
         return True
 
     def _alone(self, n: int, line: str) -> bool:
-        """Return whether ``line`` itself names what it measures."""
+        """Return whether ``line`` itself names the quantity that it contains."""
         settings = self.run.settings
         if match := words.VERBOSE.search(line):
             self.pair = {"from": match[1], "to": match[2]}
@@ -339,7 +338,7 @@ class _Reader:
             return False
         cells, rest = _cells(cells)
         if not any("." in cell for cell in cells):
-            if cells and len(head) >= 5:  # in the form of MLC's delays
+            if cells and len(head) >= 5:  # in the format of MLC's delays
                 self._leave(n, f"loaded row {head}", cells[0], "which is not a figure of MLC")
             return len(head) >= 5
         if len(cells) != 2 and not (len(cells) < 2 and (self.last or rest)):
@@ -365,8 +364,9 @@ class _Reader:
     def _add(
         self, n: int, metric: str, word: str, labels: Mapping[str, str], ends: int = 0, exponent: int = -9
     ) -> None:
-        """Store the figure ``word``, or record why not; ``ends`` is the number of decimals it must have at a line's
-        end.
+        """Store the figure ``word``, or record why it is not stored.
+
+        ``ends``: the number of decimals that it must have at the end of a line.
         """
         unit = "B/s" if metric.endswith("bandwidth") else "s"
         value = words.figure(word, 6 if unit == "B/s" else exponent)

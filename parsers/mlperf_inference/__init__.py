@@ -1,25 +1,26 @@
 """Parse MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and reports of MLPerf's endpoints client.
 
 Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
-LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.
+LoadGen runs Interactive as Server. The limits of TTFT and TPOT, or the word in the command, distinguish the two.
 
-Metrics, in 1/s and higher unless stated otherwise: ``samples_per_second`` and ``tokens_per_second`` (the completed
-ones in Server), ``inferred_tokens_per_second`` (samples times a factor, gptj), ``scheduled_samples_per_second`` (what
-was asked for: it describes), ``qps_with_overhead`` and ``_without_``, ``tps_`` the same. Seconds, lower (in Offline,
-where all samples wait from the start, they only describe): ``latency_min``, ``_max``, ``_mean``, ``_p50`` to
-``_p99.9``, ``ttft_*`` and ``tpot_*`` likewise, ``*_early_stopping`` with the label ``percentile``. MultiStream's are of
-queries, ``sample_latency_*`` of samples. ``latency`` is the score of SingleStream and MultiStream: the early-stopping
-estimate at percentile 90 or 99 (or the log's own target) where printed, else that percentile; a note says which. Counts
-that describe: ``queries``, ``samples``. ``samples_per_query`` (higher) is the score of MultiStream up to v1.1.
+Metrics, in 1/s and higher unless stated otherwise: ``samples_per_second`` and ``tokens_per_second`` (the completed ones
+in Server), ``inferred_tokens_per_second`` (samples times a factor, gptj), ``scheduled_samples_per_second`` (the
+requested rate, only descriptive), ``qps_with_overhead`` and ``qps_without_overhead``, and the same names with ``tps_``.
+In s, lower (only descriptive in Offline, where all samples wait from the start): ``latency_min``, ``_max``, ``_mean``,
+``_p50`` to ``_p99.9``, ``ttft_*`` and ``tpot_*`` likewise, ``*_early_stopping`` with the label ``percentile``. In
+MultiStream, these cover queries, and ``sample_latency_*`` covers samples. ``latency`` is the score of SingleStream and
+MultiStream: the early-stopping estimate at percentile 90 or 99 (or the log's own target) if it is printed, otherwise
+that percentile; a note says which. Descriptive counts: ``queries``, ``samples``. ``samples_per_query`` (higher) is the
+score of MultiStream up to v1.1.
 
-Accuracy: ``accuracy``, ``auc``, ``map`` are fractions, whether printed as percent or not; everything printed with a
-percent sign is, too. ``rouge1``, ``rougel``, ``f1``, ``exact_match``, ``bleu``, ``fid_score`` (lower) and the like
-stay as printed, mostly 0 to 100. Counts: ``good``, ``total``, ``gen_len``, ``tokens_per_sample``.
+Accuracy: ``accuracy``, ``auc``, ``map`` are fractions, whether printed as percent or not. Everything printed with a
+percent sign also becomes a fraction. ``rouge1``, ``rougel``, ``f1``, ``exact_match``, ``bleu``, ``fid_score`` (lower)
+and the like stay as printed, usually from 0 to 100. Counts: ``good``, ``total``, ``gen_len``, ``tokens_per_sample``.
 
-Read against LoadGen v0.5 to v6.0 (results.cc, test_settings_internal.cc), the endpoints client 0.1.0 (report.py), and
-the inference rules: runs of 600 s (60 s up to v0.7), latency limits, compliance tests TEST01 to TEST09. Logs of
-accuracy mode hold no result, nor do mlperf_log_accuracy.json and detail logs before v1.0. What MLCommons did not
-publish is unverified, so every result says so. A log or report without its last line is invalid: it is cut.
+Source: LoadGen v0.5 to v6.0 (results.cc, test_settings_internal.cc), the endpoints client 0.1.0 (report.py), and the
+inference rules: runs of 600 s (60 s up to v0.7), latency limits, compliance tests TEST01 to TEST09. Logs of accuracy
+mode, mlperf_log_accuracy.json and detail logs before v1.0 have no result. Results that MLCommons did not publish are
+unverified, so every result is marked as such. A log or report without its last line is truncated and therefore invalid.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LARGEST_JSON = 2 << 20
 _RESPONSE = re.compile(rb'\[?\s{0,20}\{\s{0,9}"seq_id"\s{0,9}:')
 _NO_RESPONSES = "a result; this is mlperf_log_accuracy.json, the responses of a run"
 _OLD_DETAIL = re.compile(r'"pid": [0-9]{1,20}, "tid": [0-9]{1,20}, "ts": ')
-# One line of NVIDIA's harness, if nothing else of the log reached the text.
+# A line of NVIDIA's harness, used if nothing else of the log is in the text.
 _HARNESS = re.compile(
     r"(?:.{0,200}\s)?(result_\w{1,40}|early_stopping_latency_[sm]s): (\S{1,40}), {1,2}"
     r"Result is (VALID|INVALID)\b.{0,300}"
@@ -54,22 +55,22 @@ _TAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,60}\Z")
 
 
 class _Reader:
-    """Reads a stream of lines in memory that does not grow with it."""
+    """Read a stream of lines with a fixed amount of memory."""
 
     def __init__(self) -> None:
         self.detail, self.summary = DetailReader(), SummaryReader()
         self.report, self.accuracy = ReportReader(), AccuracyReader()
         self.documents: list[Report] = []
         self.harness: list[Run] = []
-        self.cut: int | None = None  # the last line, left out because it may be half of one
+        self.cut: int | None = None  # the last line, left out because it may be incomplete
         self.old_detail: int | None = None
         self.last: tuple[int, str] | None = None
-        self._first: bytes | None = None  # the first line that is not blank, its beginning
-        self._json: list[bytes] | None = None  # all lines, where the text begins as a JSON object
+        self._first: bytes | None = None  # the beginning of the first line that is not blank
+        self._json: list[bytes] | None = None  # all lines, if the text begins as a JSON object
         self._json_size = 0
 
     def read(self, lines: MllogLines) -> None:
-        """Read to the end. Raise ParseError early for another kind of file, and DamagedError."""
+        """Read to the end. Raise ParseError early for another kind of file, and DamagedError for damaged input."""
         others, mark = OTHERS.match, MARK
         n = 0
         for n, line in enumerate(lines, 1):
@@ -105,7 +106,7 @@ class _Reader:
             self._take_line(n, text, open_end)
 
     def _without_cut(self, n: int, text: str) -> str:
-        """``text``, an unterminated line, without a figure at its very end: that may have lost digits."""
+        """Return ``text``, an unterminated line, without a figure at its end, because it may have lost digits."""
         tail = _TAIL.search(text)
         if tail is None or not any(c.isdigit() for c in tail[0]):
             return text
@@ -163,12 +164,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """Return the results in ``file``, with or without gzip. The file is read as a stream, so a large detail log needs
-    little memory.
+    """Return the results in ``file``, with or without gzip.
 
-    ``command`` may add what the log lacks: the Interactive scenario, a compliance test, a search for the peak. Runs
-    that break their rules are left out if there are others, else kept and ``invalid``. Raise ParseError if the
-    file holds no result.
+    The file is read as a stream, so a large detail log needs little memory. ``command`` may add what the log lacks: the
+    Interactive scenario, a compliance test, a search for the peak. Runs that break their rules are left out if there
+    are other runs; otherwise they are kept and ``invalid``. Raise ParseError if the file has no result.
     """
     reader = _Reader()
     try:
@@ -198,7 +198,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
 
 
 def _loadgen(reader: _Reader) -> list[Run]:
-    """LoadGen's runs. A run that the text has both as summary and as records counts once."""
+    """Return LoadGen's runs. A run that the text contains both as summary and as records counts once."""
     summaries, details = reader.summary.finish(), reader.detail.finish()
     for detail in details:
         same = [run for run in summaries if run.scenario == detail.scenario and run.verdict == detail.verdict]
@@ -239,7 +239,7 @@ def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
 
 
 def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:
-    """Return why an accuracy without a run is not one of an accuracy run; None if it is."""
+    """Return why an accuracy without a run does not come from an accuracy run; None if it does."""
     if reader.accuracy.verification is not None:
         return "a compliance test's verification, not the accuracy of a run"
     word = hint(command)

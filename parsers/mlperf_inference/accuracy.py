@@ -1,4 +1,4 @@
-"""Read accuracy.txt line by line, in the forms that MLPerf's own scripts print."""
+"""Read accuracy.txt line by line, in the formats that MLPerf's own scripts print."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fleetmark.parsers.mlperf_inference.run import TOOL
 
 CASE = "accuracy"
 _NUMBER = r"-?[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,3})?"
-_LONGEST = 4000  # characters of a line worth reading
-_MOST = 200  # figures
+_LONGEST = 4000  # maximum characters of a line
+_MOST = 200  # maximum figures
 
 _HIGHER = (
     *(
@@ -42,7 +42,7 @@ _KINDS = {
     **dict.fromkeys(_LOWER, Better.LOWER),
     **dict.fromkeys(_COUNTS, Better.NONE),
 }
-# Scores that are fractions by their nature: above 1 they can only be percents, and some scripts leave out the sign.
+# Scores that are fractions by definition. A value above 1 must be a percentage; some scripts omit the percent sign.
 _FRACTIONS = frozenset({"accuracy", "auc", "map", "mean_accuracy"})
 _OTHER_NAMES = {"roc_auc": "auc", "acc": "accuracy", "meanap": "map"}
 
@@ -69,12 +69,12 @@ _BEGINS = re.compile(
 
 
 class AccuracyReader:
-    """Takes lines and keeps their accuracy figures; of several with one name the first."""
+    """Read lines and keep their accuracy figures; of several figures with one name, keep the first."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
         self.notes: list[str] = []
-        self.verification: int | None = None  # the first line that says a compliance script wrote this
+        self.verification: int | None = None  # the first line that shows that a compliance script wrote this
         self.hash: int | None = None  # the first line with the hash of the responses
         self._coco: str | None = None
         self._ranking: str = ""  # the last of DLRMv3's metrics
@@ -82,7 +82,7 @@ class AccuracyReader:
 
     @property
     def cut(self) -> str | None:
-        """Return where the figures stop before their end, if that is visible."""
+        """Return where the figures end too early, if this is visible."""
         if self._half_line is not None:
             return f"line {self._half_line} may be half of one"
         if self._ranking and not self._ranking.endswith("_num_samples"):
@@ -90,7 +90,10 @@ class AccuracyReader:
         return None
 
     def take(self, n: int, line: str, open_end: bool = False) -> None:
-        """Read one line, its end taken off; with ``open_end`` nothing ended it, and figures may be missing."""
+        """Read one line without its line end.
+
+        ``open_end``: no line end followed, so figures may be missing.
+        """
         before = len(self.values)
         self._take(n, line)
         complete = line.rstrip().endswith("}") or "hash=" in line
@@ -126,14 +129,14 @@ class AccuracyReader:
             self.verification = self.verification or n
 
     def take_object(self, value: dict[str, Any]) -> None:
-        """Read a JSON object that is laid out over several lines, as the dict on one line is."""
+        """Read a JSON object that spans several lines, like a dict on one line."""
         members = {_metric_name(key): figure for key, figure in value.items() if number(figure) is not None}
         if members.keys() & {*_HIGHER, *_LOWER}:
             for key, figure in members.items():
                 self.put(key, figure, False)
 
     def put(self, name: str, figure: object, percent: bool, labels: Mapping[str, str] | None = None) -> None:
-        """Keep a score under its name, as a fraction where it is a percent."""
+        """Store a score under its name, as a fraction if it is a percentage."""
         name = _OTHER_NAMES.get(name, name)
         value = number(figure)
         if name not in _KINDS or value is None:

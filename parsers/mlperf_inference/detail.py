@@ -64,7 +64,7 @@ _SETTINGS = {
 
 
 class DetailReader:
-    """Take records in order; those of several processes may be mixed and are separated by pid."""
+    """Take records in order; records of several processes may be mixed and are separated by pid."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []

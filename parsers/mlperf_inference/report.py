@@ -94,7 +94,7 @@ class Report:
         return "".join(word.capitalize() for word in (self.pattern or "endpoints").split("_"))
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Return why this report is not a score, or None."""
+        """Return why this report is not a score, or None if it is."""
         reasons = [self.broken] if self.broken else []
         if word := hint(command):
             reasons.append(f"not a score by its command: {word}")

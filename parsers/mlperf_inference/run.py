@@ -100,7 +100,7 @@ class Run:
     verdict: str | None = None
     failed: list[str] = field(default_factory=list)  # constraints that were not met
     advice: list[str] = field(default_factory=list)  # LoadGen's own reasons why it is invalid
-    early: list[str] = field(default_factory=list)  # what early stopping lacked
+    early: list[str] = field(default_factory=list)  # the requirements that early stopping did not meet
     target: str | None = None  # the percentile that is the score of SingleStream and MultiStream
     completed: bool = False  # whether a completed or scheduled rate was printed, as in Server only
     scheduled_first: bool = False  # whether the headline is the scheduled rate
@@ -200,7 +200,7 @@ class Run:
         return "Server"
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Return why this run is not a score, or None."""
+        """Return why this run is not a score, or None if it is."""
         reasons = []
         if self.verdict is None:
             reasons.append("no line says whether the result is valid: the log is cut or damaged")
@@ -217,7 +217,7 @@ class Run:
         return reasons
 
     def _compliance(self) -> list[str]:
-        """Return why this is one of MLPerf's compliance tests (TEST01 to TEST09), or None."""
+        """Return why this run is one of MLPerf's compliance tests (TEST01 to TEST09), or None."""
         setting = self.settings.get
         signs = []
         if sampled := setting("accuracy_log_sampling_target") or setting("accuracy_log_probability"):

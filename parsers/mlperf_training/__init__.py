@@ -1,22 +1,21 @@
-"""Parse MLPerf Training's logs: the time to train to the target, and the evaluations on the way.
+"""Parse MLPerf Training's logs: the time to train to the target, and the evaluations during training.
 
-Case: the benchmark as the log names it (``bert``), ``training`` if it does not. Metrics:
-``time_to_train`` (s, lower): run_stop less run_start, of a run whose run_stop says success and of no other;
-``eval_accuracy`` (1, higher), ``eval_loss`` or ``eval_error`` (1, lower), ``eval_fid`` (lower) and ``eval_clip``
-(higher): the evaluation that ended the run, under the name of what it is, as every log calls it eval_accuracy. Mask
-R-CNN's two have the label ``of``. The same names with ``_at``: every evaluation, with what the log counts as a
-label (``samples``, ``epoch``, ``tokens``, ``step``; and ``eval``, a number, where several stand at one count).
-``throughput`` (1/s, higher): of samples (gpt3: of tokens), the lower median of those printed. What describes:
-``samples_to_train``, ``epochs_to_train`` (``tokens_``, ``steps_``) at that last evaluation, ``seed``,
-``global_batch_size``, ``target`` where printed. Several runs in a log have the label ``run``, from 0.
+Case: the benchmark as the log names it (``bert``), or ``training`` if the log does not name it. Metrics:
+``time_to_train`` (s, lower): run_stop minus run_start, only for runs with success in run_stop; ``eval_accuracy`` (1,
+higher), ``eval_loss`` or ``eval_error`` (1, lower), ``eval_fid`` (lower) and ``eval_clip`` (higher): the evaluation
+that ended the run, under the name of its actual kind, because every log calls it eval_accuracy. The two evaluations of
+Mask R-CNN have the label ``of``. The same names with ``_at``: every evaluation, with the progress that the log counts
+as a label (``samples``, ``epoch``, ``tokens``, ``step``; and ``eval``, a number, if several evaluations have the same
+count). ``throughput`` (1/s, higher): of samples (gpt3: of tokens), the lower median of the printed figures. Descriptive
+metrics: ``samples_to_train``, ``epochs_to_train`` (``tokens_``, ``steps_``) at that last evaluation, ``seed``,
+``global_batch_size``, ``target`` if printed. Several runs in a log have the label ``run``, counted from 0.
 
-A run that did not converge has its evaluations and is invalid; one that did not end is an error, and makes a log of
-several invalid where it is the last: the log is cut. What MLCommons did
-not publish is unverified, so every result says so.
+A run that did not converge keeps its evaluations and is invalid. A run that did not end is an error. If it is the last
+of several runs, the log is truncated and therefore invalid. Results that MLCommons did not publish are unverified, so
+every result is marked as such.
 
-Read against mllog and the compliance checker of mlcommons/logging 4.1 (rulesets 0.6 to 6.1), and results of rounds
-v0.5, v0.6, v0.7, v1.0, v3.1, v4.0, v5.0 and v5.1. v0.5 and v0.6 printed ``:::MLPv0.5.0`` and ``:::MLL`` lines, in
-seconds.
+Source: mllog and the compliance checker of mlcommons/logging 4.1 (rulesets 0.6 to 6.1), and results of rounds v0.5,
+v0.6, v0.7, v1.0, v3.1, v4.0, v5.0 and v5.1. v0.5 and v0.6 printed ``:::MLPv0.5.0`` and ``:::MLL`` lines, in seconds.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ _CASE = "training"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
 _UNFILLED = re.compile(r"placeholder|unknown|your_|reference_implementation|\bn/?a\b|\bnone\b|^\W*$", re.IGNORECASE)
 _MOST_NOTES = 20
-_MOST_GROUPS = 3  # named in one sentence
-_LONGEST = 366 * 86_400_000.0  # ms: a clock that was set while a run was under way
+_MOST_GROUPS = 3  # maximum named in one sentence
+_LONGEST = 366 * 86_400_000.0  # ms: a clock that was set during a run
 _TO_TRAIN = {"samples": "samples", "epoch": "epochs", "tokens": "tokens", "step": "steps"}
 
 
@@ -101,7 +100,7 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 class _Judged:
-    """Hold a run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
+    """Hold a run and its verdict. ``error``: what the run lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -196,7 +195,7 @@ class _Judged:
                 yield measurement(name, fact)
 
     def _to_train(self) -> tuple[str, float] | None:
-        """Return the amount of training up to the target, as counted at the last evaluation, else at run_stop."""
+        """Return the amount of training up to the target, as counted at the last evaluation, or else at run_stop."""
         counted = [(g.final.unit, g.final.count) for g in self.groups if g.final.count is not None]
         unit, count = counted[0] if counted else self.run.stopped_at_count or ("", 0.0)
         unit = unit_of(self.run, self.benchmark, unit)
@@ -222,7 +221,7 @@ class _Judged:
         yield from _fact_notes(run)
 
     def _doubts(self) -> Iterator[str]:
-        """Notes on signs that contradict a success."""
+        """Yield notes on signs that contradict a success."""
         run = self.run
         if not self.groups:
             yield "no evaluation, so it is unknown whether the target was reached"
@@ -257,7 +256,7 @@ def _fact_notes(run: Run) -> Iterator[str]:
 
 
 def _overlaps(runs: Sequence[Run]) -> Iterator[str]:
-    """Runs that were under way at the same time: side by side, or ranks whose logs were put one behind the other."""
+    """Yield notes on overlapping runs: parallel runs, or logs of several ranks that were concatenated."""
     spans = sorted((r.start, r.stop) for r in runs if r.start is not None and r.stop is not None)
     if any(later < stop for (_, stop), (later, _) in pairwise(spans)):
         yield "runs overlap in time: made side by side, or one run's ranks"
@@ -274,7 +273,7 @@ def _no_run(reader: Reader, before: Run) -> ParseError:
 
 
 def _few(notes: Sequence[str]) -> tuple[str, ...]:
-    """``notes`` without repetitions, at most ``_MOST_NOTES`` of them."""
+    """Return ``notes`` without duplicates, at most ``_MOST_NOTES`` of them."""
     different = list(dict.fromkeys(notes))
     more = len(different) - _MOST_NOTES
     return tuple(different[:_MOST_NOTES] + ([f"and {more} more notes"] if more > 0 else []))
@@ -285,6 +284,6 @@ def _letters(text: str) -> str:
 
 
 def _say(text: str) -> str:
-    """``text`` as part of a sentence."""
+    """Return ``text`` as part of a sentence."""
     shown = "".join(c if c.isprintable() else " " for c in text[:200])
     return " ".join(shown.split())[:80]

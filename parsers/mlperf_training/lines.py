@@ -1,7 +1,7 @@
 """Read the records of MLPerf Training logs: ``:::MLLOG`` (v0.7 and later), ``:::MLL`` (v0.6) and ``:::MLPv0.5.0``.
 
-Times become milliseconds since the epoch, which is what mllog prints; the two older formats, and ``time_s``, are in
-seconds. A record's own words are kept as they are.
+Times become milliseconds since the epoch, as mllog prints them; the two older formats and ``time_s`` are in seconds.
+The text of a record stays unchanged.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 from fleetmark.parsers.kit.mllog import MARK, MllogLines, records
 from fleetmark.parsers.kit.text import number
 
-UNREADABLE = "unreadable"  # the key of a line that should hold a record, and holds one that is cut or damaged
+UNREADABLE = "unreadable"  # the key of a line with a record that is truncated or damaged
 SYSTEM = "system"  # the key of NVIDIA's description of the system
-_LATEST = 1e14  # ms, in the year 5138
+_LATEST = 1e14  # latest valid time, in ms: the year 5138
 
 _KEYS = rb"""run_(?:start|stop)|eval_(?:accuracy|error|result|target|start|stop)|(?:epoch|block)_(?:start|stop)
 |target_accuracy|seed|run_set_random_seed|global_batch_size|submission_(?:benchmark|org|platform)|throughput
 |loadgen_version|init_start""".replace(b"\n", b"")
-_WANTED = re.compile(rb'"(?:%b)"' % _KEYS)  # spares the decoding of most lines
+_WANTED = re.compile(rb'"(?:%b)"' % _KEYS)  # avoids decoding most lines
 _TRAILING_COMMA = re.compile(rb",\s{0,9}\}")
-# A time stamp, a key, a JSON object: up to v0.6.
+# Up to v0.6: a timestamp, a key, a JSON object.
 _MLL = re.compile(rb":::MLL ([0-9]{1,15}(?:\.[0-9]{0,12})?) (%b) ?: {1,9}(\S.*)" % _KEYS)
-# The benchmark, a time stamp, the place in the source, a key, perhaps a value: v0.5.
+# v0.5: the benchmark, a timestamp, the position in the source, a key, and possibly a value.
 _MLP = re.compile(
     rb":::MLPv([0-9.]{1,12}) ([\w-]{1,40}) ([0-9]{1,15}(?:\.[0-9]{0,12})?) "
     rb"\([^()\s]{0,300}\) (%b)(?: ?: {0,9}(\S.*)|\s*$)" % _KEYS
@@ -47,15 +47,15 @@ class Record:
     value: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     time: float | None = None
-    benchmark: str | None = None  # where each line names it (v0.5)
-    version: str | None = None  # of the format, where each line names it
+    benchmark: str | None = None  # if each line names it (v0.5)
+    version: str | None = None  # version of the format, if each line names it
 
 
 class Reader:
     """Extract the relevant records from a stream of lines, and note where other formats appear."""
 
     def __init__(self) -> None:
-        self.line = 0  # the last one that is not blank
+        self.line = 0  # the last line that is not blank
         self.loadgen = 0  # the line on which LoadGen (MLPerf Inference) names itself
         self.last = b""  # the beginning of ``line``
 
@@ -94,8 +94,9 @@ def _unreadable(n: int, line: bytes) -> Record:
 
 
 def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
-    """Yield the record of a line of v0.6 or v0.5. A last line without a line end may have lost digits; only JSON is
-    safe.
+    """Yield the record of a line of v0.6 or v0.5.
+
+    A last line without a line end may have lost digits, unless it is JSON.
     """
     if match := _MLL.search(line):
         value = _json(match[3])
@@ -119,7 +120,10 @@ def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
 
 
 def _time(value: object, factor: int = 1) -> float | None:
-    """``value`` times ``factor`` as ms; None for what is no time since the epoch. Zero stands for none in some logs."""
+    """Return ``value`` times ``factor`` as ms; None if it is not a time since the epoch.
+
+    Zero means no time in some logs.
+    """
     seconds = float(value * factor) if isinstance(value, Decimal) else number(value)
     if seconds is None:
         return None

@@ -23,7 +23,7 @@ class Group:
     points: tuple[tuple[dict[str, str], float], ...]
     numbered: bool  # whether the counts alone do not distinguish the evaluations
     printed: float | None  # the target that the log prints
-    target: float | None  # the same, or else the target in the rules
+    target: float | None  # the printed target, or else the target in the rules
 
     @property
     def title(self) -> str:
@@ -96,7 +96,7 @@ def _unit(run: Run, benchmark: str | None) -> str:
 
 
 def unit_of(run: Run, benchmark: str | None, unit: str) -> str:
-    """Return ``unit`` as the log calls it, or the unit that is actually counted."""
+    """Return ``unit`` as the log names it, or the unit that is actually counted."""
     return _unit(run, benchmark) if unit == "epoch" else unit
 
 

@@ -1,7 +1,7 @@
 """Define the evaluations of MLPerf Training's benchmarks: their direction, unit of progress, and targets.
 
 Source: training_rules.adoc (rounds v0.6 to v6.0), the HPC rules of v3.0, and mlperf_logging's compliance checker (v0.7
-to v6.1), whose checks of ``eval_accuracy`` tell which of them are losses.
+to v6.1), whose checks of ``eval_accuracy`` show which evaluations are losses.
 """
 
 from __future__ import annotations
@@ -93,8 +93,9 @@ _TARGETS_BY_METRIC = {"fid": 90.0, "clip": 0.15, "bbox": 0.377, "segm": 0.339}
 
 
 def quality(benchmark: str | None, key: str, name: str) -> Quality:
-    """Return the description of an evaluation of ``benchmark``; ``name`` distinguishes several under ``key`` (FID,
-    CLIP).
+    """Return the description of an evaluation of ``benchmark``.
+
+    ``name`` distinguishes several evaluations under ``key`` (FID, CLIP).
     """
     if match := _BY_METRIC.get(name.lower()):
         return match

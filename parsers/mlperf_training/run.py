@@ -35,7 +35,10 @@ Facts = dict[str, dict[Any, None]]  # by name, the distinct values in the order 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Eval:
-    """Hold one evaluation; ``name`` distinguishes several at one time (FID, BBOX), ``count`` is its progress."""
+    """Hold one evaluation.
+
+    ``name`` distinguishes several evaluations at one time (FID, BBOX); ``count`` is the training progress.
+    """
 
     line: int
     key: str
@@ -48,7 +51,7 @@ class Eval:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """Hold the log of one run, from its run_start (None if the log begins after it) to that of the next run."""
+    """Hold the log of one run, from its run_start (None if the log begins later) to the run_start of the next run."""
 
     line: int
     start: float | None
@@ -57,14 +60,14 @@ class Run:
     statuses: list[str] = field(default_factory=list)
     reason: str = ""
     evals: list[Eval] = field(default_factory=list)
-    not_numbers: list[int] = field(default_factory=list)  # lines
+    not_numbers: list[int] = field(default_factory=list)  # lines with values that are not numbers
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     throughputs: list[float] = field(default_factory=list)
     facts: Facts = field(default_factory=dict)
     version: str | None = None
     result: float | None = None  # seconds: minigo evaluates after the run and prints the time
     reached: str = ""  # its progress, in words
-    starts: set[float] = field(default_factory=set)  # what ranks print
+    starts: set[float] = field(default_factory=set)  # times of run_start on all ranks
     followed: int | None = None  # the first line after its end on which another run is set up
     stopped_at_count: tuple[str, float] | None = None
     seen: set[tuple[Any, ...]] = field(default_factory=set)
@@ -219,7 +222,7 @@ def _take_eval(run: Run, record: Record) -> None:
 
 
 def _new(run: Run, record: Record, value: Any) -> bool:
-    """Return whether this is new; ranks, and logs printed twice, repeat records with the same time."""
+    """Return whether this record is new; ranks, and logs printed twice, repeat records with the same time."""
     identity = (record.key, record.time, value)
     if record.time is not None and identity in run.seen:
         return False

@@ -1,1 +1,1 @@
-"""Parse the output of NCCL-tests, RCCL-tests and their relatives, with the same checks for all of them."""
+"""Parse the output of NCCL-tests, RCCL-tests and related benchmarks, with the same checks for all of them."""

@@ -9,17 +9,17 @@ from fleetmark.parsers.nccl.model import Figure, Point, Row, Run
 
 
 def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, float | None]]:
-    """Return a collective's factors from size over time to algbw, and from algbw to busbw: the current definition
-    first.
+    """Return a collective's factors from size over time to algbw, and from algbw to busbw.
 
-    Up to June 2020, the algbw of all_gather and reduce_scatter omitted each rank's own share.
+    The current definition comes first. Up to June 2020, the algbw of all_gather and reduce_scatter omitted each rank's
+    own share.
     """
     part = (ranks - 1) / ranks if ranks else None
     factors_by_name: dict[str, list[tuple[float | None, float | None]]] = {
         "all_reduce": [(1.0, 2 * part if part is not None else None)],
         "all_gather": [(1.0, part), (part, 1.0)],
         "alltoall": [(1.0, part)],
-        "alltoallv": [(None, part)],  # the amount of data it moves is not in the table
+        "alltoallv": [(None, part)],  # the table does not show how much data it moves
         "hypercube": [(part, 1.0)],
         "broadcast": [(1.0, 1.0)],
     }
@@ -59,7 +59,7 @@ class _Doubt:
 def disagreements(run: Run, single: bool) -> Iterator[str]:
     """Return where busbw, algbw or the average contradicts the other figures.
 
-    busbw must be algbw times the collective's factor, algbw must be size over time, and the average must be that of the
+    busbw must be algbw times the collective's factor, algbw must be size over time, and the average must match the
     rows.
     """
     definitions = factors(run.case, run.ranks or run.ranks_of_command)

@@ -1,7 +1,7 @@
 """Read the files of nccl-tests (``-J FILE``) and rccl-tests (``-Z json`` or ``-Z csv``) as runs with their rows.
 
-The file of ``-J`` holds the full environment of the run. Only the results, the settings, the devices and the
-benchmark's name are read, and nothing of it is ever quoted. A run that crashed leaves it truncated.
+The file of ``-J`` contains the full environment of the run. Only the results, the settings, the devices and the
+benchmark's name are read, and the environment is never quoted. A run that crashes leaves a truncated file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLACES: dict[float | None, str] = {0.0: "out", 1.0: "in"}
 _RECORD = {"time": ("time", 1e-6), "algBw": ("algbw", 1e9), "busBw": ("busbw", 1e9)}
 # How the file of -J begins, with its keys in any order.
 _OPENS = re.compile(r'\{\s{0,100}"(?:version|args|env|config|nccl_version|average_bus_bandwid\w{2,3})"\s{0,100}:')
-_ONE_LINE = 60  # characters: longer than the first line of JSON in several
+_ONE_LINE = 60  # characters: more than the first line of multi-line JSON has
 _PART = re.compile(r'(?<!\\)"(args|nccl_version|config|results)"\s{0,100}:\s{0,100}')
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 _CSV = re.compile(
@@ -47,13 +47,13 @@ _CSV = re.compile(
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Files:
-    """The runs in such files, and the text around them. ``cut`` is the line of a file that ends before its results."""
+    """Hold the runs in such files, and the text around them. ``cut``: the line of a file without its results' end."""
 
     runs: list[Run]
     around: str
     notes: list[str] = field(default_factory=list)
     cut: int | None = None
-    documents: tuple[Document, ...] = ()  # all whole JSON in the text
+    documents: tuple[Document, ...] = ()  # all complete JSON in the text
     open_end: bool = False  # the last record is incomplete, or the list of records has no end
 
 
@@ -78,8 +78,8 @@ def read_files(text: str) -> Files:
         return Files(
             runs=files.runs, around=scan.around, notes=files.notes, documents=scan.documents, open_end=open_end
         )
-    # The rest of a truncated file holds the environment and is removed: the rest of its one line, or all
-    # that follows where a tool has laid it out in several.
+    # The rest of a truncated file contains the environment and is removed: the rest of its only line, or all following
+    # lines if a tool has reformatted it.
     start = opening.start()
     end = scan.around.find("\n", start)
     if end < 0 or end - start < _ONE_LINE:
@@ -111,7 +111,7 @@ def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
 
 
 def end_records(runs: list[Run], reason: str) -> list[Run]:
-    """``runs`` of records, of which the last one did not end, where ``why`` says so."""
+    """Return ``runs`` of records, the last of which did not end if there is a ``reason``."""
     if reason and runs:
         last = max(runs, key=lambda run: run.last)
         last.ended, last.cut = False, reason
@@ -194,7 +194,7 @@ def _word(value: Any) -> str | None:
 
 
 def _read_cut(text: str, line: int) -> Run:
-    """Return what a truncated file still contains: its settings and complete results."""
+    """Return the remaining content of a truncated file: its settings and complete results."""
     value: dict[str, Any] = {}
     for match in _PART.finditer(text):
         key = match[1]
@@ -230,7 +230,7 @@ def _count(value: Any) -> str | None:
 
 
 def read_records(records: list[Document]) -> list[Run]:
-    """rccl-tests' records, one for each place of each size, and mscclpp-test's, which have a kernel and no place."""
+    """Return the runs in records of rccl-tests (one per size and place) or mscclpp-test (with a kernel, no place)."""
     runs: dict[str, Run] = {}
     rows: dict[tuple[object, ...], Row] = {}
     for document in records:
@@ -256,7 +256,7 @@ def read_records(records: list[Document]) -> list[Run]:
 
 
 def _put(run: Run, rows: dict[tuple[object, ...], Row], row: Row, point: Point, cycle: float | None) -> None:
-    """Add ``point`` to the row of its size, where that has none of its place."""
+    """Add ``point`` to the row of its size, unless the row already has a point of its place."""
     key = (id(run), cycle, *sorted(row.name.items()))
     present = rows.get(key)
     if present is None or any(p.place == point.place for p in present.points):

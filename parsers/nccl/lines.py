@@ -1,4 +1,4 @@
-"""Read lines that passed through a launcher: which process printed each, and the launcher's own messages."""
+"""Read lines that passed through a launcher: which process printed each line, and the launcher's own messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fleetmark.parsers.kit.text import numbered
 
 _MOST_MARKS = 64
-_LONGEST = 2000  # characters of a line worth reading; mpirun pads some to 400
+_LONGEST = 2000  # maximum characters of a line; mpirun pads some lines to 400
 _STAMP = re.compile(
     r"\s{0,8}(?:"
     r"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]?\s"
@@ -23,7 +23,7 @@ _RANK = re.compile(
     r"|\[(?P<prepended>[0-9]{1,7})\](?=\s)"  # mpiexec -prepend-rank
     r") ?"
 )
-# Benchmark lines with a number sign: a prefix before it on several lines is a launcher's mark.
+# Benchmark lines with a number sign. A prefix before it on several lines is a launcher's mark.
 _MARKED = re.compile(
     r"(?!#)(?P<mark>\S.{0,120}?)\s{0,8}#\s+(?:nThread|Using devices|size\s+count|[nr]ccl-tests version|Collective test"
     r"|Rank\s+[0-9]|Out of bounds|Avg bus)"
@@ -36,14 +36,14 @@ _LAUNCHER = re.compile(
     r"|core dumped)\b|^Abort\(",
     re.IGNORECASE,
 )
-# Pieces of JSON: the files of -J hold the environment, so nothing that looks like them is read or quoted.
+# Fragments of JSON. The files of -J contain the environment, so similar text is neither read nor quoted.
 _JSON = re.compile(r'"\s{0,8}:\s{0,8}[\["{0-9tfn-]|^\s{0,80}"[^"]{0,1990}"?,?$|","[A-Za-z_]\w{0,80}=')
 _LOG = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its number, the process it came from ("" without a mark), the text without the mark, the raw line."""
+    """Hold one line: its number, its process ("" without a mark), the text without the mark, and the raw line."""
 
     n: int
     source: str
@@ -52,8 +52,9 @@ class Line:
 
 
 def lines(text: str) -> list[Line]:
-    """Return the lines of ``text`` without launchers' prefixes. Omit lines too long for any tool, and pieces of
-    JSON.
+    """Return the lines of ``text`` without launchers' prefixes.
+
+    Lines too long for any tool and fragments of JSON are omitted.
     """
     raw_lines = [(n, raw.rstrip()) for n, raw in numbered(text)]
     raw_lines = [(n, raw) for n, raw in raw_lines if len(raw) <= _LONGEST and not _JSON.search(raw)]

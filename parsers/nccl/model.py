@@ -1,6 +1,6 @@
-"""One run of a collective benchmark and the checks of its figures, shared by the NCCL family.
+"""Represent one run of a collective benchmark and check its figures, for all tools of the NCCL family.
 
-Each collective's definitions of bandwidth are those of nccl-tests (its PERFORMANCE.md and src/*.cu).
+Each collective's definitions of bandwidth are those of nccl-tests (PERFORMANCE.md and src/*.cu).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _NAMES = {
     "scatter": "scatter",
     "sendrecv": "sendrecv",
     "hypercube": "hypercube",
-    "allr": "all_reduce",  # the rest are nccom-test's short names
+    "allr": "all_reduce",  # the others are nccom-test's short names
     "allg": "all_gather",
     "redsct": "reduce_scatter",
     "permute": "permute",
 }
-VERSION, STARTING, SETTINGS, DEVICES, HEADING = range(1, 6)  # how far the text of a run came
-MOST = 1e18  # in any column, in any unit
+VERSION, STARTING, SETTINGS, DEVICES, HEADING = range(1, 6)  # the stage that the text of a run reached
+MOST = 1e18  # maximum of any column in any unit
 FAILED = "failed"  # printed by HCCL instead of a count
 _WIDTHS = {"half": 2, "float": 4, "double": 8, "char": 1, "int": 4}
 # The relative error that versions up to 2.12 allow for each rank but one; other types must be exact.
@@ -55,8 +55,9 @@ _FIGURE = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def collective(name: str) -> str | None:
-    """Return the canonical name of a collective: ``AllReduce``, ``all_reduce`` and ``allr`` are ``all_reduce``. None
-    for others.
+    """Return the canonical name of a collective, such as ``all_reduce`` for ``AllReduce``, ``all_reduce`` and ``allr``.
+
+    Return None for other names.
     """
     return _NAMES.get(name.lower().replace("_", "").replace("-", ""))
 
@@ -73,7 +74,7 @@ class Figure:
 
 
 def figure(text: str) -> Figure | None:
-    """``text`` as a figure; None if it is not a plain decimal, or beyond anything that can be measured."""
+    """Return ``text`` as a figure; None if it is not a plain decimal or exceeds anything measurable."""
     if not _FIGURE.fullmatch(text):
         return None
     mantissa, _, exponent = text.lower().partition("e")
@@ -84,16 +85,16 @@ def figure(text: str) -> Figure | None:
 
 @dataclass(slots=True)
 class Point:
-    """One measured way to run a size: its figures by metric, in base units, and the validation column."""
+    """Hold one way of running a size: its figures by metric, in base units, and the validation column."""
 
-    place: str  # "out", "in", or "" for a tool without that difference
+    place: str  # "out", "in", or "" for a tool without this distinction
     figures: dict[str, Figure]
     wrong: str | None = None
 
 
 @dataclass(slots=True)
 class Row:
-    """One size of a table."""
+    """Hold one size of a table."""
 
     line: int
     size: int
@@ -103,7 +104,7 @@ class Row:
     root: int | None = None
     points: list[Point] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # further labels
-    width: int | None = None  # bytes of an element, where the table does not name its type
+    width: int | None = None  # bytes of an element, if the table does not name its type
 
     @property
     def name(self) -> dict[str, str]:
@@ -119,7 +120,7 @@ class Row:
 
     @property
     def printed(self) -> tuple[object, ...]:
-        """Everything measured in this row: two rows that share it are one row printed twice."""
+        """Return everything measured in this row; two rows with equal results are one row printed twice."""
         figures = tuple((p.place, tuple((m, f.value) for m, f in p.figures.items())) for p in self.points)
         return (*sorted(self.name.items()), figures)
 
@@ -143,39 +144,39 @@ def _width(kind: str | None) -> int | None:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class Run:
-    """One run of one collective."""
+    """Hold one run of one collective."""
 
     line: int
     case: str | None = None
-    family: str = ""  # the tool, where one parser reads several
+    family: str = ""  # the tool, if one parser reads several
     named: bool = False  # the test's own output names the collective
-    source: str = ""  # the process it came from, as a launcher marks lines
+    source: str = ""  # its process, from the launcher's marks
     last: int = 0
     stage: int = 0  # VERSION to HEADING
-    columns: tuple[str, ...] = ()  # of the table, between count and the first time
+    columns: tuple[str, ...] = ()  # columns of the table between count and the first time
     devices: list[tuple[int, int, str, str]] = field(default_factory=list)  # rank, group, process, host
     ranks_printed: int | None = None
     nodes_printed: int | None = None
-    derived_ranks: bool = True  # counted, not printed
-    ranks_of_command: int | None = None  # by the command line
-    gb: float = 1e9  # B/s in what the tool calls GB/s
-    headless: bool = False  # rows stand before any heading: the text's beginning is gone
+    derived_ranks: bool = True  # counted by the parser, not printed
+    ranks_of_command: int | None = None  # according to the command line
+    gb: float = 1e9  # bytes per second in one GB/s of the tool
+    headless: bool = False  # rows appear before any heading: the beginning of the text is missing
     rows: list[Row] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)  # what was left out of the table, as notes
+    damaged: list[str] = field(default_factory=list)  # omissions from the table, as notes
     average: Figure | None = None
     average_failed: bool = False
     summaries: set[tuple[str, ...]] = field(default_factory=set)
     validation: int | None = None
-    kernel: str | None = None  # which implementation mscclpp-test ran
+    kernel: str | None = None  # the implementation that mscclpp-test ran
     out_of_bounds: int | None = None
     relative: bool = False  # the validation column is a relative error, not a count
     ended: bool = False
     expects_average: bool = True
     cut: str | None = None  # a message printed after a test that did not end
     failure: tuple[int, str] | None = None
-    mixed: int = 0  # how many processes printed tests of their own into this one
+    mixed: int = 0  # how many processes printed their own tests into this one
     notes: list[str] = field(default_factory=list)
-    versions: list[str] = field(default_factory=list)  # of the library, as its processes print them
+    versions: list[str] = field(default_factory=list)  # version of the library, as its processes print it
     version: str | None = None
     library: str | None = None
 
@@ -185,7 +186,7 @@ class Run:
 
     @property
     def ranks(self) -> int | None:
-        """Ranks in a communicator; None if there is no complete list."""
+        """Return the number of ranks in a communicator; None if there is no complete list."""
         if self.ranks_printed is not None:
             return self.ranks_printed
         ranks = sorted({rank for rank, _, _, _ in self.devices})
@@ -259,7 +260,7 @@ class Run:
             return False
         if not self.relative:
             return errors.value > 0
-        # Without a verdict the error alone is not called wrong: the threshold varied.
+        # Without a verdict, the error alone does not make a figure wrong, because the threshold varied.
         allowed = _ALLOWED.get(row.type or "", 1e-200) * max(1, (self.ranks or 2) - 1)
         return bool(self.out_of_bounds) and errors.value > allowed
 
@@ -269,9 +270,9 @@ class Run:
         pairs = [
             (p.figures["busbw"], p.figures["algbw"]) for _, p in self.points() if p.figures.keys() >= {"busbw", "algbw"}
         ]
-        if not rows or not any(bus.value for bus, _ in pairs):  # one rank: all collectives look alike
+        if not rows or not any(bus.value for bus, _ in pairs):  # with one rank, all collectives look alike
             return None
-        if self.family == "nccom":  # its columns are the same for all; all_reduce alone moves more than the size
+        if self.family == "nccom":  # all collectives have the same columns; only all_reduce moves more than the size
             return "all_reduce" if any(bus.value - alg.value > bus.half + alg.half for bus, alg in pairs) else None
         alike = all(abs(bus.value - alg.value) <= bus.half + alg.half for bus, alg in pairs)
         shares = {r.share == 1 for r in rows}
@@ -281,7 +282,10 @@ class Run:
 
 
 def _by_columns(columns: tuple[str, ...], rows: list[Row], *, equal: bool, alike: bool) -> str | None:
-    """``equal``: the counted elements are the size; ``alike``: busbw is algbw. Versions up to 2.12 left columns out."""
+    """Return the collective that fits the columns, since versions up to 2.12 omitted columns.
+
+    ``equal``: the counted elements are the size. ``alike``: busbw is algbw.
+    """
     reduces = all(r.redop not in (None, "none") for r in rows)
     rooted = all(r.root is not None and r.root >= 0 for r in rows)
     collective: str | None
@@ -307,7 +311,7 @@ def _by_columns(columns: tuple[str, ...], rows: list[Row], *, equal: bool, alike
 
 
 def _checked_in_place(rows: list[Row]) -> str | None:
-    """all_gather and alltoall have the same columns, but the latter cannot be checked in place."""
+    """Return all_gather or alltoall: both have the same columns, but only all_gather can be checked in place."""
     checked = {p.place: p.wrong not in (None, "N/A") for r in rows for p in r.points}
     if not checked.get("out") or "in" not in checked or any(r.redop is None for r in rows):
         return None

@@ -11,8 +11,9 @@ _DISABLED = re.compile(r"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA")
 
 
 def gpu_direct(raw: bytes) -> bool | None:
-    """Return whether every channel to another host uses GPU-direct RDMA; None if the log names no channel over
-    InfiniBand or RoCE. Sockets do not count, because they have no RDMA.
+    """Return whether every channel to another host uses GPU-direct RDMA.
+
+    Return None if the log names no channel over InfiniBand or RoCE. Sockets do not count, because they have no RDMA.
     """
     text = decode(raw)
     ways = [match[1] for match in _WAY.finditer(text) if match[1].startswith("IB")]

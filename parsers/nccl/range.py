@@ -1,4 +1,4 @@
-"""Find the intended end of a sweep over sizes, for output without an end line, from the command or the output."""
+"""Find the intended last size of a sweep, for output without an end line, from the command or the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse nccl-tests and rccl-tests in all their formats. The two differ only in their names."""
+"""Parse nccl-tests and rccl-tests in all their formats. The two tools differ only in their names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
 
 
 def named_by(command: Sequence[str]) -> str | None:
-    """Return the collective that ``command`` runs, if it is one."""
+    """Return the collective that ``command`` runs, or None for another program."""
     names = {collective(match["name"]) for match in PROGRAM.finditer(" ".join(command)[:100_000])}
     return names.pop() if len(names) == 1 else None
 
@@ -65,7 +65,7 @@ def nothing(tool: str, files: Files, reader: Reader, output: list[Line]) -> Pars
 
 
 def _reasons(tool: str, files: Files, reader: Reader, output: list[Line]) -> Iterator[ParseError]:
-    """Errors for a text without results, the most specific first; at least one."""
+    """Return the errors for a text without results, the most specific first; there is at least one."""
     table = "the table of a collective's test"
     if other := reader.other:
         expected = "a table of nccl-tests or rccl-tests (use nccl_variants for mscclpp-test, nccom-test and hccl_test)"
@@ -73,7 +73,7 @@ def _reasons(tool: str, files: Files, reader: Reader, output: list[Line]) -> Ite
     for run in reader.tests:
         if run.failure:
             yield ParseError(tool, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
-    if files.cut is not None:  # not quoted: it holds the environment
+    if files.cut is not None:  # not quoted, because it contains the environment
         yield ParseError(tool, "complete results in the JSON output", line=files.cut, got="the end before any")
     best = max(reader.tests, key=lambda run: (len(run.rows), run.stage, run.line), default=None)
     if message := complaint(output):

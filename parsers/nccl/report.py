@@ -11,22 +11,22 @@ from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.parsers.nccl.checks import disagreements
 from fleetmark.parsers.nccl.model import METRICS, Row, Run
 
-_MOST_REMARKS = 5  # of one run
+_MOST_REMARKS = 5  # maximum notes about one run
 _MOST_NOTES = 100
 _GB = 1e9
-_RANK = re.compile(r"[0-9]{1,9}")  # as a launcher marks lines; other marks are any word
+_RANK = re.compile(r"[0-9]{1,9}")  # marks of a launcher; other marks may be any word
 
 
 @dataclass(slots=True)
 class Report:
-    """Turns runs of ``tool`` into measurements and notes."""
+    """Turn runs of ``tool`` into measurements and notes."""
 
     tool: str
-    unnamed: str = ""  # the case of a run whose collective is not known
+    unnamed: str = ""  # the case of a run of an unknown collective
     notes: list[str] = field(default_factory=list)
     _before: dict[str, tuple[int, set[tuple[object, ...]]]] = field(
         default_factory=dict
-    )  # runs of a case, their points
+    )  # runs of a case, and their points
 
     def case(self, run: Run) -> str:
         return "-".join(name for name in (run.family, run.case) if name) or self.unnamed
@@ -34,7 +34,7 @@ class Report:
     def parsed(self, runs: Sequence[Run], named: str | None = None) -> Parsed | None:
         """Return the measurements of ``runs``; None if there are none.
 
-        ``named`` is the collective of those that do not name theirs.
+        ``named``: the collective of runs that do not name one.
         """
         for run in runs:
             _settle(run)
@@ -48,7 +48,7 @@ class Report:
         used = [run for run in some if run is cut or not wrong[id(run)]] or some
         mixed = max((run.line for run in runs if run.mixed), default=0)
         for run in runs:
-            # An empty run may be only the head of another process's, where several are mixed.
+            # An empty run may be only the heading printed by another process if the output of several is mixed.
             if id(run) not in wrong and (run.failure or run.line > mixed):
                 self._note(run, f"left out: no rows of results{_reason(run) or run.progress}")
             elif good and wrong.get(id(run)) and run is not cut:
@@ -65,8 +65,9 @@ class Report:
         return Parsed(self.tool, tuple(measurements), _version(used), invalid, tuple(notes))
 
     def _cut(self, runs: Sequence[Run]) -> Run | None:
-        """Return the last test if the text ends before the test does. An earlier test that stopped has merely
-        failed.
+        """Return the last test if the text ends before the test does.
+
+        An earlier test that stopped has merely failed.
         """
         last = max(runs, key=lambda run: (run.last, run.line), default=None)
         return last if last is not None and last.unended() and not (last.rows and last.wrong()) else None
@@ -83,7 +84,7 @@ class Report:
     def _of_one_process(self, runs: Sequence[Run]) -> Sequence[Run]:
         """Return the runs of the first process if several printed side by side, and all runs that stand alone.
 
-        One launcher's ranks need not stand side by side, as their output may come in blocks.
+        The ranks of one launcher may not be printed side by side, because their output can arrive in blocks.
         """
         order = {source: i for i, source in enumerate(sorted({run.source for run in runs}, key=_natural))}
         if len(order) < 2:
@@ -113,7 +114,7 @@ class Report:
         return sorted(selected, key=lambda run: run.line)
 
     def _without_copies(self, runs: Sequence[Run]) -> list[Run]:
-        """``runs`` without rows, and runs, that are printed twice."""
+        """Return ``runs`` without duplicate rows and duplicate runs."""
         seen: set[tuple[object, ...]] = set()
         unique = []
         for run in runs:
@@ -176,7 +177,7 @@ class Report:
             if rates:
                 break
         if run.mixed:
-            return  # the device list is of several processes that each ran alone
+            return  # the device list belongs to several processes that each ran alone
         if run.ranks:
             yield self._one(case, "ranks", run.ranks, later)
             nodes = f" on {run.nodes} node{'s' * (run.nodes != 1)}" if run.nodes else ""
@@ -190,7 +191,7 @@ class Report:
         return Measurement(self.tool, case, metric, value, unit, better, labels=labels)
 
     def _remark(self, run: Run) -> None:
-        """Remarks on a used run, beside its figures."""
+        """Add remarks on a used run to its figures."""
         empty = sum(not row.size for row in run.rows)
         texts = [*run.damaged, *_few(dict.fromkeys(run.notes))]
         if empty:
@@ -228,7 +229,7 @@ def _natural(source: str) -> tuple[bool, int, str]:
 
 
 def _ranks(*runs: Run) -> bool:
-    """Return whether these runs have the rank prefixes of a launcher."""
+    """Return whether these runs have a launcher's rank prefixes."""
     return all(_RANK.fullmatch(run.source) for run in runs)
 
 

@@ -1,7 +1,7 @@
 """Read the text of nccl-tests, rccl-tests and mscclpp-test as tests with their rows.
 
-A table's heading says which columns there are. Rows are read from the right: versions up to 2.12 leave out or leave
-blank what does not apply to a collective. Incomplete rows are left out.
+A table's heading names its columns. Rows are read from the right, because versions up to 2.12 omit columns or leave
+them blank if they do not apply to a collective. Incomplete rows are left out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NAME = (
     r"|send_?recv|hypercube)"
 )
 PROGRAM = re.compile(rf"(?:^|[/\s'\"=])(?:[nr]ccl_)?{NAME}_(?:test_)?perf(?:_mpi|_nompi)?(?![\w-])")
-_COMMAND = re.compile(r"\s{0,8}(?:Running:|\+|\$)\s")  # a log's own words, a shell's trace, its prompt
+_COMMAND = re.compile(r"\s{0,8}(?:Running:|\+|\$)\s")  # prefixes of a log, a shell's trace, or a shell's prompt
 _STARTING = re.compile(r"Collective test (?P<what>starting|concluded): (?P<program>\S{1,100})")
 _SETTINGS = re.compile(r"\bnThreads?:?\s+[0-9]{1,6}\s+nGpus:?\s+[0-9]|#\s+minBytes [0-9]{1,18} maxBytes [0-9]")
-_KERNEL = re.compile(r"\bkernel num: ([0-9]{1,6})")  # of mscclpp-test
+_KERNEL = re.compile(r"\bkernel num: ([0-9]{1,6})")  # format of mscclpp-test
 _VALIDATION = re.compile(r"\bvalidation:\s{0,4}([0-9]{1,6})")
 _DEVICES = re.compile(r"^\s{0,8}#?\s{0,8}Using devices\s{0,8}$")
 _RANK = re.compile(
@@ -62,7 +62,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 _LOG = re.compile(r"\bNCCL (?:INFO|TRACE)\b")
-# A line that begins like a row of a table with types, wherever in it that begins.
+# A row of a table with types, which may begin anywhere in the line.
 _ROW_BEGINS = re.compile(
     r"(?:^|[^\w.-])[0-9]{1,18}\s+[0-9]{1,18}\s+(?:float|double|half|bfloat16|u?int(?:8|32|64)|char|int|fp?8_?e[0-9]\w{1,8})(?:\s|$)"
 )
@@ -91,7 +91,7 @@ _UNREAD = ("copybw",)
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The columns of a table: those left of the first time, one half of the rest, and the halves' places."""
+    """Hold the columns of a table: those left of the first time, those of one half, and the places of the halves."""
 
     left: tuple[str, ...]
     half: tuple[str, ...]
@@ -152,7 +152,7 @@ def read_row(line: Line, columns: Heading, blank: bool = False) -> Row | None:
 
 def _cells(text: str, columns: Heading) -> list[str]:
     cells = text.split()
-    for i in range(len(cells) - 2, 1, -1):  # the stamp of -S stands before what RCCL adds with -A
+    for i in range(len(cells) - 2, 1, -1):  # the timestamp of -S precedes what RCCL adds with -A
         if _CLOCK.fullmatch(cells[i + 1]) and _DATE.fullmatch(cells[i]):
             del cells[i : i + 2]
             break
@@ -160,7 +160,7 @@ def _cells(text: str, columns: Heading) -> list[str]:
 
 
 def _lone(text: str, columns: Heading, blank: bool) -> tuple[str, ...]:
-    """Return the place of a row with only one half. A gap as wide as a half means that the first half is blank."""
+    """Return the place of a row with only one half. If a gap is as wide as a half, the first half is blank."""
     if len(columns.places) < 2:
         return ()
     if re.search(rf"\S {{{_BLANK},}}\S", text):
@@ -169,7 +169,7 @@ def _lone(text: str, columns: Heading, blank: bool) -> tuple[str, ...]:
 
 
 def _left(cells: list[str], names: tuple[str, ...]) -> tuple[str | None, str | None, int | None] | None:
-    """Type, reduction and root of a row; None if the cells are not those."""
+    """Return type, reduction and root of a row; None if the cells contain something else."""
     kind = redop = root = None
     rest = list(cells)
     if "type" in names:
@@ -215,15 +215,15 @@ class _Process:
 
 @dataclass(kw_only=True, slots=True)
 class Reader:
-    """Sorts lines into tests; every process has its own."""
+    """Sort lines into tests; every process has its own."""
 
     blank: bool = False  # see ``read_row``
-    unfinished: int | None = None  # the line that the text ends in, if it does not end with one
+    unfinished: int | None = None  # number of the last line if the text does not end with a line end
     tests: list[Run] = field(default_factory=list)
     other: Line | None = None  # the first line of another tool of the family
     _processes: dict[str, _Process] = field(default_factory=dict)
-    _pending: str | None = None  # the collective that a command line named, for the next test
-    _pending_at: Line | None = None  # that command line, where the test must follow
+    _pending: str | None = None  # the collective named on a command line, for the next test
+    _pending_at: Line | None = None  # that command line, if the test must follow it
 
     def read(self, output: Iterable[Line]) -> None:
         for line in output:
@@ -241,8 +241,9 @@ class Reader:
         return test
 
     def _at(self, line: Line, stage: int) -> Run:
-        """Return the test that ``line`` belongs to, or a new test if the line belongs to an earlier stage than the
-        current one.
+        """Return the test that ``line`` belongs to, or a new test.
+
+        A new test begins if the line belongs to an earlier stage than the current test has reached.
         """
         process = self._processes[line.source]
         test = process.test
@@ -300,7 +301,7 @@ class Reader:
         columns = process.columns or USUAL
         row = read_row(line, columns, self.blank)
         if row and line.n == self.unfinished and any(point.wrong is None for point in row.points):
-            row = None  # without the check behind it the last figure may have lost digits
+            row = None  # without the check after it, the last figure may have lost digits
         if row is None and not _ROW_BEGINS.search(line.text):
             return False
         test = process.test
@@ -345,7 +346,7 @@ class Reader:
             average = figure(match["rate"])
             test.last = line.n
             if line.n == self.unfinished and text.endswith(match["rate"]):
-                test.cut = f"line {line.n} ends within its average"  # the last digits may be gone
+                test.cut = f"line {line.n} ends within its average"  # the last digits may be missing
                 return
             if average and test.average is None:
                 test.average = average.times(1e9)
@@ -381,7 +382,7 @@ class Reader:
         self._pending, self._pending_at = name, self._pending_at or line
 
     def end(self) -> None:
-        """Add a test for the last command, if nothing of its output followed."""
+        """Add a test for the last command, if none of its output followed."""
         if line := self._pending_at:
             self.tests.append(Run(line=line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None
@@ -400,7 +401,7 @@ def _relative(columns: Heading) -> bool:
 
 
 def library(code: int, name: str = "NCCL") -> str:
-    """NCCL's version number as words: 22807 is 2.28.7, 2708 is 2.7.8."""
+    """Return NCCL's version number as text: 22807 is 2.28.7, 2708 is 2.7.8."""
     thousands = 10000 if code >= 10000 else 1000
     return f"{name} {code // thousands}.{code % thousands // 100}.{code % 100}"
 

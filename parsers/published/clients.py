@@ -1,4 +1,4 @@
-"""Import results of LLM benchmark clients and training logs. The files do not name the machine, so the user must.
+"""Import results of LLM benchmark clients and training logs. The user must name the machine, because the files do not.
 
 If a result states the number of concurrent requests or their rate, it gets the names that ``llm_serve`` uses
 (``p1024-o128-c48``), so that both appear on one frontier. Other results keep the tool's own names.
@@ -65,7 +65,7 @@ class Client:
 
 
 def closed_loop(case: str) -> bool:
-    """Return whether a load keeps a fixed number of requests in flight, making throughput the inverse of latency."""
+    """Return whether a load keeps a fixed number of requests in flight; throughput is then the inverse of latency."""
     return bool(_CLOSED.search(case))
 
 

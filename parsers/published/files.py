@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-LARGEST_BYTES = 64 << 20  # after decompression
+LARGEST_BYTES = 64 << 20  # maximum bytes after decompression
 MOST_LINES = 1_000_000  # including empty lines and lines within cells and objects
 MOST_ROWS = 100_000
 MOST_COLUMNS = 1_000
-MOST_CELLS = 2_000_000  # rows times columns
+MOST_CELLS = 2_000_000  # maximum of rows times columns
 LONGEST_CELL = 131_072  # characters; the limit of Python's csv module
 LONGEST_HEAD = 200  # maximum length of a column name in characters
 _MOST_CHUNKS = 200_000  # maximum number of column chunks in a Parquet file

@@ -1,8 +1,9 @@
 """Convert InferenceX's points (``agg_*.json``) to machines: an accelerator with a framework, model and precision.
 
-A machine is ``hw framework precision``, and each point is one load of it. Points use the names of our own client's
-figures, so both can be shown on one frontier. Each point is a single run, so the differences between hosts are unknown.
-The number of accelerators differs from point to point, so a machine's price and power are those of one accelerator.
+A machine is ``hw framework precision``, and each point is one of its loads. Points have the same names as the figures
+of Fleetmark's client, so both can be shown on one frontier. Each point is a single run, so the differences between
+hosts are unknown. The number of accelerators differs from point to point, so a machine's price and power refer to one
+accelerator.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _MOST = 200_000
 
 
 def read(raw: bytes, name: str = "") -> Table:
-    """Return the points in ``raw``; ``name`` is not needed. Raise FleetmarkError if there are none or the file is
-    damaged.
+    """Return the points in ``raw``; ``name`` is not needed.
+
+    Raise FleetmarkError if there are no points or the file is damaged.
     """
     scan = find_json(decode(unpacked(raw, parsers.MAX_BYTES)))
     if scan.broken:

@@ -10,9 +10,9 @@ Inference: case ``llama2-70b-99 Offline``, with the metrics ``samples_per_second
 query); both are descriptive. Training: case ``bert``, metric ``time_to_train``. Results that are not known to come from
 MLCommons are unverified.
 
-Some rounds scored language models in tokens but printed Samples/s or Queries/s. The rounds' submission checkers tell
-which (``RESULT_FIELD_BENCHMARK_OVERWRITE``), and so does ``_TOKENS`` here: gptj counts samples in v4.0 and tokens in
-v4.1.
+Some rounds scored language models in tokens but printed Samples/s or Queries/s. The rounds' submission checkers define
+which models these are (``RESULT_FIELD_BENCHMARK_OVERWRITE``), and ``_TOKENS`` lists them here: gptj counts samples in
+v4.0 and tokens in v4.1.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, 
 
 
 def _parts(text: str) -> list[str]:
-    """Return the parts of ``edge,datacenter``, since a comma would end a selector's term."""
+    """Return the parts of ``edge,datacenter`` separately, because a comma would end a selector's term."""
     return [part.strip() for part in text.split(",")]
 
 

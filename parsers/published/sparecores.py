@@ -1,14 +1,13 @@
-"""Read Spare Cores' published table of cloud server types: one row per type, one column per figure
-(``sc_servers.csv``).
+"""Read Spare Cores' table of cloud server types: one row per type, one column per figure (``sc_servers.csv``).
 
 sc-inspector measured each type once. A machine is a vendor's type, ``aws/m7i.large``. Empty cells were not measured.
 Figures are for the whole type with all its vCPUs, unless noted in the case:
 
-- ``stress-ng div16``: integer divisions, with the number of processes that gave the best result, and with one
+- ``stress-ng div16``: integer divisions, with the number of processes that gave the best result, and with one process
   (``stress-ng div16 1 core``)
-- ``bw_mem OP SIZE``: lmbench's loops on all vCPUs at once; the smaller size is only descriptive, as it may fit in a
+- ``bw_mem OP SIZE``: lmbench's loops on all vCPUs in parallel; the smaller size is only descriptive, as it may fit in a
   cache
-- ``llama-bench MODEL pp512`` and ``tg128``: tokens per second of a prompt, and of one answer
+- ``llama-bench MODEL pp512`` and ``tg128``: tokens per second for a prompt, and for one answer
 - ``nvbandwidth ...``: copies to, from and within the GPUs
 
 A type is a slice of a server, so ``sockets`` is what the type shows, and no figure is divided by it. GPU lists that are
@@ -89,7 +88,7 @@ _FIXED = {
 }
 
 
-MICRO = {  # titles of classes that consist of a benchmark of one operation
+MICRO = {  # titles of classes with a benchmark of a single operation
     "stress-ng div16 1 core": message("integer division on one core, stress-ng"),
     "stress-ng div16": message("integer division, stress-ng"),
 }

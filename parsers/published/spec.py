@@ -34,7 +34,7 @@ COUNTS: Mapping[str, str] = {"chips": "processor"}
 UNIFORM: Mapping[str, str] = {"processor": "processor", "chips": "sockets", "memory": "memory"}
 PUBLISHER = "vendor"
 SIZES: Mapping[str, str] = {"chips": "sockets", "cores": "cores"}
-_APART = 1.2  # rate scores of one system that differ more belong to different configurations
+_APART = 1.2  # rate scores of one system that differ by more belong to different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")
 _RATE1 = ("cpu", "suite", "est_base_score")
@@ -259,7 +259,7 @@ def _join(collector: Collector, source: Records, columns: Mapping[str, str], nam
     year = "2026" if "2026" in name else "2017"
     speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
     rates: dict[str, tuple[dict[str, str], dict[tuple[str, str], list[_Score]]]] = {}
-    sizes: dict[str, set[str]] = {}  # of systems with one name in the join
+    sizes: dict[str, set[str]] = {}  # by system that occurs several times in the join
     for place, cells in source.rows:
         labels = _machine(cells, columns)
         scores = {

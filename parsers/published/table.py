@@ -165,7 +165,7 @@ def read(raw: bytes, name: str = "") -> Table:
 
 
 def _columns(source: Records) -> dict[str, str]:
-    """Return the columns with a defined meaning, by meaning. Raise FleetmarkError if a required one is missing."""
+    """Return the recognised columns by meaning. Raise FleetmarkError if a required column is missing."""
     by_name = {c.strip().lower(): c for c in source.columns}
     missing = [c for c in REQUIRED if c not in by_name]
     if missing:

@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Better, Measurement
 from fleetmark.parsers.kit.text import number
 
 RATES = ("output_tokens_per_second", "interactivity")
-# The kind of rate: of the answers, or as requested.
+# The kind of rate: the rate of answers, or the requested rate.
 FOLLOWS = (
     *("requests_per_second", "input_tokens_per_second", "total_tokens_per_second"),
     "offered_requests_per_second",
@@ -71,9 +71,7 @@ def failed(requests: float | None, answered: float | None, tolerated: float = 0.
 
 
 def load(streams: object, rate: object) -> str:
-    """Return the case's name: ``c8`` for 8 concurrent requests, ``r2.5`` for a rate per second, ``all`` if all are sent
-    at once.
-    """
+    """Return the case's name: ``c8`` for 8 concurrent requests, ``r2.5`` for a rate per second, ``all`` for neither."""
     at_once, per_second = number(streams), number(rate)
     name = f"c{at_once:g}" if at_once else ""
     return name + (f"r{per_second:g}" if per_second else "") or "all"

@@ -60,8 +60,8 @@ class _CsvReader:
     fields: dict[str, list[str | None]] = field(default_factory=dict)
     selected_table: bool = False
     in_banner: bool = False
-    held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # of the current report
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # of rows without an iteration number
+    held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # runs of the current report
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # number of rows without an iteration number
 
     @property
     def report(self) -> Report:
@@ -142,7 +142,7 @@ class _CsvReader:
 
     def _row(self, n: int, benchmark: str, cells: list[str], complete: bool) -> None:
         if not complete:
-            cells = cells[:-1]  # the text ends inside it
+            cells = cells[:-1]  # the text ends inside the last cell
         if len(cells) <= _USUAL or not (cells[1] == "" or cells[1] in WITHDRAWN or count(cells[1])):
             return  # the benchmark's name before its compiler flags
         taken: list[Run] = []

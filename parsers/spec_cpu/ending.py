@@ -1,7 +1,7 @@
 """Check whether a report of SPEC CPU is complete, from the lines that SPEC's tools always print.
 
-CSV and text end their tables with a score for base and one for peak, be it ``Not Run``. Raw results have the score
-first, and a status as the last key of every run. runcpu's log says that it finished.
+CSV and text end their tables with a score for base and one for peak, which may be ``Not Run``. Raw results have the
+score first, and a status as the last key of every run. runcpu's log says that it finished.
 """
 
 from __future__ import annotations

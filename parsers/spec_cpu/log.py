@@ -35,7 +35,7 @@ class _LogReader:
     running: tuple[int, str, str, str] | None = None  # line, benchmark, size and tune of runs that have not ended
     counts: dict[tuple[str, str, str], int] = field(default_factory=dict)  # runs by benchmark, tune and size
     failed: set[tuple[str, str]] = field(default_factory=set)
-    building: dict[str, str] = field(default_factory=dict)  # benchmark to tune
+    building: dict[str, str] = field(default_factory=dict)  # maps a benchmark to the tune being built
 
     @property
     def report(self) -> Report:

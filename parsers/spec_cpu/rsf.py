@@ -77,7 +77,7 @@ def _report(raw: _Raw) -> Report:
     report.size = raw.get("size").partition(" ")[0] or None  # "refrate (ref)"
     reasons = [value for key, (value, _) in raw.values.items() if re.fullmatch(r"errors[0-9]{3}", key)]
     withdrawn = [value for key, (value, _) in raw.values.items() if re.fullmatch(r"nc[0-9]{0,3}", key) and value]
-    # 2 means undescribed flags: SPEC's formatter treats it as 0 and reports that.
+    # 2 means undescribed flags: SPEC's formatter treats it as 0 and reports this.
     report.declared = raw.get("invalid") == "0"
     report.estimate = not report.declared
     if reasons or raw.get("invalid") == "1":

@@ -224,7 +224,7 @@ class _Group:
     figures: list[str]
     status: str
     start: int
-    end: int  # the column after it
+    end: int  # the column after the group
 
 
 def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:

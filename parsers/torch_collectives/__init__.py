@@ -1,8 +1,8 @@
 """Parse the output of Fleetmark's program for collectives of torch.distributed.
 
-Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of calls in a row, of the slowest
-rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw``, ``busbw`` and ``torch_peak_busbw`` (B/s,
-higher), ``ranks`` and ``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are worked out here from size and
+Case: the operation. Metrics, as nccl-tests counts them: ``time`` (s, lower; the mean of consecutive calls on the
+slowest rank), ``time_p50`` and ``time_p99`` (s, lower; of single calls), ``algbw``, ``busbw`` and ``torch_peak_busbw``
+(B/s, higher), ``ranks`` and ``nodes``. Labels: ``size`` in bytes and ``type``. Bandwidths are computed from size and
 time. A result with wrong data is ``invalid``.
 """
 
@@ -59,7 +59,7 @@ def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurem
     if size is None or time is None:
         return []
     algbw = number(size / time)
-    if algbw is None:  # a time so short that the rate has no number
+    if algbw is None:  # the time is too short for a finite rate
         return []
     figures = [("time", time, "s"), ("algbw", algbw, "B/s"), ("busbw", algbw * _FACTOR[op](ranks), "B/s")]
     figures += [(f"time_{q}", value, "s") for q in ("p50", "p99") if (value := lines.positive(row, q))]

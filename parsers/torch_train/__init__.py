@@ -5,14 +5,14 @@ Case: the model. Metrics:
 - ``step_time``, ``step_time_p50``, ``step_time_p90``: s, lower is better, of the slowest rank
 - ``tokens_per_second`` or ``images_per_second``, ``steps_per_second``: 1/s, higher is better, of all devices together
 - ``tokens_per_second_device`` or ``images_per_second_device``: 1/s
-- ``step_time_nchw``, ``step_time_channels_last``: s, of images in each layout, of which the faster one is measured
+- ``step_time_nchw``, ``step_time_channels_last``: s, for images in each layout; the faster layout is measured
 - ``mfu``, ``mfu_measured``: model operations over the declared and the measured peak
 - ``communication_time`` and ``communication_exposed`` (s per step, by torch.profiler), ``communication_overlap``
 - ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``, ``peak_memory`` (B), ``parameters``, ``ranks``,
   ``nodes``, ``device_power_cap`` (W), ``loss`` and ``check_loss``
 
-The run is ``invalid`` if a small model's loss differs from that of fp64, or if the model's loss does not fall or is not
-a number.
+The run is ``invalid`` if a small model's loss differs from the loss in fp64, or if the model's loss does not decrease
+or is not a number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fleetmark.parsers.kit.text import number
 _TOOL = "torch_train"
 _UNITS = ("tokens", "images")
 _LAYOUTS = ("nchw", "channels_last")
-_LATEST = 4e9  # Unix seconds
+_LATEST = 4e9  # latest valid time, in Unix seconds
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -82,7 +82,7 @@ def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str,
 
 
 def _layouts(timed: dict[str, Any]) -> dict[str, float]:
-    """Return the seconds of a step by the layout of its images; empty for models of tokens."""
+    """Return the seconds of a step for each layout of images; empty for models of tokens."""
     seconds = timed.get("layouts")
     measured = {name: lines.positive(seconds, name) for name in _LAYOUTS} if isinstance(seconds, dict) else {}
     return {name: value for name, value in measured.items() if value is not None}

@@ -1,8 +1,8 @@
 """Parse the log of torchtitan.
 
-Metrics as in ``parsers/training``. Its ``tps`` is of one device. Tokens of all devices follow from the printed mesh,
-and the step time from batch and sequence length. Where several ranks log, the first one counts. Without ``Training
-completed`` the log is ``invalid``.
+Metrics as in ``parsers/training``. torchtitan's ``tps`` refers to one device. Tokens of all devices are derived from
+the printed mesh, and the step time from batch and sequence length. If several ranks write the log, the first one
+counts. Without ``Training completed``, the log is ``invalid``.
 """
 
 from __future__ import annotations

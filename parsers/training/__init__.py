@@ -1,16 +1,17 @@
-"""Shared definitions for logs of training frameworks: logged steps, checkpoints, and the metrics that follow.
+"""Define what logs of training frameworks have in common: logged steps, checkpoints, and the derived metrics.
 
-Metrics of all readers, where the log has what they need:
+Metrics of all readers, if the log has the required figures:
 
 - ``step_time``, ``step_time_p90``: s, median and 90th percentile over the logged steps
-- ``tokens_per_second``, ``samples_per_second``: 1/s, of all devices together; ``tokens_per_second_device`` of one
-- ``model_flops_device`` (FLOP/s), ``mfu`` as the framework counts them; ``peak_memory`` (B) of one device
+- ``tokens_per_second``, ``samples_per_second``: 1/s, of all devices together; ``tokens_per_second_device``: of one
+  device
+- ``model_flops_device`` (FLOP/s), ``mfu``: as the framework counts them; ``peak_memory``: B, of one device
 - ``checkpoint_save``, ``checkpoint_load``: s, the longest one, of the slowest rank
-- ``straggler_time``: s that a step loses to its slowest rank, with the label ``rank``: the one that most is lost to
+- ``straggler_time``: s that a step loses to its slowest rank; the label ``rank`` names the rank with the largest loss
 - ``loss`` of the last step; ``steps``, the number of the last step; ``devices``
 
-The first logged step is left out where there are several, because it includes compilation. Each median is a value of
-the log (the lower of the two in the middle).
+If there are several logged steps, the first one is left out, because it includes compilation. Each median is a value of
+the log (the lower of the two middle values).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class CheckpointTime:
 
 @dataclass(kw_only=True, slots=True)
 class TrainingLog:
-    """Hold what one log says. ``incomplete``: why it is not whole, None if it is."""
+    """Hold the contents of one log. ``incomplete``: why the log is incomplete, None if it is complete."""
 
     steps: list[LoggedStep] = field(default_factory=list)
     ranks: list[RankTime] = field(default_factory=list)
@@ -66,13 +67,13 @@ class TrainingLog:
     batch: float | None = None  # samples of a step on all devices
     sequence: float | None = None  # tokens of a sample
     devices: float | None = None
-    memory: float | None = None  # peak, B
+    memory: float | None = None  # peak memory in B
     incomplete: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def case(self) -> str:
-        """Return ``b512-s4096`` from the batch and the sequence length, ``train`` if the log does not say both."""
+        """Return ``b512-s4096`` from batch size and sequence length, or ``train`` if the log lacks one of them."""
         if not self.batch or not self.sequence or max(self.batch, self.sequence) > 1e12:
             return "train"
         return f"b{int(self.batch)}-s{int(self.sequence)}"

@@ -1,13 +1,14 @@
 """Compute the goodput of a training run from the times at which its steps were logged.
 
-Goodput is the share of the run's time that steps take at their usual speed, without steps that were done again. The
-rest is lost to one of five causes, and the shares add up to 1:
+Goodput is the share of the run's time that steps take at their usual speed, without repeated steps. The rest is lost to
+one of five causes, and the shares add up to 1:
 
 - ``startup``: until the first step of the first attempt, and from the last step to the end of the run
-- ``restarts``: the same around each further attempt, the time between attempts, and steps that were done again
+- ``restarts``: the same around each further attempt, the time between attempts, and repeated steps
 - ``checkpoints``: the printed times of saves
-- ``stragglers``: waits for the slowest rank, where the log has the times of several (``parsers/training/stragglers``)
-- ``slow_steps``: what steps took beyond the median besides (input, evaluation, garbage collection)
+- ``stragglers``: waits for the slowest rank, if the log has the times of several ranks
+  (``parsers/training/stragglers``)
+- ``slow_steps``: other time of steps beyond the median (input, evaluation, garbage collection)
 
 The definition follows the "ML productivity goodput" of Google Cloud, 2024, without its model-specific part.
 """
@@ -27,7 +28,7 @@ CAUSES = ("startup", "restarts", "checkpoints", "stragglers", "slow_steps")
 
 @dataclass(kw_only=True, slots=True)
 class Attempt:
-    """Hold one start of the command: its begin and end (s from the start of the run), its log, each line's time."""
+    """Hold one start of the command: begin and end (s from the start of the run), the log, and each line's time."""
 
     begin: float
     end: float
@@ -41,7 +42,7 @@ class Attempt:
 
 @dataclass(kw_only=True, slots=True)
 class Goodput:
-    """Hold shares of a run's time (0 to 1): of useful steps, and lost by cause; ``kept``: steps that were useful."""
+    """Hold shares of a run's time (0 to 1): useful steps, and losses by cause. ``kept``: the number of useful steps."""
 
     share: float
     lost: dict[str, float] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class Goodput:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """Hold the time between two lines: its steps (kept, and done again), and the seconds of saves and waits in it."""
+    """Hold the time between two lines: its steps (kept and repeated), and its seconds of saves and waits."""
 
     seconds: float
     kept: int
@@ -61,7 +62,7 @@ class _Interval:
 
 
 def goodput(attempts: Sequence[Attempt], end: float) -> Goodput | None:
-    """Return the goodput of a run of ``end`` seconds; None if its steps do not show how long a step takes."""
+    """Return the goodput of a run of ``end`` seconds; None if the log does not show how long a step takes."""
     usual = usual_step(attempts)
     if usual is None or end <= 0:
         return None
@@ -89,12 +90,12 @@ def goodput(attempts: Sequence[Attempt], end: float) -> Goodput | None:
         previous = attempt.end
     lost["startup"] += max(0.0, end - previous)
     if not any(attempt.waits.steps for attempt in attempts):
-        del lost["stragglers"]  # the log does not tell
+        del lost["stragglers"]  # the log does not show it
     return Goodput(share=useful / end, lost={k: v / end for k, v in lost.items()}, kept=kept, redone=redone)
 
 
 def usual_step(attempts: Sequence[Attempt]) -> float | None:
-    """Return the median seconds of a step without waits for a slow rank: of the printed times, else between lines."""
+    """Return the median seconds of a step without waits for a slow rank: as printed, or else between lines."""
     printed = [
         max(0.0, step.seconds - a.waits.mean(before.step, step.step))
         for a in attempts
@@ -121,10 +122,10 @@ def _saving(attempt: Attempt, after: int, until: int) -> float:
 
 
 def _intervals(attempt: Attempt, usual: float, done: int) -> tuple[list[_Interval], tuple[float, float, float]]:
-    """Return the intervals of steps, and the seconds outside of them: before, after, and of saves after.
+    """Return the intervals of steps, and the seconds before them, after them, and of saves after them.
 
-    ``done``: the last step of earlier attempts. The first line's steps are as many as the next line's, because the log
-    does not say from which step an attempt goes on.
+    ``done``: the last step of earlier attempts. The first line counts as many steps as the next line, because the log
+    does not say at which step an attempt resumes.
     """
     steps, length = attempt.log.steps, attempt.end - attempt.begin
     if not steps:

@@ -1,8 +1,8 @@
-"""Read the log of a training loop that prints JSON lines of its own: steps, and checkpoints that it saves or loads.
+"""Read the log of a training loop that prints its own JSON lines: steps, and saved or loaded checkpoints.
 
 ``{"step": 12, "seconds": 0.5, "tokens": 4096, "loss": 2.1}``: one step, its time, and its tokens on all devices.
-``{"step": 12, "rank": 3, "working": 0.4}``: the seconds for which a rank worked on a step, without waits for others.
-``{"checkpoint": "save", "seconds": 3.2}``: a checkpoint that is saved, or loaded (``"load"``).
+``{"step": 12, "rank": 3, "working": 0.4}``: the seconds that a rank worked on a step, without waits for other ranks.
+``{"checkpoint": "save", "seconds": 3.2}``: a checkpoint that is saved (``"save"``) or loaded (``"load"``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fleetmark.parsers.kit.json_lines import integer, positive
 from fleetmark.parsers.training import CheckpointTime, LoggedStep, TrainingLog, divided
 from fleetmark.parsers.training.stragglers import RankTime
 
-_LONGEST = 4_096  # characters of a line
+_LONGEST = 4_096  # maximum characters of a line
 
 
 def read(lines: Sequence[str]) -> TrainingLog:

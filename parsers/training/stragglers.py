@@ -1,7 +1,7 @@
-"""Find the rank that keeps the others waiting, and the time that steps lose to it, from the times of the ranks.
+"""Find the rank that keeps the others waiting, and the time lost to it, from the working times of the ranks.
 
-The ranks of a synchronous step end it together, so its length does not tell which of them was slow. The time for which
-each rank worked tells it. A step loses what its slowest rank worked longer than the median rank.
+The ranks of a synchronous step end it together, so the length of a step does not show which rank was slow. The working
+times of the ranks show it. The loss of a step is the working time of its slowest rank minus that of the median rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import median_low
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """Hold the seconds for which one rank worked on a step, without its waits for other ranks.
+    """Hold the seconds that one rank worked on a step, without its waits for other ranks.
 
     A mean over several steps has the number of the last one.
     """
@@ -28,9 +28,9 @@ class RankTime:
 
 
 class Waits:
-    """Hold the steps of which at least two ranks tell: the slowest rank of each, and the seconds lost to it.
+    """Hold the steps reported by at least two ranks, with the slowest rank of each step and the seconds lost to it.
 
-    The first step is left out where there are several, because it includes compilation.
+    If there are several steps, the first one is left out, because it includes compilation.
     """
 
     def __init__(self, times: Iterable[RankTime]) -> None:
@@ -44,9 +44,9 @@ class Waits:
         self._sums = [0.0, *accumulate(self.seconds)]
 
     def mean(self, after: int, until: int) -> float:
-        """Return the mean seconds lost in a step of (``after``, ``until``].
+        """Return the mean seconds lost per step in (``after``, ``until``].
 
-        Steps of which no rank tells are taken for the mean of all others.
+        Steps that no rank reports count with the mean of all other steps.
         """
         first, last = bisect_right(self.steps, after), bisect_right(self.steps, until)
         if first == last:
@@ -56,9 +56,9 @@ class Waits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Straggler:
-    """Hold the rank that most time was lost to, in how many steps it was the slowest, and its share of the loss.
+    """Hold the rank with the largest loss, the number of steps in which it was the slowest, and its share of the loss.
 
-    ``seconds``: the mean loss of a step, to any rank.
+    ``seconds``: the mean loss per step, to any rank.
     """
 
     rank: int
@@ -69,7 +69,7 @@ class Straggler:
 
     @property
     def note(self) -> str:
-        """Return a sentence for the reader of the run."""
+        """Return a sentence about the straggler."""
         return (
             f"rank {self.rank} was the slowest in {self.slowest} of {self.steps} steps that were compared: a step lost "
             f"{self.seconds:.3g} s to its slowest rank, {self.share:.0%} of it to rank {self.rank}"
@@ -77,7 +77,7 @@ class Straggler:
 
 
 def straggler(waits: Waits) -> Straggler | None:
-    """Return the rank that most time was lost to; None if none was, or if no rank tells."""
+    """Return the rank to which most time was lost; None if no time was lost or no rank reports times."""
     lost: dict[int, list[float]] = defaultdict(list)
     for rank, seconds in zip(waits.ranks, waits.seconds, strict=True):
         lost[rank].append(seconds)

@@ -1,15 +1,17 @@
-"""Parse the stamped log of the user's own training, which Fleetmark's program records.
+"""Parse the timestamped log of the user's own training, which Fleetmark's program records.
 
-Case: the name that the user gives. Metrics as in ``parsers/training``, over all attempts, and of the whole run:
+Case: the name that the user gives. Metrics are those of ``parsers/training`` over all attempts, and these for the whole
+run:
 
 - ``goodput``: share of the run's time in useful steps at their usual speed; ``lost_to_startup``, ``lost_to_restarts``,
   ``lost_to_checkpoints``, ``lost_to_stragglers``, ``lost_to_slow_steps``: the other shares, see
   ``parsers/training/goodput``
-- ``useful_tokens_per_second``: tokens of the steps that were kept over the run's time
+- ``useful_tokens_per_second``: tokens of the useful steps over the run's time
 - ``restarts``, ``steps_redone``, ``run_time`` (s)
 
-``mfu`` follows from FLOP of a token and the device's peak where the user gives them, else from the framework's FLOP/s
-over that peak, else it is what the log prints. A run without its end, or whose log was too long, is ``invalid``.
+``mfu`` is computed from the FLOP per token and the device's peak if the user gives them, or else from the framework's
+FLOP/s over that peak. Otherwise it is the figure in the log. A run is ``invalid`` if it has no end or its log was too
+long.
 """
 
 from __future__ import annotations
@@ -45,15 +47,15 @@ _MOST_ATTEMPTS = 10_000
 
 @dataclass(kw_only=True, slots=True)
 class _Lines:
-    """Hold the stamped lines of one attempt."""
+    """Hold the timestamped lines of one attempt."""
 
     begin: float
     end: float | None = None
     status: float | None = None
-    was_ended: bool = False  # at the end of the time that the user gave
+    was_ended: bool = False  # ended when the user's time limit was reached
     times: list[float] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    ranks: list[RankTime] = field(default_factory=list)  # from files of the ranks
+    ranks: list[RankTime] = field(default_factory=list)  # from files that the ranks write
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -87,7 +89,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def _split(text: str) -> tuple[dict[str, Any], list[_Lines], dict[str, Any]]:
-    """Return the head, the attempts, and the last document (empty if the output is cut)."""
+    """Return the head, the attempts, and the last document (empty if the output is truncated)."""
     head: dict[str, Any] = {}
     attempts: list[_Lines] = []
     for _, line in numbered(text):
@@ -113,7 +115,7 @@ def _split(text: str) -> tuple[dict[str, Any], list[_Lines], dict[str, Any]]:
 
 
 def _ranks(document: dict[str, Any]) -> list[RankTime]:
-    """Return the seconds by rank of one step, of which the recorder keeps the slowest rank and the median one."""
+    """Return the seconds of one step by rank; the recorder keeps only the slowest and the median rank."""
     step, working = integer(document, "step", 0), document.get("working")
     if step is None or not isinstance(working, dict):
         return []
@@ -137,7 +139,7 @@ def _document(line: str) -> dict[str, Any]:
 
 
 def _merged(runs: Sequence[Attempt], head: dict[str, Any]) -> TrainingLog:
-    """Return one log of all attempts, without the first step of each, and with the rates that the head makes known."""
+    """Return one log of all attempts, without the first step of each, and with the rates that the head determines."""
     merged = TrainingLog()
     for run in runs:
         log = run.log

@@ -1,7 +1,7 @@
 """Parse TensorRT-LLM's ``trtllm-bench``: the overview that it prints, and its JSON report.
 
-Case: ``throughput``. Its TPOT is ours; all requests are there at once unless a rate or concurrency is set, so TTFT is
-mostly the wait in a queue.
+Case: ``throughput``. The tool defines TPOT as Fleetmark does. All requests arrive simultaneously unless a rate or
+concurrency is set, so TTFT is mostly queueing time.
 """
 
 from __future__ import annotations
@@ -81,6 +81,6 @@ def _overview(text: str) -> dict[str, object]:
 
 
 def _short(text: str) -> str | None:
-    """Return what an overview lacks. Breakdowns follow it, each of which ends with its 99th percentile."""
+    """Return what an overview lacks. It is followed by breakdowns, each of which ends with its 99th percentile."""
     last = text.rpartition("Breakdown")[2] if "Breakdown" in text else ""
     return None if f"{_LAST} " in last else cut(f"the last breakdown of its percentiles has no {_LAST}")

@@ -1,8 +1,9 @@
 """Parse the JSON and table of ``vllm bench serve``, and of forks with the same names (InferenceX's is in seconds).
 
-Case: ``c4`` (most requests at once), ``r2`` (their rate), ``all``. Metrics as in ``parsers/serving``: vLLM's TPOT
-is ours, its ITL is between pieces of the stream. A run of which more than 1% failed is ``invalid``: the tool exits with
-status 0 even where all did. Spare Cores' long form (a measurement and percentile a line) has a case for each load.
+Case: ``c4`` (maximum concurrency), ``r2`` (request rate) or ``all``. Metrics are those of ``parsers/serving``: vLLM's
+TPOT is the same, and its ITL is the time between pieces of the stream. A run is ``invalid`` if more than 1% of its
+requests failed, because the tool exits with status 0 even if all fail. Spare Cores' long form (one measurement and
+percentile per line) has a case for each load.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _RATES = {
     "total_throughput": "total_tokens_per_second",
     "input_throughput": "input_tokens_per_second",
 }
-# A figure may have a mark behind it, such as "<====": InferenceX's fork marks the rows that it plots.
+# A figure may be followed by a mark such as "<====", with which InferenceX's fork marks the rows that it plots.
 _ROW = re.compile(r"^([A-Z][A-Za-z0-9 ()/.-]{2,60}?): +([0-9.]{1,24})(?: +[^0-9\s]\S{0,40})? *$")
 _WORDS = {
     "Successful requests": "completed",
@@ -61,7 +62,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 
 def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
-    """Runs by vLLM's names, which other tools keep."""
+    """Return the runs under vLLM's names, which other tools also use."""
     rows = [m for run in runs for m in _run(tool, run)]
     if not rows:
         raise ParseError(tool, "a run with figures", line=1, got="a result without any")
@@ -72,9 +73,9 @@ def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None)
 
 
 def _requests(run: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Return the numbers of requests and of answers."""
+    """Return the numbers of requests and answers."""
     answered, bad, prompts = (counted(run.get(k)) for k in ("completed", "failed", "num_prompts"))
-    errors = run.get("errors")  # one a request, empty for those that were answered
+    errors = run.get("errors")  # one per request, empty for answered requests
     if bad is None and prompts is None and isinstance(errors, list) and answered is not None:
         return max(float(len(errors)), answered), answered
     return (answered + bad if answered is not None and bad is not None else prompts), answered
@@ -109,7 +110,7 @@ def _run(tool: str, run: Mapping[str, Any]) -> Iterator[Measurement]:
 
 
 def _tables(text: str) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the tables in ``text``, by the names that the JSON uses, and what the last one lacks."""
+    """Return the tables in ``text``, under the names that the JSON uses, and what the last table lacks."""
     runs: list[dict[str, Any]] = []
     closed = True
     for _, line in numbered(text):
@@ -133,7 +134,7 @@ def _key(words: str) -> str:
 
 
 def _long(docs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
-    """Spare Cores' rows, which guidellm measured: its ``itl`` is our TPOT."""
+    """Return Spare Cores' runs, which guidellm measured; their ``itl`` is Fleetmark's TPOT."""
     rows: list[Measurement] = []
     for row in docs:
         name, share, unit = row.get("measurement"), row.get("percentile"), row.get("unit")

@@ -1,1 +1,1 @@
-"""A campaign's results as documents show them."""
+"""Build the documents that show a campaign's results."""

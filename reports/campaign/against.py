@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from fleetmark.reports.comparison.model import RatioRow
 
 MOST_NOTES = 6
-_TO = "to "  # before the generation of a pair's other end
+_TO = "to "  # before the generation of the host at the other end of a pair
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The context of a generation's headline. Each cell may be empty.
+    """Hold the context of a generation's headline. Each cell may be empty.
 
     ``share``: the share of the machine's peak, such as ``86%``. ``times``: the ratio to a reference, such as ``1.94``,
     or whether a guardrail is kept compared with the reference.
@@ -48,10 +48,11 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The context of all headlines.
+    """Hold the context of all headlines.
 
-    ``rows``: metric and generation to the context; headlines without one are missing. ``reference``: its name and
-    version, or empty. ``notes``: sentences about how peaks are derived and what is not known.
+    ``rows``: maps metric and generation to the context; headlines without a context are missing. ``reference``: the
+    name and version of the reference, or empty. ``notes``: sentences about how peaks are derived and which peaks are
+    unknown.
     """
 
     rows: Mapping[tuple[Metric, str], Beside] = field(default_factory=dict)
@@ -115,7 +116,7 @@ def machines_of(view: View) -> dict[str, Machines]:
 
 
 class Machines:
-    """The machines of a generation, represented by their median peak."""
+    """Hold the machines of a generation, represented by their median peak."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts
@@ -124,8 +125,8 @@ class Machines:
     def component(self, part: str, precision: str = "") -> Peak | None:
         """Return the peak of a component (memory, cores or accelerators), or None if it is not known.
 
-        ``precision``: the precision of the cores' peak. Accelerators count only if all machines have some, because the
-        others measure their processors.
+        ``precision``: the precision of the cores' peak. Accelerators count only if all machines have some, because
+        machines without accelerators measure their processors.
         """
         if (part, precision) not in self._peaks:
             peaks = [peak.component_peak(facts, part, precision) for facts in self._facts]
@@ -148,7 +149,7 @@ def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
 
 
 def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[str, Machines]) -> Peak | None:
-    """Return the peak of a generation's machines, or for pairs that of the slower link. It is None for loopback."""
+    """Return the peak of a generation's machines, or of the slower link for pairs of hosts; None for loopback."""
     if held.part != "link":
         return machines[side].component(held.part, held.peak_name(case))
     if not subject.startswith(_TO):
@@ -160,7 +161,10 @@ def _peak(held: Declared, case: str, subject: str, side: str, machines: Mapping[
 
 
 def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: Machines, side: str) -> Message | None:
-    """Return how the peak is derived, or how to get a peak if it is unknown. ``side``: the generation, if several."""
+    """Return how the peak is derived, or how to get an unknown peak.
+
+    ``side``: the generation, if there are several.
+    """
     if held.part == "link":
         if top is None:
             return None
@@ -183,7 +187,7 @@ def _of_machine(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
 
 
 def _times(row: RatioRow | None) -> Cell:
-    """Return the ratio to the reference (above 1 is better) or the state of a guardrail; empty if not known."""
+    """Return the ratio to the reference (above 1 is better) or the state of a guardrail; empty if unknown."""
     if row is None:
         return Cell()
     from fleetmark.planner.guardrail import Held  # imported here because it loads the statistics of comparisons

@@ -1,4 +1,4 @@
-"""What hosts and their accelerators were like while they measured, by side and workload: clock, heat, power, load."""
+"""Summarise the conditions of hosts and accelerators during measurements: clock, heat, power and load by workload."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _OF = ["generation", "workload"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A generation's hosts during a workload's runs; None where it is unknown.
+    """Summarise the state of a generation's hosts during a workload's runs; None where it is unknown.
 
-    ``runs`` passed, of ``read`` of which samples were read. Over those: ``clock_hz`` and ``power_w`` (W) are medians of
-    the runs' means, ``lowest_clock_hz``, ``hottest_c`` (°C) and ``steal`` (share of the machine) the worst samples of
-    all. ``foreign_cores``: the most cores that others kept busy in any run, read or not. The same of accelerators:
-    ``gpu_power_w`` of all those of a host, ``gpu_slowed`` the median of the runs' shares of samples, over all devices,
-    in which power or heat held the clock down.
+    ``runs``: the number of passed runs. ``read``: how many of them have readable samples. ``clock_hz`` and ``power_w``
+    (W): medians of the runs' means. ``lowest_clock_hz``, ``hottest_c`` (°C) and ``steal`` (share of the machine): the
+    worst of all samples. ``foreign_cores``: the most cores that other processes used in any run, whether its samples
+    were read or not. ``gpu_power_w``: the power of all accelerators of a host. ``gpu_slowed``: the median over the runs
+    of the share of samples, over all devices, in which power or heat limited the clock.
     """
 
     generation: str
@@ -45,8 +45,10 @@ class Condition:
 
 
 def conditions(view: View) -> tuple[Condition, ...]:
-    """Every generation and workload with runs that passed; generation by generation, workloads as they stand in
-    ``view``."""
+    """Return the conditions of every generation and workload with passed runs.
+
+    Generations come one after another; workloads have the same order as in ``view``.
+    """
     outcomes, extremes = view.results.outcomes, view.results.telemetry.extremes
     generation = {h: g or "" for h, g in view.generation.items()}
     passed = outcomes[((outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")).to_numpy()]

@@ -1,4 +1,4 @@
-"""A campaign for programs: its first screen, its tables, every outcome and every measurement."""
+"""Export a campaign for programs: its first screen, its tables, every outcome and every measurement."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fleetmark.reports.campaign.view import View, footnotes
 from fleetmark.reports.kit.document import Section, in_json
 from fleetmark.reports.kit.tabular import records as rows_of
 
-_RUNS = 20_000  # outcomes that are read at a time
+_RUNS = 20_000  # outcomes read per batch
 
 
 class Records:
-    """Records that are made whenever they are read."""
+    """Hold records that are created each time they are read."""
 
     def __init__(self, make: Callable[[], Iterator[dict[str, Any]]]) -> None:
         self.make = make
@@ -48,7 +48,7 @@ def record(
 ) -> dict[str, Any]:
     """Return the campaign as JSON members.
 
-    ``parts``: sections that are members of their own. ``page``: the HTML page that was written, if any.
+    ``parts``: sections that become separate members. ``page``: the path of the HTML page, if one was written.
     """
     results = view.results
     return {

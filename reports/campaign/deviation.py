@@ -1,6 +1,6 @@
-"""Each host's deviation from the median of its generation per benchmark, and the hosts that differ from their peers.
+"""Compute each host's deviation from the median of its generation per benchmark, and find hosts unlike their peers.
 
-Positive is better, for latencies too.
+A positive deviation is better, for latencies too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fleetmark.reports.campaign.view import View, by_metric, of_metrics, point
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular, Tone
 
-LEAST = 3  # minimum hosts of a generation for one to be called different
+LEAST = 3  # minimum hosts per generation before a host can be called different
 MOST_COLUMNS = 16
 MOST_ROWS = 100
 LEVELS = 5  # colour levels on either side of the median
@@ -35,7 +35,7 @@ _NOISE = 6  # a deviation in a single benchmark must exceed this multiple of the
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark of the map."""
+    """Identify a benchmark of the map."""
 
     metric: Metric
     title: str
@@ -43,9 +43,9 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """A host that differs from its peers.
+    """Describe a host that differs from its peers.
 
-    ``deviation``: its deviation in the named ``benchmark``, or the median over a number of ``benchmarks``.
+    ``deviation``: its deviation in the named ``benchmark``, or the median over ``benchmarks`` benchmarks.
     """
 
     host: str
@@ -57,11 +57,11 @@ class Unlike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Collected:
-    """All deviations in compact form, for several exhibits.
+    """Hold all deviations in compact form, for several exhibits.
 
-    ``number``, ``amount``, ``peered``: for each deviation its host's number, its value, and whether at least LEAST
-    hosts have the figure. ``hosts``: host to generation, in the order of the numbers. ``columns``: benchmarks that
-    several hosts of a generation have. ``apart``: frames of deviations far from those of peers that agree.
+    ``number``, ``amount``, ``peered``: for each deviation, the host's number, the value, and whether at least LEAST
+    hosts have the figure. ``hosts``: maps host to generation, in the order of the host numbers. ``columns``: benchmarks
+    that several hosts of a generation have. ``apart``: frames of deviations far from those of peers that agree.
     """
 
     hosts: Mapping[str, str]
@@ -72,18 +72,18 @@ class _Collected:
     apart: Sequence[pd.DataFrame]
 
     def by_host(self, rows: npt.NDArray[np.bool_] | None = None) -> Any:
-        """Return the deviations grouped by host number. ``rows``: use only these."""
+        """Return the deviations grouped by host number. ``rows``: the only rows to use."""
         every = rows is None or bool(rows.all())
         amount, number = (self.amount, self.number) if every else (self.amount[rows], self.number[rows])
         return pd.Series(amount, copy=False).groupby(number)
 
 
 class Deviations:
-    """The headline figures of a view with their deviations, as frames that are computed during iteration.
+    """Yield the headline figures of a view with their deviations, as frames computed during iteration.
 
     Each frame has all rows of its metrics. Further columns are ``generation``, ``group`` (a number per metric and
-    generation), ``middle`` (the group's median), ``peers`` (its number of hosts) and ``deviation``: the ratio to the
-    median minus 1, positive if better.
+    generation), ``middle`` (the group's median), ``peers`` (the group's number of hosts) and ``deviation``: the ratio
+    to the median minus 1, positive if better.
     """
 
     def __init__(self, view: View) -> None:
@@ -141,13 +141,13 @@ def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
 
 
 def _medians(values: npt.NDArray[np.float64], group: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the median of its group for each value."""
+    """Return, for each value, the median of its group."""
     medians: npt.NDArray[Any] = pd.Series(values, copy=False).groupby(group).median().to_numpy()[group]
     return medians
 
 
 def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()) -> list[Metric]:
-    """Return at most ``limit`` metrics in their order: first those in ``always``, then some of every workload."""
+    """Return at most ``limit`` metrics in their order: those in ``always`` first, then some from every workload."""
     if len(metrics) <= limit:
         return list(metrics)
     turns: dict[str, int] = {}
@@ -161,7 +161,7 @@ def chosen(metrics: Sequence[Metric], limit: int, always: Container[Metric] = ()
 def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapping[Kind, int]) -> Tabular | None:
     """Return the deviations of hosts by benchmark, or None if no generation has several hosts with a figure.
 
-    The omitted hosts are those nearest to their medians. ``side``: the heading of generations.
+    Hosts closest to their medians are omitted first. ``side``: the heading of generations.
     """
     collected = deviations.collected
     if not collected.columns:
@@ -176,7 +176,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
     hosts = [h for h in view.hosts if h.name in present]
     kept = sorted(hosts, key=lambda h: -worst[h.name])[:MOST_ROWS]
     limit = min(limits.values(), default=MOST_ROWS)
-    ordered = sorted(kept, key=hosts.index) if len(kept) <= limit else kept  # a shorter table has the worst
+    ordered = sorted(kept, key=hosts.index) if len(kept) <= limit else kept  # a shortened table keeps the worst hosts
     names = {h.name for h in kept}
     cells: dict[str, dict[Metric, Cell]] = {}
     for metric, rows in columns:
@@ -206,7 +206,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
 
 
 def _cell(scale: fmt.Shown, value: float, middle: float, deviation: float) -> Cell:
-    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the percent as printed
+    size = min(LEVELS, round(100 * abs(deviation)) // STEP)  # computed from the printed percentage
     tone = _LEVELS[LEVELS + int(math.copysign(size, deviation))]
     return Cell(percent(deviation), deviation, tone=tone, hint=f"{scale.quantity(value)} / {scale.quantity(middle)}")
 
@@ -225,13 +225,13 @@ def title(metric: Metric) -> str:
     return f"{fmt.clean(metric.workload)} {fmt.clean(metric.case)} {point(metric)}"
 
 
-# --- hosts unlike their peers ----------------------------------------------------------------------------------------
+# --- hosts that differ from their peers ------------------------------------------------------------------------------
 
 
 def unlike(deviations: Deviations) -> list[Unlike]:
     """Return the hosts that are slower or faster than their peers, the largest deviation first.
 
-    A host counts if it differs in most benchmarks, or in a single one in which its peers agree.
+    A host counts if it differs in most benchmarks, or in a single benchmark in which its peers agree.
     """
     collected = deviations.collected
     if not collected.peered.any():
@@ -258,9 +258,9 @@ def unlike(deviations: Deviations) -> list[Unlike]:
 
 
 def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.DataFrame]:
-    """Yield a frame of the ``peered`` rows far from peers that agree, or nothing if there are none.
+    """Yield a frame of the ``peered`` rows that are far from peers that agree, or nothing if there are none.
 
-    Its column ``size`` is the absolute deviation.
+    The column ``size`` is the absolute deviation.
     """
     size = np.abs(frame["deviation"].to_numpy())
     far = peered & (size >= np.maximum(APART, _NOISE * _medians(size, frame["group"].to_numpy())))
@@ -270,7 +270,7 @@ def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.Da
 
 
 def sentence(u: Unlike, peers: str) -> str:
-    """Return a sentence about a host that differs from its peers. ``peers``: the name of its generation."""
+    """Return a sentence about a host that differs from its peers. ``peers``: the name of the host's generation."""
     values = {"host": fmt.clean(u.host), "part": fmt.share(abs(u.deviation), 0), "peers": peers}
     if u.benchmark:
         values["benchmark"] = u.benchmark

@@ -1,4 +1,4 @@
-"""A campaign's report as one document, which every format shows."""
+"""Build a campaign's report as one document for every format."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 _NOT_PAGES: tuple[Kind, ...] = ("terminal", "xlsx", "markdown")
 _FILES: tuple[Kind, ...] = ("html", "pdf", "markdown")
 _DOCUMENTS: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown")
-PLOTS_ON_PAPER = 6  # of a PDF without its appendix
-MAP_ON_PAPER = 36  # hosts
+PLOTS_ON_PAPER = 6  # figures in a PDF without the appendix
+MAP_ON_PAPER = 36  # maximum hosts of a map in a PDF
 
 
 def document(
@@ -75,8 +75,9 @@ def document(
     """Return the report of a campaign.
 
     ``date``: the date to print instead of the campaign's. ``pinned``: the headlines of its host compared with a
-    reference. ``rated``: the rates of its operators compared with it. ``has_appendix``: a PDF has all metrics, plots
-    and failures. ``has_every_value``: a workbook has every value, whatever their number. ``page``: the page to name.
+    reference. ``rated``: the rates of its operators compared with the reference. ``has_appendix``: a PDF has all
+    metrics, plots and failures. ``has_every_value``: a workbook has every value, however many there are. ``page``: the
+    HTML page to mention.
     """
     _ = language or Language()
     shown, campaign, listed = view(results), results.campaign, problems(results)
@@ -178,12 +179,12 @@ def _subject(shown: View) -> str:
     subject = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
     if silent := sum(not host.reachable for host in hosts):
         subject = message("{n} of {hosts} answered", n=len(hosts) - silent, hosts=count(len(hosts), "host"))
-    # A suite of the user's own is named after its file.
+    # A user-defined suite is named after its file.
     return message("{who}, {suite} suite", who=subject, suite=fmt.clean(Path(shown.results.campaign.suite).stem))
 
 
 def _odd(odd: Sequence[str], calm: str) -> Section:
-    """Return the anomalies; ``calm``: what to say if there are none."""
+    """Return the anomalies. ``calm``: the sentence to show if there are none."""
     only: tuple[Kind, ...] = () if odd else _ON_PAGES
     return Section("odd", message("Anomalies"), tuple(map(Note, odd or [calm])), only, is_beside=True)
 
@@ -208,7 +209,7 @@ def _with_charts(section: Section, charts: Sequence[Chart], only: tuple[Kind, ..
 
 
 def frontiers(shown: View) -> tuple[Block, ...]:
-    """Return the frontiers of the workloads that have one; read no values of other workloads."""
+    """Return the frontiers of the workloads that have one, without reading values of other workloads."""
     values = shown.results.values
     metrics = {str(w): chosen for w in values.distinct("workload")["workload"] if (chosen := metrics_of(str(w)))}
     if not metrics:

@@ -1,4 +1,4 @@
-"""The charts of a campaign: headlines per host, curves over size, depth or load, pairs of hosts, and telemetry."""
+"""Draw the charts of a campaign: headlines per host, curves over size, depth or load, pairs of hosts, and telemetry."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Kind
 from fleetmark.workloads import declared
 
-FEW = 6  # dots
+FEW = 6  # minimum figures for a chart of a single host
 LEAST_POINTS = 3  # minimum points of a line
-MOST = 60  # maximum charts of a kind; box plots, which are for very many hosts, have a lower limit
+MOST = 60  # maximum charts of a kind; box plots, used for very many hosts, have a lower limit
 MOST_BOXES = 24
-NAMED = 12  # omitted charts that are named
+NAMED = 12  # maximum names of omitted charts
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def sections(view: View, language: Language | None, only: tuple[Kind, ...]) -> list[Section]:
-    """Return the charts of ``view``, a section per kind. Axes are in ``language``."""
+    """Return the charts of ``view``, one section per kind. Axis titles are in ``language``."""
     _ = language or Language()
     listed: list[Section] = []
     for key, (title, note, drawn, limit) in _kinds(view, _).items():
@@ -59,7 +59,7 @@ def sections(view: View, language: Language | None, only: tuple[Kind, ...]) -> l
 
 
 def _kinds(view: View, _: Language) -> dict[str, tuple[Message, Message | None, Iterable[Chart], int]]:
-    """Return the kinds of charts: title, note, charts, and their maximum number."""
+    """Return the kinds of charts: title, note, charts, and the maximum number of charts."""
     strips = MOST_BOXES if len(view.hosts) > charts.MANY_DOTS else MOST
     range_ = message("Axes show the range that was measured; they do not begin at zero.")
     return {
@@ -81,7 +81,7 @@ def _no_matrix(view: View) -> Message:
 
 
 def first(listed: Sequence[Section], limit: int) -> tuple[Chart, ...]:
-    """Return the first charts of every kind, ``limit`` in total."""
+    """Return the first charts of every kind, at most ``limit`` in total."""
     kinds = [[e for e in section.exhibits if isinstance(e, Chart)] for section in listed]
     turns = chain.from_iterable([kind[n] for kind in kinds if n < len(kind)] for n in range(limit))
     chosen = {id(chart) for chart, _ in zip(turns, range(limit), strict=False)}
@@ -125,12 +125,12 @@ def _strips(view: View, _: Language, limit: int) -> Iterator[Chart]:
 
 
 def _of_worth(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows worth a chart, without purely descriptive ones such as uptime."""
+    """Return the rows to chart, without purely descriptive ones such as uptime."""
     return frame[(frame["better"] != Better.NONE) | (frame["class"] != "none")]
 
 
 def _says_more(view: View, metric: Metric, rows: pd.DataFrame) -> bool:
-    """Return whether a chart shows more than the table. A few dots of a single host do not."""
+    """Return whether a chart shows more than the table does. A few dots of a single host do not."""
     have = set(rows["host"])
     named = [h for h in view.hosts if h.name in have or view.why_absent(h.name, metric)]
     return int(rows["n"].sum()) >= FEW or len(named) > 1
@@ -191,7 +191,7 @@ def _dots(view: View, metrics: Sequence[Metric]) -> dict[Metric, list[tuple[str,
 
 
 def _one_of(metrics: Sequence[Metric]) -> str:
-    """Return an SQL condition for the values of ``metrics``. It ignores the subject, so it matches all pairs."""
+    """Return an SQL condition for the values of ``metrics``. It ignores the subject and so matches all pairs."""
     columns = [name for name in METRIC if name != "subject"]
     rows = dict.fromkeys(", ".join(literal(getattr(metric, name)) for name in columns) for metric in metrics)
     return f"({quoted(columns)}) in ({', '.join(f'({row})' for row in rows)})" if rows else "false"
@@ -205,7 +205,7 @@ def _lines(
 ) -> tuple[list[Line], str]:
     """Return a line per host, or per generation if there are many hosts, and a note.
 
-    ``points``: returns the points of a line from its rows and the names of the two columns of its band.
+    ``points``: a function that returns the points of a line from its rows and the names of the two columns of its band.
     """
     colours, count = charts.colour_of(view.generations), len(set(hosts["host"]))
     sides = {str(g): rows for g, rows in generational.groupby("generation", sort=False, observed=True)}
@@ -229,12 +229,12 @@ def _lines(
 
 
 def headlines_first(listed: Sequence[tuple[bool, Chart]]) -> Iterator[Chart]:
-    """Yield charts, headlines first. ``listed``: each chart with whether it is of another metric."""
+    """Yield charts, headlines first. ``listed``: each chart, and whether its metric is not a headline."""
     yield from (chart for _, chart in sorted(listed, key=lambda item: item[0]))
 
 
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
-    """Return a function that makes points sorted by ``x``, with ``value`` and the band multiplied by ``factor``."""
+    """Return a function that creates points sorted by ``x``, with ``value`` and the band multiplied by ``factor``."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
         scaled = (rows["value"] * factor).tolist()
@@ -248,7 +248,7 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
 def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
     """Yield groups of figures that differ only in a number within the column ``name``.
 
-    ``split``: splits a workload's text in that column into the rest and the number.
+    ``split``: a function that splits a workload's text in that column into the number and the remaining text.
     """
     texts = view.of_merged.distinct("workload", name)
     parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
@@ -274,14 +274,14 @@ def _fit(values: pd.Series, unit: str, *, bits: bool = False, percent: bool = Fa
 
 
 def _fit_of(rows: pd.DataFrame, column: str, unit: str) -> fmt.Shown:
-    """Return how a ``column`` of a metric's rows is written."""
+    """Return how the values of ``column`` in a metric's rows are written."""
     counted = declared.counted(str(rows["workload"].iloc[0]), str(rows["metric"].iloc[0]))
     bits, percent = bool(rows["bits"].iloc[0]), bool(rows["percent"].iloc[0])
     return _fit(rows[column], unit, bits=bits, percent=percent, counted=counted)
 
 
 def _curves(view: View, _: Language) -> Iterator[Chart]:
-    """Yield a chart per metric with at least CURVE sizes (label ``size``) and combination of its other labels."""
+    """Yield a chart per metric and combination of its other labels, if it has at least CURVE sizes (label ``size``)."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
     listed: list[tuple[bool, Chart]] = []
     for metric, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
@@ -300,7 +300,7 @@ def _curves(view: View, _: Language) -> Iterator[Chart]:
 
 
 def _depths(view: View, _: Language) -> Iterator[Chart]:
-    """Yield a chart per metric over queue depth, for cases that differ in their depth only.
+    """Yield a chart per metric over queue depth, for cases that differ only in their depth.
 
     The metric must be a headline at one of the depths.
     """
@@ -347,10 +347,10 @@ def _loading(view: View) -> set[tuple[str, ...]]:
 
 
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
-    """Return a function that makes points in the order of their steps. ``x``, ``y``: the factors of the axes."""
+    """Return a function that creates points in the order of their steps. ``x``, ``y``: the factors of the axes."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
-        # No band, which would be ambiguous for a line that turns back on itself.
+        # No band, because it would be ambiguous for a line that turns back on itself.
         ordered = rows.sort_values("step", kind="stable")
         blank = [math.nan] * len(ordered)
         return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))
@@ -361,8 +361,8 @@ def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
 def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
     """Return latencies under load with the bandwidth of the same point.
 
-    The label that numbers the points is moved to the column ``step``. ``bandwidth`` is the name of the bandwidth
-    metric, and ``x`` is its value.
+    The label that numbers the points moves to the column ``step``. ``bandwidth`` is the name of the bandwidth metric,
+    and the column ``x`` has its value.
     """
     metrics = frame[["workload", "metric"]].drop_duplicates().itertuples(index=False, name=None)
     plots = [(w, m, plot.bandwidth, plot.each) for w, m in metrics if (plot := declared.plot(w, m)) is not None]
@@ -424,7 +424,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Chart]:
 
 
 def _quantity(column: str, workload: str) -> tuple[str, str]:
-    """Return the title of a telemetry column for an axis, and for a heading about the ``workload``."""
+    """Return the title of a telemetry column for an axis and for a heading about the ``workload``."""
     if column == "clock_hz_mean":
         return message("mean clock"), message("{what}: clock during the runs", what=workload)
     if column == "temp_c_max":

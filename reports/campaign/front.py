@@ -1,4 +1,4 @@
-"""The first screen of a campaign: status, machines, headline figures, anomalies, and what to do next."""
+"""Build the first screen of a campaign: status, machines, headline figures, anomalies, and what to do next."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from fleetmark.reports.kit import format as fmt
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 3
-MOST_REASON = 120  # characters
-REPEATS = 2  # without which a CV is unknown
-# Facts that should be equal on all hosts of a generation; others (disks, clocks, notes) differ between hosts.
+MOST_REASON = 120  # maximum characters of a reason
+REPEATS = 2  # minimum repeats for a CV
+# Facts that should be equal on all hosts of a generation. Other facts (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
     *("SMT", "Transparent huge pages", "Clock source", "Mitigations"),
@@ -56,9 +56,9 @@ def status(view: View) -> str:
 
 
 def verdict(view: View, apart: Deviations, against: Against, suspects: Sequence[str]) -> Iterator[str]:
-    """Yield the sentences of the title: the slowest host, how the runs ended, and figures that cannot be true.
+    """Yield the sentences of the title: the slowest host, how the runs ended, and impossible figures.
 
-    For a single host, the first sentence is its figure closest to a peak.
+    For a single host, the first sentence is about the figure closest to a peak.
     """
     slow = [host for host in unlike(apart) if host.deviation < 0]
     if slow:
@@ -135,9 +135,9 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
 
 
 def unmeasured(view: View, *, has_reference: bool) -> str:
-    """Return which areas of work no benchmark covers, and the prices of the machines, or that none is known.
+    """Return the areas of work that no benchmark covers, and the machines' prices or a note that they are unknown.
 
-    A single host measures no network. Without a reference, nothing says whether it is slow.
+    A single host cannot measure the network, and without a reference it cannot be judged slow.
     """
     classes = _classes(view)
     if not classes:
@@ -167,7 +167,7 @@ def _classes(view: View) -> set[str]:
 def anomalies(view: View, apart: Deviations, suspects: Sequence[str] = ()) -> tuple[str, ...]:
     """Return sentences about what is unusual, the most important first.
 
-    ``suspects``: sentences about figures that cannot be what they seem.
+    ``suspects``: sentences about implausible figures.
     """
     listed = [*suspects, *_anomalies(view, apart)]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
@@ -198,7 +198,7 @@ def _unlike(view: View, apart: Deviations) -> Iterator[str]:
 
 
 def calm(view: View) -> str:
-    """Return that nothing is unusual, with what that rests on."""
+    """Return the statement that nothing is unusual, and the evidence for it."""
     parts = [part for part in view.headlines_in_parts() if len(part)]
     if not parts:
         return message("No figures to judge.")
@@ -239,7 +239,7 @@ def _unstable(view: View) -> Iterator[str]:
 def _settings(view: View) -> Iterator[str]:
     differing = [d for d in by_generation(view.hosts).deviations if d.name in _SETTINGS]
     dimms = {tuple(d.hosts) for d in differing if d.name == "DIMMs"}
-    unusual = [d for d in differing if d.name != "Memory" or tuple(d.hosts) not in dimms]  # DIMMs say how much
+    unusual = [d for d in differing if d.name != "Memory" or tuple(d.hosts) not in dimms]  # DIMMs give the size
     for deviation in unusual[:MOST_HOSTS]:
         yield different(deviation)
     if len(unusual) > MOST_HOSTS:
@@ -263,7 +263,7 @@ def short(text: str, limit: int = 60) -> str:
 
 
 def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
-    """Return the first names of a list, runs of numbers as ``n[001-040]``, and how many more there are."""
+    """Return the first names of a list, with runs of numbers as ``n[001-040]``, and the number of other names."""
     parts = [(name, 1) for name in names] if len(names) <= limit else folded(names)
     listed = ", ".join(short(fmt.clean(n), 40) for n, _ in parts[:limit])
     left = sum(number for _, number in parts[limit:])
@@ -274,9 +274,9 @@ def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
 
 
 def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost] = ()) -> list[tuple[str, str]]:
-    """Return what to do next, each with its command; at most MOST_NEXT.
+    """Return what to do next, each step with its command; at most MOST_NEXT.
 
-    ``slow``: hosts slower than their peers. One command repeats the benchmarks of all of them.
+    ``slow``: hosts slower than their peers. A single command repeats the benchmarks of all of them.
     """
     steps: dict[str, str] = {}
     for host in slow[:1]:
@@ -296,7 +296,7 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
 
 
 def place(problem: Problem, limit: int = MOST_HOSTS) -> Message:
-    """Return which runs did not pass, such as ``42 runs of lmbench on h1``; at most ``limit`` hosts are named."""
+    """Return the runs that did not pass, such as ``42 runs of lmbench on h1``; at most ``limit`` hosts are named."""
     runs, workloads = count(problem.runs, "run"), fmt.clean(", ".join(problem.workloads))
     hosts = some(problem.hosts, limit)
     if problem.runs and problem.workloads:
@@ -307,7 +307,7 @@ def place(problem: Problem, limit: int = MOST_HOSTS) -> Message:
 
 
 def _after_problem(problem: Problem) -> Message:
-    """Return what did not pass, why, and what to do about it."""
+    """Return the runs that did not pass, the reason, and what to do about it."""
     return message(
         "{what} {status} ({reason}): {advice}",
         what=place(problem),
@@ -319,7 +319,7 @@ def _after_problem(problem: Problem) -> Message:
 
 def _after(view: View) -> Iterator[tuple[str, str]]:
     if not set(view.results.values.distinct("better")["better"]) - {Better.NONE.value}:
-        return  # nothing that was measured is better or worse, such as the uptime of a self-test
+        return  # no measured value has a direction, such as the uptime of a self-test
     if gap := _gap(view):
         yield fmt.typed(gap), message("Measure what is missing")
     root = view.results.campaign.root
@@ -335,7 +335,7 @@ def _after(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _gap(view: View) -> list[str]:
-    """Return the campaign's command with the workloads of one host that were not measured; empty if none is missing."""
+    """Return the campaign's command for the workloads of one host that were not measured; empty if none is missing."""
     classes = _classes(view)
     words, workloads = list(view.results.campaign.command), unmeasured_workloads(classes) if classes else ()
     is_plain = words[1:2] == ["run"] and not {"--resume", "--only", "--workloads"} & set(words)

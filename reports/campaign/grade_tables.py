@@ -1,4 +1,4 @@
-"""The section of graded operators: a table of classes and the worst operators, as text with its values."""
+"""Build the section of graded operators: a table of classes and the worst operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 
 def section(grades: Grades) -> Section:
-    """Return the section, which is empty if nothing was graded."""
+    """Return the section; it is empty if nothing was graded."""
     notes = (Note(text, quiet=True) for text in _notes(grades))
     exhibits: tuple[Exhibit, ...] = (*notes, _classes(grades), _worst(grades)) if grades.operators else ()
     return Section("grades", message("Operators"), exhibits)

@@ -1,7 +1,7 @@
-"""Operators graded: each one's share of the roof of its own device, and its rate beside a pinned reference. Pure.
+"""Grade operators by their share of their device's roofline and by their rate compared with a pinned reference.
 
-Any workload is graded whose manifest declares the roof of a metric. A class is a case of the suite, and its operators
-are the cases that its parser makes of it.
+Functions are pure. Workloads are graded if their manifest declares the roof of a metric. A class is a case of the
+suite; its operators are the cases that the parser derives from it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ WORST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """One operator on one side. ``share``: of the roof, at most 1; ``balance``: below 1 memory is the roof, above it
-    computing; ``score``: the ratio of its rate to the reference's, above 1 better; None without one.
+    """Hold the grade of one operator on one side.
+
+    ``share``: the share of the roof, at most 1. ``balance``: below 1, memory limits the rate; above 1, compute does.
+    ``score``: the ratio of its rate to the reference's rate, above 1 is better; None without a reference.
     """
 
     workload: str
@@ -48,7 +50,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedClass:
-    """A class of ``n`` operators: the geometric means of their shares and of their scores (``scored`` of them)."""
+    """Hold a class of ``n`` operators: the geometric means of their shares, and of ``scored`` scores."""
 
     workload: str
     side: str
@@ -66,8 +68,10 @@ class GradedClass:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """``operators`` and ``classes`` in the order of the record; the ``worst`` by share, or by score if there is a
-    ``reference``.
+    """Hold all graded operators and classes.
+
+    ``operators`` and ``classes`` are in the order of the record. ``worst``: the operators with the lowest score if
+    there is a ``reference``, otherwise with the lowest share.
     """
 
     operators: tuple[Graded, ...]
@@ -80,17 +84,20 @@ NONE = Grades((), (), ())
 
 
 def grade_of(share: float) -> str:
-    """A from 80% of the roof, B from 60%, C from 40%, D from 20%, else E."""
+    """Return the grade: A from 80% of the roof, B from 60%, C from 40%, D from 20%, otherwise E."""
     return next(letter for least, letter in GRADES if share >= least)
 
 
 def scale() -> Message:
-    """The grades in words."""
+    """Return a sentence that explains the grades."""
     return message("A from 80% of the roof, B from 60%, C from 40%, D from 20%, E below.")
 
 
 def grades(view: View, pinned: Comparison | None = None) -> Grades:
-    """The graded operators of ``view``. ``pinned``: its only side compared with a reference, by operators' rates."""
+    """Return the graded operators of ``view``.
+
+    ``pinned``: the comparison of the campaign's only side with a reference, by the rates of operators.
+    """
     graded = tuple(_graded(view, pinned))
     if not graded:
         return NONE
@@ -135,7 +142,7 @@ def _by_place(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def _rated(rows: pd.DataFrame) -> dict[str, list[Mapping[str, object]]]:
-    """The rows of each case that have a direction: what a reference is asked about."""
+    """Return the rows of each case whose metrics have a direction, to compare them with a reference."""
     of_case: dict[str, list[Mapping[str, object]]] = {}
     for r in rows[rows["better"] != Better.NONE].to_dict("records"):
         of_case.setdefault(str(r["case"]), []).append({str(k): v for k, v in r.items()})
@@ -158,5 +165,5 @@ def _class(key: tuple[str, str, str], members: Sequence[Graded]) -> GradedClass:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(sum(map(math.log, values)) / len(values))

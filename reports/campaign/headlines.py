@@ -1,4 +1,4 @@
-"""The tables of headline figures: the first ones of each generation, all of them with their spread, and by host."""
+"""Build the tables of headlines: the first ones of each generation, all of them with their spread, and by host."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, LazyRows, Row, Tabular, number
 
-FIRST_BENCHMARKS = 12  # on the first screen
+FIRST_BENCHMARKS = 12  # headlines on the first screen
 FIRST_SIDES = 4  # generations side by side
 TERMINAL_METRICS = 40  # more would scroll the important results off the screen
-HOSTS_ACROSS = 8  # hosts that are shown as columns
-MOST_CELLS = 6000  # figures in a table of all hosts' headlines
+HOSTS_ACROSS = 8  # hosts shown as columns
+MOST_CELLS = 6000  # maximum figures in a table of all hosts' headlines
 NOISY = 0.05  # coefficient of variation above which a figure is marked
-READ: tuple[Kind, ...] = ("terminal", "html", "pdf", "markdown")  # formats in which people read tables
-WORKED: tuple[Kind, ...] = ("xlsx", "json", "csv")  # formats with which people and programs calculate
+READ: tuple[Kind, ...] = ("terminal", "html", "pdf", "markdown")  # formats for reading tables
+WORKED: tuple[Kind, ...] = ("xlsx", "json", "csv")  # formats for further calculations
 ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 NOTHING = message("No run passed, so there is no figure to show.")
 
@@ -37,9 +37,9 @@ def class_of(metric: MetricRows) -> str:
 
 
 def leading(view: View, limit: int) -> list[MetricRows]:
-    """Return the ``limit`` headlines that represent all others, or one of each class if there are more classes."""
+    """Return the ``limit`` headlines that best represent all of them, or one of each class if classes are more."""
     by_metric = {headline[0]: headline for headline in view.headlines}
-    first: dict[str, Metric] = {}  # per class; a guardrail only if the class has nothing else
+    first: dict[str, Metric] = {}  # maximum per class; a guardrail only if the class has no other headline
     for headline in sorted(view.headlines, key=lambda h: str(h[1]["kind"].iloc[0]) == "guardrail"):
         first.setdefault(class_of(headline), headline[0])
     return [by_metric[m] for m in chosen(list(by_metric), max(limit, len(first)), set(first.values()))]
@@ -88,7 +88,7 @@ def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequen
 
 
 def _side(view: View, row: Mapping[str, Any]) -> str:
-    """Return the generation of a row of a host or of a generation."""
+    """Return the generation of a row, which is about a host or a generation."""
     return str(row["generation"]) if "generation" in row else view.generation.get(row["host"]) or ""
 
 
@@ -113,7 +113,7 @@ _SHOWN = (
 
 
 def table(view: View, against: Against, shown: Sequence[MetricRows]) -> Tabular:
-    """Return headlines with their spread: a row per metric, or per metric and generation of several hosts."""
+    """Return headlines with their spread: a row per metric, and per generation if it has several hosts."""
     several = len(view.hosts) > 1
     sides = [Column("generation", message("generation"), "side", only=() if len(view.generations) > 1 else WORKED)]
     peak = [Column("peak_share", message("of peak"), "number")] if against.has_shares else []
@@ -144,7 +144,7 @@ def table(view: View, against: Against, shown: Sequence[MetricRows]) -> Tabular:
 
 
 def identity() -> tuple[Column, ...]:
-    """Return the columns that name a metric: in one column for readers, in several for programs."""
+    """Return the columns that name a metric: one column for readers, several for programs."""
     return (
         Column("benchmark", message("benchmark"), "name", only=READ),
         Column("workload", message("workload"), "name", only=WORKED),
@@ -157,7 +157,7 @@ def identity() -> tuple[Column, ...]:
 
 
 def names(metric: Metric) -> tuple[Cell, ...]:
-    """Return the cells of ``identity``."""
+    """Return the cells that name a metric, by the columns of ``identity``."""
     texts = (metric.workload, metric.case, metric.metric, metric.subject)
     cells = (*map(Cell, map(fmt.clean, texts)), Cell(fmt.labels(metric.labels)), Cell(word(metric.standing)))
     return (Cell(title(metric)), *cells)
@@ -201,13 +201,13 @@ def figure_cell(value: float, metric: Metric, shown: fmt.Shown) -> Cell:
 
 
 def variation(cv: float) -> Cell:
-    """Return a coefficient of variation; it is marked if it is large."""
+    """Return a coefficient of variation, marked if it is large."""
     text = fmt.percent(cv)
     return Cell(text, float(cv), tone="unsure" if cv > NOISY else "") if text else Cell()
 
 
 def end_cells(row: Mapping[str, Any], shown: fmt.Shown) -> Iterator[Cell]:
-    """Yield the lowest and the highest figure, each with its host, then these hosts alone."""
+    """Yield the lowest and the highest figure, each with its host, then only the two hosts."""
     hosts = [fmt.clean(row[end]) for end in ("low_host", "high_host")]
     figures = [shown.quantity(row[end]) for end in ("low", "high")]
     yield Cell(f"{figures[0]} {hosts[0]}")
@@ -253,7 +253,10 @@ def reading(view: View, intervals: set[str], standings: Iterable[str]) -> Iterat
 
 
 def by_host(view: View) -> Section | None:
-    """Return the headlines of every host: few hosts as columns, more as rows; None for one host or too many figures."""
+    """Return the headlines of every host, or None for one host or too many figures.
+
+    Few hosts are columns; more hosts are rows.
+    """
     sides = len(view.generations) > 1
     heading = message("Headlines by host")
     if 1 < len(view.hosts) <= HOSTS_ACROSS:
@@ -292,7 +295,7 @@ def _down(view: View, heading: Message, sides: bool) -> Tabular:
 
 
 def _hosts(view: View, metric: Metric, rows: Any, text: Any) -> Iterator[Cell]:
-    """Yield the cell of each host: its figure with its spread, or why there is none."""
+    """Yield the cell of each host: its figure with its spread, or the reason why there is none."""
     shown = view.shown(metric, rows)
     by_name = {r["host"]: r for r in records(rows)}
     for host in view.hosts:

@@ -1,4 +1,4 @@
-"""Hosts by generation: what most of each generation have, what deviates, and configurations side by side."""
+"""Describe hosts by generation: common facts, deviating hosts, and configurations side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIKE = message("Hosts with the same configuration share a column. Orange: diff
 
 
 def section(view: View, side: Message) -> Section:
-    """Return the facts of hosts for pages. ``side``: the heading of generations."""
+    """Return the facts of hosts for HTML pages. ``side``: the heading of generations."""
     return Section("hosts", message("Hosts"), tuple(_exhibits(view, side)), ("html", "pdf"))
 
 

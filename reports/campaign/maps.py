@@ -1,4 +1,4 @@
-"""Heat maps of measurements between pairs of hosts, or between pairs of devices of a host."""
+"""Draw heat maps of measurements between pairs of hosts, or between pairs of devices of a host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BEYOND = 1.02  # a larger share of a link's peak cannot be explained by roundin
 
 
 def of_hosts(view: View, _: Language) -> Iterator[Chart]:
-    """Yield a map per headline metric of pairs of hosts, or none if there are too many hosts to read it."""
+    """Yield a map per headline metric of pairs of hosts, or nothing if there are too many hosts for a readable map."""
     names = {h.name: fmt.clean(h.name) for h in view.hosts}
     if len(names) > charts.MANY_CELLS:
         return
@@ -134,7 +134,7 @@ def of_devices(view: View, _: Language) -> Iterator[Chart]:
 
 
 def _of_peaks(metric: Sequence[str], triples: Sequence[Cell], machines: Machines) -> tuple[list[str], list[Message]]:
-    """Return the share of its link's peak for each cell, empty if not known, and a sentence for each kind of link.
+    """Return, for each cell, the share of its link's peak (empty if unknown), and a sentence for each kind of link.
 
     A value above the link's peak has no share, because the data took another path, such as an integrated GPU's memory.
     """

@@ -1,4 +1,4 @@
-"""All metrics of a campaign or a comparison, and the figures of single hosts behind them."""
+"""Build the tables of all metrics of a campaign or a comparison, and the figures of single hosts behind them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from fleetmark.reports.kit.breakdown import Breakdown, Entry
 from fleetmark.reports.kit.document import Exhibit, Note
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, number
 
-ROWS = 3000  # figures for which every host has its own row
+ROWS = 3000  # maximum figures for which every host has its own row
 ROWS_ON_PAPER = 400
-_ROOM = 5_200_000  # characters of the breakdown, so that a page stays below 6 MB
+_ROOM = 5_200_000  # characters of the breakdown, to keep a page below 6 MB
 _FIGURE, _SPREAD = 7, 16  # approximate characters of a figure without and with its spread
 
 
 def is_wide(view: View, limit: int = ROWS) -> bool:
-    """Return whether several hosts have more than ``limit`` figures, too many for a row each."""
+    """Return whether several hosts have more than ``limit`` figures, which is too many for a row each."""
     return len(view.of_hosts) > limit and len(view.hosts) > 1
 
 
 def numbered(view: View) -> dict[Metric, int]:
-    """Return the metrics that have room in the breakdown, headlines first, each with its number there."""
+    """Return the metrics that fit in the breakdown, headlines first, each with its number in the breakdown."""
     headline = {Metric(*columns): is_first for *columns, is_first in view.of_merged.distinct(*METRIC, "headline")}
     room = _ROOM // (_SPREAD if _has_spread(view) else _FIGURE)
     listed = sorted(headline, key=lambda metric: not headline[metric])
@@ -57,7 +57,7 @@ def _has_spread(view: View) -> bool:
 
 
 class _Entries:
-    """Entries that are computed when they are read: the figures of some metrics at a time."""
+    """Hold entries that are computed when read: the figures of a few metrics at a time."""
 
     def __init__(self, view: View, numbers: Mapping[Metric, int]) -> None:
         self.view, self.numbers = view, numbers
@@ -78,14 +78,14 @@ _COLUMNS = {"value": "values", "lo": "lo", "hi": "hi", "n": "n"}
 
 
 def _spread_out(column: pd.Series, positions: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.float64]:
-    """Return a value for each of ``size`` places, NaN where ``column`` has none."""
+    """Return a value for each of ``size`` positions, NaN where ``column`` has no value."""
     values = np.full(size, np.nan)
     values[positions] = column.to_numpy(float)
     return values
 
 
 def exhibits(view: View, numbers: Mapping[Metric, int], limit: int, side: Message) -> tuple[Exhibit, ...]:
-    """Return a table per workload: by host up to ``limit`` figures, else by generation.
+    """Return a table per workload: by host up to ``limit`` figures, otherwise by generation.
 
     ``numbers``: the numbers of metrics in the breakdown. ``side``: the heading of generations.
     """

@@ -1,4 +1,4 @@
-"""What did not pass, gathered by cause, worst first, each with the command to type next."""
+"""Group the runs that did not pass by cause, worst first, each cause with the next command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fleetmark.record.archive import FAILED_HOSTS, safe_name
 from fleetmark.record.results import HostInfo, Results
 from fleetmark.reports.kit import format as fmt
 
-UNREACHABLE = "unreachable: "  # begins the reason of a host that did not answer
+UNREACHABLE = "unreachable: "  # prefix of the reason for a host that did not answer
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """``runs`` runs of one status and reason; ``advice`` explains ``command``."""
+    """Hold ``runs`` runs with the same status and reason; ``advice`` explains ``command``."""
 
     status: Status
     reason: str
@@ -33,7 +33,10 @@ class Problem:
 
 
 def problems(results: Results) -> list[Problem]:
-    """Every run that did not pass is in exactly one of these, and so is a host never reached, even without runs."""
+    """Return causes such that each run that did not pass belongs to exactly one of them.
+
+    Hosts that were never reached also belong to a cause, even if they have no runs.
+    """
     outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
     alike = outcomes["reason"].astype(object).map(_alike)
     causes = []
@@ -72,7 +75,7 @@ def problems(results: Results) -> list[Problem]:
 
 
 def absences(results: Results) -> dict[tuple[str, str, str], Status]:
-    """The worst status of each (host, workload, case) of which nothing passed: why a figure is missing."""
+    """Return the worst status of each (host, workload, case) without a passed run, to explain missing figures."""
     keys = ["host", "workload", "case"]
     outcomes = results.outcomes
     passed = outcomes["status"] == Status.PASSED
@@ -87,7 +90,7 @@ def absences(results: Results) -> dict[tuple[str, str, str], Status]:
 
 
 def go_on(results: Results) -> tuple[str, str] | None:
-    """Return how to finish this campaign or to run its failed steps again; None if there is nothing to do."""
+    """Return how to finish this campaign or repeat its failed steps; None if there is nothing to do."""
     outcomes = results.outcomes
     failed = bool((outcomes["status"].isin([Status.FAILED, Status.INVALID]) & outcomes["started"].astype(bool)).any())
     command = _resume(results)
@@ -103,7 +106,7 @@ def _resume(results: Results) -> str:
 
 
 def run_on_failed(results: Results) -> tuple[str, str] | None:
-    """Return the command that measures only the hosts that failed; None if none or all of them did."""
+    """Return the command that measures only the hosts that failed; None if no host failed or all of them did."""
     campaign = results.campaign
     bad = [str(s) for s in (Status.FAILED, Status.INVALID, Status.LOST)]
     failed = set(results.outcomes["host"][results.outcomes["status"].isin(bad)])
@@ -118,7 +121,7 @@ def run_on_failed(results: Results) -> tuple[str, str] | None:
 
 
 def _alike(reason: object) -> str:
-    """Return a key that reasons share which differ only in a host's address or in a number (1.42 foreign cores)."""
+    """Return a key shared by reasons that differ only in a host's address or in a number (1.42 foreign cores)."""
     text = _reason(reason)
     if text.startswith(UNREACHABLE):
         return UNREACHABLE + cause_of(text).key(text)
@@ -126,7 +129,7 @@ def _alike(reason: object) -> str:
 
 
 def _common(reasons: list[str]) -> str:
-    """Return the reason of runs that share a cause."""
+    """Return the common reason of runs that share a cause."""
     if len(reasons) > 1 and reasons[0].startswith(UNREACHABLE):
         return message("unreachable: {why}", why=cause_of(reasons[0]).title)
     return reasons[0]
@@ -144,7 +147,7 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
             cause = cause_of(_reason(unreached.reason))
             return cause.advice, _mend(cause, unreached)
         return message("fetch what was finished and run the rest"), (go_on(results) or ("", _resume(results)))[1]
-    if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
+    if status is Status.SKIPPED or not row["started"]:  # no command ran, so there is no output
         return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"

@@ -1,4 +1,4 @@
-"""Where figures come from: commands, files, versions and checksums of campaigns."""
+"""Report where figures come from: commands, files, versions and checksums of campaigns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STATUSES = message(
 
 
 def pair(name: str, text: str) -> Note:
-    """Return a name with its text."""
+    """Return a name followed by its text."""
     return Note(message("{name}: {what}", name=name, what=text))
 
 
 def exhibits(campaign: CampaignInfo, *, has_appendix: bool = False) -> Iterator[Exhibit]:
-    """Yield what is needed to run a campaign again, or to import a table again, and to check its files.
+    """Yield what is needed to repeat a campaign or an import and to check its files.
 
     ``has_appendix``: a PDF lists all checksums.
     """
@@ -61,7 +61,7 @@ def _run(campaign: CampaignInfo) -> Iterator[Exhibit]:
 
 
 def mixed_versions(mixed: Sequence[tuple[str, str, list[str]]]) -> Iterator[Note]:
-    """Yield the versions of workloads that several versions measured, with their hosts."""
+    """Yield the versions of workloads that were measured in several versions, with the hosts of each."""
     for workload, version, hosts in mixed:
         text = message(
             "{workload} {version} on {hosts}", workload=fmt.clean(workload), version=version, hosts=some(hosts, 6)

@@ -1,4 +1,4 @@
-"""The ratios of a campaign's figures to a pinned reference; loads what compares only if there is one."""
+"""Compute the ratios of a campaign's figures to a pinned reference, and load the comparison code only if needed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ RatioOf = Callable[[Mapping[Any, Any]], "RatioRow | None"]
 
 
 def ratio_of(comparison: Comparison | None) -> RatioOf:
-    """What gives a figure's ratio in ``comparison``, None if it has none. A figure is a row with the columns of a
-    measurement's identity.
+    """Return a function that gives a figure's ratio in ``comparison``, or None if the figure has none.
+
+    A figure is a row with the columns that identify a measurement.
     """
     if comparison is None:
         return lambda _: None
-    # Here, since comparisons take 0.1 s to load, and most campaigns have no reference.
+    # Imported here because comparisons take 0.1 s to load and most campaigns have no reference.
     from fleetmark.record.sides.titles import title_of
     from fleetmark.reports.comparison.model import rows
 

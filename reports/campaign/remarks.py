@@ -1,4 +1,4 @@
-"""What passed runs say beside their figures (an operator that a device lacks, samples dropped); alike ones once."""
+"""Collect the notes of passed runs, such as an unsupported operator or dropped samples, and merge similar notes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from fleetmark.reports.kit.document import Note, Section
 from fleetmark.reports.kit.tabular import Kind
 
 KEY = "remarks"
-MOST = 50  # of a document
-FEW = 6  # of a terminal
-_LONGEST = 240  # characters of one
+MOST = 50  # maximum notes in a document
+FEW = 6  # maximum notes in a terminal
+_LONGEST = 240  # maximum characters of a note
 
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """The first MOST as sentences, those of most runs first, else as runs say them; ``total``: how many differ."""
+    """Hold the MOST most frequent notes as sentences, and the ``total`` number of different notes.
+
+    Notes of equally many runs keep the order of the runs.
+    """
 
     sentences: tuple[Message, ...] = ()
     total: int = 0
@@ -33,7 +36,7 @@ NONE = Remarks()
 
 
 def remarks(results: Results) -> Remarks:
-    """The notes of all passed runs; those that differ only in a measured number (1.42 or 1.47) are one."""
+    """Return the notes of all passed runs; notes that differ only in a measured number (1.42 or 1.47) are merged."""
     outcomes = results.outcomes
     if "notes" not in outcomes:
         return NONE
@@ -59,7 +62,7 @@ def _sentence(rows: pd.DataFrame) -> Message:
 
 
 def listed(shown: Remarks, limit: int = MOST) -> tuple[Message, ...]:
-    """Return at most ``limit`` sentences, and how many more there are."""
+    """Return at most ``limit`` sentences, and the number of omitted ones."""
     more = shown.total - len(shown.sentences[:limit])
     return (*shown.sentences[:limit], *([message("and {n} more", n=more)] if more else []))
 

@@ -1,4 +1,4 @@
-"""The roofline picture of graded operators: each one under the roof of its own device and precision."""
+"""Draw the roofline chart of graded operators: each operator under the roof of its device and precision."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.roofline import Ceiling, Dot, roofline
 
 _ROOF = (Ceiling("", 1.0, 1.0),)
-LOWEST = 1e-4  # operations a byte over the balance of the device: what only moves data stands here
+LOWEST = 1e-4  # operations per byte relative to the device's balance, at which operators that only move data are drawn
 
 
 def pictures(grades: Grades, language: Language | None = None) -> list[Chart]:
-    """A picture of each workload and side."""
+    """Return a chart for each workload and side."""
     _ = language or Language()
     keys = dict.fromkeys((g.workload, g.side) for g in grades.operators)
     return [_picture(key, grades, _) for key in keys]

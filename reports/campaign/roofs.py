@@ -1,4 +1,4 @@
-"""A campaign's hosts under their own roofs: the best rate that each part reached, beside what it could do. Pure."""
+"""Compare the best measured rate of each part of a campaign's hosts with the theoretical peak. Functions are pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMNS = ["host", *_METRIC, "class", "subject", "labels", "standing", "value"]
 
 
 def lines(view: View) -> list[Line]:
-    """Every part that was measured, by kind of host; none if nothing stands beside a peak or another part."""
+    """Return every measured part by kind of host; empty if no part has a peak or another part to compare with."""
     facts = {host.name: host.facts for host in view.hosts if host.facts is not None}
     kinds = {host.name: kind_of(host.facts, host.generation or "")[0] for host in view.hosts}
     listed = of_kinds(list(roofs(facts, list(kinds), best_of(_rates(view), facts))), kinds)
@@ -27,7 +27,7 @@ def lines(view: View) -> list[Line]:
 
 
 def _rates(view: View) -> Iterator[Rate]:
-    """The rates of single hosts, and for both its ends those of a pair."""
+    """Return the rates of single hosts; a pair's rate counts for both of its hosts."""
     chosen = _metrics_of_parts(view)
     if not chosen:
         return
@@ -56,7 +56,10 @@ def _rates(view: View) -> Iterator[Rate]:
 
 
 def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
-    """The metrics that are a rate of a part of one host, and of which part. What several hosts ran together is none."""
+    """Return the metrics that are a rate of one host's part, and the part.
+
+    Metrics of several hosts together are left out.
+    """
     joint = set(
         view.results.values.distinct("workload", "case", condition="members <> ''").itertuples(index=False, name=None)
     )

@@ -1,4 +1,4 @@
-"""How the runs ended: causes with what to do, runs by host and workload, and every run that did not pass."""
+"""Report how the runs ended: causes with what to do, runs by host and workload, and every run that did not pass."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 CAUSES = 50
 CAUSES_IN_TERMINAL = 6
-RUNS = 400  # runs that did not pass and are listed one by one
+RUNS = 400  # maximum number of failed runs to list one by one
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "lost": "bad", "invalid": "unsure", "skipped": "strong"}
 
 
 def tiles(results: Results) -> Iterator[Tile]:
-    """Yield the number of runs by status, unless all passed."""
+    """Yield the number of runs by status, unless all runs passed."""
     counts = status_counts(results.outcomes)
     if counts[Status.PASSED] == sum(counts.values()):
         return
@@ -36,7 +36,7 @@ def tiles(results: Results) -> Iterator[Tile]:
 
 
 def sentence(view: View) -> Message:
-    """Return the number of runs and hosts, and of runs by status."""
+    """Return the number of runs and hosts, and the number of runs by status."""
     counts = status_counts(view.results.outcomes)
     state = [
         message("{n} {status}", n=f"{counts[s]:,}", status=word(str(s)))
@@ -48,7 +48,7 @@ def sentence(view: View) -> Message:
 
 
 def causes(problems: Sequence[Problem], limit: int, only: tuple[Kind, ...], more: Sequence[Exhibit] = ()) -> Section:
-    """Return the causes of what did not pass, worst first, each with the next command."""
+    """Return the causes of failed runs, worst first, each with the next command."""
     exhibits: list[Exhibit] = []
     for problem in problems[:limit]:
         tone = _TONES[problem.status]
@@ -87,7 +87,7 @@ def causes_table(problems: Sequence[Problem]) -> Tabular:
 
 
 def gaps(view: View) -> Iterator[Tabular]:
-    """Yield a table of passed and all runs of the hosts on which a run did not pass, if there are any."""
+    """Yield a table of passed runs and all runs for the hosts with a failed run, if there are any."""
     outcomes = view.results.outcomes
     passed = (
         (outcomes["status"] == Status.PASSED).groupby([outcomes["host"], outcomes["workload"]]).agg(["sum", "size"])
@@ -121,7 +121,7 @@ def failed(results: Results) -> pd.DataFrame:
 
 
 def failed_section(results: Results, only: tuple[Kind, ...], file: str = "") -> Section:
-    """Return every run that did not pass with its reason. ``file``: the file that has the omitted ones."""
+    """Return every run that did not pass with its reason. ``file``: the file that lists the omitted runs."""
     runs = failed(results)
     listed = list(runs.head(RUNS).itertuples(index=False))
     rows = tuple(_run(run) for run in listed)

@@ -1,4 +1,4 @@
-"""The tabs of a campaign's workbook: headlines, figures and spreads of hosts as formulas, and measurements."""
+"""Build the tabs of a campaign's workbook: headlines, figures and spreads of hosts as formulas, and measurements."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from fleetmark.reports.kit.layout import FIRST_ROW, HEAD_ROW
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import INTEGER, MOST_FORMULA, cell
 
-LIVE = 20_000  # measurements up to which figures are formulas over them
-MOST_FIGURES = 500_000  # figures of hosts in the workbook
+LIVE = 20_000  # maximum measurements for which figures are formulas
+MOST_FIGURES = 500_000  # maximum figures of hosts in the workbook
 MOST_SPREADS = 50_000
-_MOST_PARTS = 200  # pairs of hosts in a formula
+_MOST_PARTS = 200  # maximum pairs of hosts in a formula
 _SCIENTIFIC = "0.000000E+00"
 _MEASURED = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _SOURCES = ("tool_version", "time", "raw")
@@ -43,9 +43,9 @@ Spans = Sequence[tuple[int, int]]  # first and last rows of the tab of measureme
 
 
 def sections(view: View, against: Against, has_every_value: bool) -> list[Section]:
-    """Return the tabs. Their rows are computed when they are written.
+    """Return the tabs, with rows that are computed when they are written.
 
-    ``has_every_value``: write all measurements even if they are too many for formulas.
+    ``has_every_value``: write all measurements even if there are too many for formulas.
     """
     number = int(view.of_hosts.rows["n"].sum())
     tabs = _Tabs(view, number)
@@ -60,7 +60,7 @@ def sections(view: View, against: Against, has_every_value: bool) -> list[Sectio
 
 
 class _Tabs:
-    """Tables with formulas that refer to each other."""
+    """Hold tables with formulas that refer to each other."""
 
     def __init__(self, view: View, number: int) -> None:
         self.view, self.number, self.is_live = view, number, number <= LIVE
@@ -86,7 +86,7 @@ class _Tabs:
 
     @cached_property
     def spans(self) -> Mapping[tuple[Metric, str], Spans]:
-        """Return where the measurements of each metric and host are; several spans for pairs of hosts."""
+        """Return where the measurements of each metric and host are; pairs of hosts have several spans."""
         spans: dict[tuple[Metric, str], list[tuple[int, int]]] = {}
         if not self.is_live:
             return spans
@@ -101,7 +101,7 @@ class _Tabs:
 
     @property
     def measurements(self) -> Tabular:
-        """Return every measurement that passed, a row each."""
+        """Return every measurement that passed, one row each."""
         columns = (
             *(Column(name, _TITLES[name], "name" if name == "metric" else "text") for name in _MEASURED[:7]),
             Column("repeat", message("repeat"), "number", unit=message("from 0"), has_interval=False),
@@ -122,7 +122,7 @@ class _Tabs:
             yield tuple(texts)
 
     def elsewhere(self) -> Tabular:
-        """Return a table without rows that names another folder the measurements are."""
+        """Return an empty table that names the folder with the measurements."""
         note = message(
             "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
             "measurement is in measurements.parquet in {path}.",
@@ -292,7 +292,7 @@ def _span(rows: tuple[int, int]) -> str:
 
 
 def _centre(spans: Spans, rule: str) -> str:
-    """Return the formula for the centre of measurements; for pairs, the centre of the pairs' centres.
+    """Return the formula for the centre of measurements; for pairs of hosts, it is the centre of their centres.
 
     The result is empty if the formula would be too long.
     """
@@ -321,7 +321,7 @@ def _mean_of_logs(cells: str) -> str:
 
 
 def _end(cells: str, rule: str, n: int, sign: int) -> str:
-    """Return the formula for an end of the mean's interval; with few hosts, the minimum or maximum."""
+    """Return the formula for one end of the mean's interval; with few hosts, the minimum or maximum."""
     if n < LEAST:
         return f"{'MIN' if sign < 0 else 'MAX'}({cells})"
     half = f"{'-' if sign < 0 else '+'}TINV(0.05,{n - 1})*{{}}/SQRT({n})"

@@ -1,4 +1,4 @@
-"""The table of the hosts' condition while they measured: clock, heat, power and load, with one unit per column."""
+"""Build the table of the hosts' condition during measurements: clock, heat, power and load, one unit per column."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
-# A field of Condition, its heading, its base unit.
+# A field of Condition, its heading, and its base unit.
 _QUANTITIES: tuple[tuple[str, Message, str], ...] = (
     ("clock_hz", message("mean clock, median run"), "Hz"),
     ("lowest_clock_hz", message("lowest clock"), "Hz"),
@@ -28,7 +28,7 @@ _QUANTITIES: tuple[tuple[str, Message, str], ...] = (
 
 
 def table(view: View, conditions: Sequence[Condition], side: Message) -> Tabular | None:
-    """Return the table, or None if nothing is known of any run. ``side``: the heading of generations."""
+    """Return the table, or None if no run has any data. ``side``: the heading of generations."""
     known = [q for q in _QUANTITIES if any(getattr(c, q[0]) is not None for c in conditions)]
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""Tool versions that differ between hosts, so that their figures are not comparable."""
+"""Find tool versions that differ between hosts, which makes their figures not comparable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleetmark.reports.kit import format as fmt
 
 
 def mixed(values: Values) -> list[tuple[str, str, list[str]]]:
-    """Return (workload, version, hosts) for workloads with a case that several tool versions measured.
+    """Return (workload, version, hosts) for workloads with a case measured by several tool versions.
 
     Figures of different versions are not comparable. Different cases may have different versions, because some tools
     report a case's precision as part of the version.

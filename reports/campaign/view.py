@@ -1,4 +1,4 @@
-"""The data that every report of a campaign needs, computed once: ordered hosts, and figures per host and generation."""
+"""Compute the data that all reports of a campaign share: ordered hosts, and figures per host and generation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from fleetmark.reports.campaign.problems import absences
 from fleetmark.reports.kit import format as fmt
 from fleetmark.workloads import declared
 
-MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how their figures are written
+MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and how its figures are written
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A campaign prepared for reports.
+    """Hold a campaign prepared for reports.
 
     ``hosts``: sorted by generation, then by name. ``generations``: the name of each generation, with "" (last) for
     hosts without one. ``of_hosts``: a row per host and subject. ``of_merged``: the same with pairs of hosts merged.
-    ``generational``: a row per generation. All three come from ``record.figures.hosts``. ``absent``: why a (host,
-    workload, case) has no figure. ``scales``: the unit and digits of each metric, the same in every document.
+    ``generational``: a row per generation. All three frames come from ``record.figures.hosts``. ``absent``: why a
+    (host, workload, case) has no figure. ``scales``: the unit and digits of each metric, the same in every document.
     """
 
     results: Results
@@ -46,12 +46,12 @@ class View:
 
     @property
     def stats(self) -> pd.DataFrame:
-        """Return all rows of ``of_hosts``. If there may be very many, iterate over its parts instead."""
+        """Return all rows of ``of_hosts``. Iterate over its parts instead if there may be very many rows."""
         return self.of_hosts.frame
 
     @property
     def merged(self) -> pd.DataFrame:
-        """Return all rows of ``of_merged``. If there may be very many, iterate over its parts instead."""
+        """Return all rows of ``of_merged``. Iterate over its parts instead if there may be very many rows."""
         return self.of_merged.frame
 
     @cached_property
@@ -65,7 +65,7 @@ class View:
 
     @property
     def summed(self) -> pd.DataFrame:
-        """Return the summary of each metric: the figures of the only host, or those of each generation."""
+        """Return the summary of each metric: the figures of the only host, or of each generation."""
         return self.merged if len(self.hosts) == 1 else self.generational
 
     @cached_property
@@ -81,7 +81,7 @@ class View:
     def shown(self, metric: Metric, rows: pd.DataFrame) -> fmt.Shown:
         """Return how a metric's figures are written, the same in every table and document.
 
-        For a single pair of hosts it is derived from ``rows``.
+        ``rows``: for a single pair of hosts, its rows, from which the scale is derived.
         """
         return self.scales.get(metric) or shown_as(rows, metric.unit)
 
@@ -103,7 +103,7 @@ class View:
 def view(results: Results, first: Sequence[str] = ()) -> View:
     """Compute everything that the reports of ``results`` share.
 
-    Generations are sorted by name after those in ``first``, which keep their order.
+    Generations in ``first`` keep their order and come first; the others are sorted by name.
     """
     generation = {h.name: h.generation for h in results.hosts}
     values = results.values
@@ -140,7 +140,7 @@ def _scales(rows: pd.DataFrame) -> dict[Metric, fmt.Shown]:
 
 
 def _places(orders: Mapping[str, Sequence[str]], name: str, values: Sequence[str]) -> list[int]:
-    """Return the position of each value of a column in natural order, or in the order given by ``orders``."""
+    """Return the position of each value of a column, in natural order or in the order given by ``orders``."""
     listed = {value: position for position, value in enumerate(orders.get(name, ()))}
     order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
     place = {value: position for position, value in enumerate(order)}
@@ -157,7 +157,7 @@ def of_metrics(frame: pd.DataFrame, metrics: Iterable[Metric]) -> pd.DataFrame:
     """Return the rows of ``frame`` whose metric is among ``metrics``."""
     known = {*metrics}
     number = frame.groupby(METRIC, sort=False, observed=True).ngroup().to_numpy()
-    first = frame[METRIC].iloc[np.unique(number, return_index=True)[1]]  # text is read once for each metric
+    first = frame[METRIC].iloc[np.unique(number, return_index=True)[1]]  # text is read once per metric
     return frame[np.array([columns in known for columns in first.itertuples(index=False, name=None)], bool)[number]]
 
 
@@ -189,7 +189,7 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without_curves(chosen: pd.DataFrame) -> pd.DataFrame:
-    """Return ``chosen`` with only the largest size of each metric measured over many sizes (a curve)."""
+    """Return ``chosen`` with only the largest size of each metric that was measured over many sizes (a curve)."""
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
     if not any(split.values()):
         return chosen
@@ -216,7 +216,7 @@ def footnotes(standings: Iterable[str]) -> list[str]:
 
 
 def meaning(view: View) -> str:
-    """Return sentences that explain how values of a host and of several hosts are computed."""
+    """Return sentences that explain how the values of one host and of several hosts are computed."""
     rules = view.of_hosts.distinct("workload", "rule")
     medians = sorted(workload for workload, rule in rules if rule == Centre.MEDIAN)
     if not medians:

@@ -1,1 +1,1 @@
-"""A comparison as documents show it."""
+"""Build the documents that show a comparison."""

@@ -47,9 +47,9 @@ _GPU = ("gpu", "collective")  # prefixes of accelerator classes
 def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
     """Return the areas not measured on both sides, such as ``floating point, storage, network, power``.
 
-    The expected areas are those of the suite ``gpu`` if accelerators are compared, otherwise of ``server``. ``powered``
-    lists the sides with recorded power. If only some candidates lack an area, their names follow it. The result is
-    empty if nothing is missing.
+    The suite ``gpu`` defines the expected areas if accelerators are compared, otherwise the suite ``server`` does.
+    ``powered`` lists the sides with recorded power. If only some candidates lack an area, the area is followed by their
+    names. The result is empty if nothing is missing.
     """
     measured = {c.title: _measured(comparison, c.title) for c in comparison.candidates}
     on_devices = any(name.startswith(_GPU) for classes in measured.values() for name in classes)
@@ -67,7 +67,7 @@ def not_measured(comparison: Comparison, powered: Collection[str]) -> str:
 
 
 def lacking(classes_found: Collection[str]) -> str:
-    """Return the areas of the suite of these classes in which nothing was measured, such as ``storage, network``."""
+    """Return the areas of these classes' suite in which nothing was measured, such as ``storage, network``."""
     names = {name.removesuffix(PEAK) for name in classes_found}
     return joined(area for area in _complete(_suite(names)) if not _has(area, names, powered=False))
 
@@ -78,7 +78,7 @@ def expected(comparison: Comparison) -> dict[str, str]:
 
 
 def unmeasured_workloads(classes_found: Collection[str]) -> tuple[str, ...]:
-    """Return the workloads that measure the areas which ``lacking`` lists."""
+    """Return the workloads that measure the areas listed in ``lacking``."""
     names = {name.removesuffix(PEAK) for name in classes_found}
     expected_classes = _first_workloads(_suite(names)).items()
     return tuple(dict.fromkeys(w for name, w in expected_classes if not _has(_AREAS[name], names, powered=False)))

@@ -1,4 +1,4 @@
-"""Every benchmark of a comparison, class by class, with figures, ratios and intervals; and the guardrails."""
+"""Build the section of every benchmark of a comparison: figures, ratios and intervals by class, and the guardrails."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 from fleetmark.workloads.declared import counted, in_bits, in_percent
 
-MOST_VALUES = 2  # candidates whose values a terminal shows; it then has room for the ratios of all
+MOST_VALUES = 2  # candidates whose values a terminal shows; with more, it shows only ratios
 
-Cells = Mapping[str, RatioRow]  # a class or benchmark: candidate to its row
+Cells = Mapping[str, RatioRow]  # a class or benchmark: maps candidate to its row
 _HELD: Mapping[str, Tone] = {Held.KEPT: "good", Held.BROKEN: "bad", Held.CANNOT_TELL: "unsure"}
 
 
@@ -98,7 +98,7 @@ def _tables(face: Face) -> Iterator[Tabular]:
 
 
 def _classes(face: Face) -> list[tuple[str, Mapping[str, Cells]]]:
-    """Return each class with its rows by benchmark: the mix, then classes of capacity, then the others."""
+    """Return each class with its rows by benchmark: the mix, then capacity classes, then the others."""
     members: dict[str, dict[str, dict[str, RatioRow]]] = {}
     for row in face.rows:
         if row.kind in (MetricKind.CAPACITY, MetricKind.RESPONSIVENESS):
@@ -178,7 +178,10 @@ def _value(value: float | None, shown: fmt.Shown | None, unit: str) -> Cell:
 
 
 def _ratio(row: RatioRow | None, origins: Mapping[str, int], *, has_verdict: bool) -> Cell:
-    """Return the ratio of a class or benchmark with its interval and verdict; ``has_verdict``: any row has one."""
+    """Return the ratio of a class or benchmark with its interval and verdict.
+
+    ``has_verdict``: whether any row has a verdict.
+    """
     if row is None or row.ratio is None:
         return Cell()
     details = (word(row.verdict),) if has_verdict and row.verdict not in ("", Verdict.BETTER) else ()
@@ -198,13 +201,13 @@ def _standing(cells: Cells) -> str:
     return next((row.standing for row in cells.values() if row.standing), "")
 
 
-# --- how many hosts a figure is of -----------------------------------------------------------------------------------
+# --- numbers of hosts behind figures ----------------------------------------------------------------------------------
 
-Usual = Mapping[str, tuple[int, int]]  # candidate to the numbers of hosts of both sides behind most of its ratios
+Usual = Mapping[str, tuple[int, int]]  # candidate to the usual numbers of hosts of both sides behind its ratios
 
 
 def hosts_of(comparison: Comparison, row: RatioRow) -> str:
-    """Return the hosts of baseline and candidate, such as ``6+4``, or only the candidate's with a pinned reference."""
+    """Return the hosts of baseline and candidate, such as ``6+4``, or only the candidate's for a pinned reference."""
     is_pinned = comparison.pairing is Pairing.PINNED
     return str(row.hosts_candidate) if is_pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
 
@@ -234,7 +237,7 @@ def _counted(comparison: Comparison, side: str, n: int) -> Message:
 
 
 def scales_of(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt.Shown]:
-    """Return the unit and digits with which the figures of all sides are written, for each benchmark."""
+    """Return the unit and digits for the figures of all sides, for each benchmark."""
     values: dict[str, list[float]] = {}
     units: dict[str, str] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A comparison in brief: the question, the classes of work, cost, regressions, gaps, and what to do next."""
+"""Summarise a comparison: the question, the classes of work, cost, regressions, gaps, and what to do next."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Brief, Command, Note
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
-MOST_ACROSS = 3  # candidates as columns; more are rows
+MOST_ACROSS = 3  # maximum candidates shown as columns; more are shown as rows
 MOST_NAMED = 3
 
 
 def brief(face: Face, gaps: Sequence[Gap] = (), command: Sequence[str] = ()) -> Brief:
     """Return the brief of a comparison.
 
-    ``gaps``: of its coverage. ``command``: the command that makes the comparison again.
+    ``gaps``: the gaps of its coverage. ``command``: the command that repeats the comparison.
     """
     first, comparison = face.front, face.comparison
     worse = [*first.worse, *([first.unsure] if first.unsure else ())]
@@ -64,7 +64,7 @@ def _question(comparison: Comparison, candidates: Sequence[str]) -> Message:
 
 
 def _table(face: Face) -> Tabular | None:
-    """Return the ratios of the classes; many candidates are rows."""
+    """Return the ratios of the classes. Many candidates are shown as rows."""
     table = classes(face)
     if table is None:
         return None
@@ -85,7 +85,7 @@ def _table(face: Face) -> Tabular | None:
 
 
 def _steps(face: Face, gaps: Sequence[Gap], command: Sequence[str]) -> Iterator[Command | Note]:
-    """Yield what to do next: prices if there are none, then the gaps."""
+    """Yield what to do next: add missing prices, then close the gaps."""
     if command and is_unpriced(face):
         priced = fmt.typed([*command, "--price", f"{face.comparison.baseline}=AMOUNT EUR"])
         yield Command(message("Add prices to see costs."), priced)

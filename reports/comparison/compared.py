@@ -1,4 +1,4 @@
-"""A comparison and what is known of its sides: the input of its documents."""
+"""Hold a comparison and what is known of its sides: the input of its documents."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fleetmark.reports.frontier.section import Block, blocks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A comparison and what is known of its sides.
+    """Hold a comparison and what is known of its sides.
 
-    ``around``: the context of its figures. ``frontiers``: work against speed. ``turned``: the same machines with each
-    other side as the baseline. ``sides``: the figures of each side. ``selectors``: what chose them. ``shown``: the
-    evidence of all sides, and ``parts`` that of each campaign, for documents that show it. ``root``: the
-    record, as ``--results`` names it.
+    ``around``: the context of its figures. ``frontiers``: work against speed. ``turned``: the comparisons of the same
+    machines with every other side as the baseline. ``sides``: the figures of each side. ``selectors``: the selectors of
+    the sides. ``shown``: the evidence of all sides, and ``parts`` the evidence of each campaign, for documents that
+    show evidence. ``root``: the record as given to ``--results``.
     """
 
     comparison: Comparison

@@ -1,5 +1,6 @@
-"""The coverage of a comparison: classes by sides, each cell measured, estimated, excluded or missing, and how to close
-the gaps.
+"""Report the coverage of a comparison: each class and side is measured, estimated, excluded or missing.
+
+Each gap has the command that closes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _ReasonKey = tuple[str, str]
 
 
 class State(StrEnum):
-    """Tell what is known of a class on a side."""
+    """Return what is known of a class on a side."""
 
     MEASURED = "measured"
     ESTIMATED = "estimated"
@@ -61,9 +62,10 @@ _TONES: Mapping[State, Tone] = {State.MISSING: "bad", State.EXCLUDED: "unsure", 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What is known of a class on a side.
+    """Hold what is known of a class on a side.
 
-    ``present``: its benchmarks there, of ``known`` on all sides. ``label``: what counts as one host, if no host does.
+    ``present``: its benchmarks on this side, out of ``known`` benchmarks on all sides. ``label``: the label that counts
+    as one host in results without hosts.
     """
 
     state: State
@@ -86,10 +88,11 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Workloads that ``sides`` lack, for ``classes``. ``command``: runs them; empty if no host of a side can.
-    ``is_partial``: the sides measured other benchmarks of these classes. ``chosen``: the number of hosts that the
-    command names, of all ``hosts`` of the sides. ``elsewhere``: what to run on such machines if no host here can.
-    ``titles``: of the classes.
+    """Hold the workloads that ``sides`` lack, for ``classes``.
+
+    ``command``: runs them; empty if no host of a side can run them. ``is_partial``: the sides measured other benchmarks
+    of these classes. ``chosen``: the number of hosts that the command names, out of ``hosts`` hosts of the sides.
+    ``elsewhere``: what to run on such machines if no host here can. ``titles``: the titles of the classes.
     """
 
     workloads: tuple[str, ...]
@@ -106,9 +109,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The ``cells`` by class and side, and the ``gaps``, those that other sides measured first.
+    """Hold the ``cells`` by class and side, and the ``gaps``, starting with those that other sides measured.
 
-    ``titles``: of the classes.
+    ``titles``: the titles of the classes.
     """
 
     sides: tuple[str, ...]
@@ -124,7 +127,7 @@ def coverage(
     results: str,
     families: Sequence[Family] = (),
 ) -> Coverage:
-    """Return the coverage of all classes that a side measured or that the suite has.
+    """Return the coverage of all classes that a side measured or that belong to the suite.
 
     ``results``: the record's name. ``families``: the load curves of servers.
     """
@@ -167,7 +170,7 @@ def _covered(comparison: Comparison, side: Side | None, title: str, name: str, k
 
 
 def _failure(comparison: Comparison, side: Side | None, known: Sequence[str]) -> str:
-    """Return how the runs of a class failed on a side, or nothing if there was none."""
+    """Return how the runs of a class failed on a side, or nothing if there were none."""
     for title in known if side is not None else ():
         run = " ".join(str(comparison.benchmarks.at[title, key]) for key in ("workload", "case"))
         if side is not None and run in side.failed:
@@ -196,7 +199,7 @@ def _gaps(
     results: str,
     titles: Mapping[str, str],
 ) -> Iterator[Gap]:
-    """Yield a gap for the workloads that the same sides lack; ``suite``: the workload that measures a class."""
+    """Yield a gap for the workloads that the same sides lack. ``suite``: the workload that measures a class."""
     lacking: dict[tuple[bool, tuple[str, ...], bool], dict[str, str]] = {}
     for name, by_side in cells.items():
         alone = all(c.state is State.MISSING for c in by_side.values())
@@ -230,7 +233,7 @@ def _gaps(
 
 
 def _first(hosts: Sequence[HostInfo], sides: Sequence[str]) -> list[HostInfo]:
-    """Return the hosts that a command names: all, or as many of each side if there are too many."""
+    """Return the hosts that a command names: all, or equally many of each side if there are too many."""
     limit = len(hosts) if len(hosts) <= _MOST_HOSTS else max(1, _MOST_HOSTS // len(sides))
     return [host for side in sides for host in [h for h in hosts if h.generation == side][:limit]]
 
@@ -242,7 +245,7 @@ def _workload(
     sides: Collection[str],
     suite: Mapping[str, str],
 ) -> str:
-    """Return the workload that closes a gap: one that another side ran, or that of the suite."""
+    """Return the workload that closes a gap: one that another side ran, or the suite's workload."""
     benchmarks = comparison.benchmarks
     of_class = benchmarks[benchmarks["class"] == name]
     lacked = [t for t in of_class.index if any(t not in comparison.figures[side] for side in sides)]
@@ -277,7 +280,7 @@ def matrix(known_coverage: Coverage, marks: Mapping[_ReasonKey, tuple[str, str]]
 
 
 def _marks(known_coverage: Coverage) -> dict[_ReasonKey, tuple[str, str]]:
-    """Return a mark for each reason that is long or stands in several cells, with the reason once in full."""
+    """Return a mark for each reason that is long or appears in several cells, with the full reason."""
     cells = [cell for by_side in known_coverage.cells.values() for cell in by_side.items()]
     reasons = [(_reason_key(side, covered.reason), covered.reason) for side, covered in cells if covered.reason]
     number = Counter(key for key, _ in reasons)
@@ -289,14 +292,14 @@ def _marks(known_coverage: Coverage) -> dict[_ReasonKey, tuple[str, str]]:
 
 
 def _reason_key(side: str, reason: str) -> _ReasonKey:
-    """Return what makes reasons equal: their text, or for sizes that do not match, the side and which size."""
+    """Return a key that is equal for equal reasons: the text, or for mismatched sizes the side and the kind of size."""
     if isinstance(reason, Message) and "trait" in reason.values:
         return side, str(reason.values["trait"])
     return "", str(reason)
 
 
 def _cells(row: Mapping[str, Covered], marks: Mapping[_ReasonKey, tuple[str, str]]) -> Iterator[Cell]:
-    """Yield the cells of a class; what no side measured has no tone, because it is no difference between them."""
+    """Yield the cells of a class. Classes that no side measured have no tone, because the sides do not differ."""
     is_nowhere = all(covered.state is State.MISSING for covered in row.values())
     for side, covered in row.items():
         text = spaced(_SHAPES[covered.state], _WORDS[covered.state])
@@ -336,7 +339,7 @@ def commands(gaps: Sequence[Gap]) -> Iterator[Command | Note]:
 
 
 def _some(titles: Sequence[str]) -> str:
-    """Return the first titles, and how many more there are."""
+    """Return the first titles, and the number of others."""
     named = joined(titles[:MOST_TITLES])
     more = len(titles) - MOST_TITLES
     return message("{names} and {n} more", names=named, n=more) if more > 0 else named

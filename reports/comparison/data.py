@@ -1,4 +1,4 @@
-"""A comparison as data for programs: the first screen as text, and every row with every digit."""
+"""Export a comparison for programs: the first screen as text, and every row with full precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as a document: the answer, every benchmark, the evidence behind them, and a workbook with formulas."""
+"""Build a comparison's document: the answer, every benchmark, the evidence, and a workbook with formulas."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ALL: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "terminal")
 def document(compared: Compared, _: Language, *, has_appendix: bool = False, has_workbook: bool = True) -> Document:
     """Return the document. Without evidence it has only what a terminal, Markdown, JSON and CSV show.
 
-    ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF.
-    ``has_workbook``: include the sheets of a workbook, which no other format shows.
+    ``_``: the language of charts. ``has_appendix``: include charts and all metrics in a PDF. ``has_workbook``: include
+    the sheets that only a workbook shows.
     """
     shown = compared.shown
     main = _face(compared, compared.comparison)
@@ -94,7 +94,7 @@ def _origins(compared: Compared, main: Face) -> Origins | None:
 
 
 def _alternative(compared: Compared, other: Face, _: Language, failed: str) -> Document:
-    """Return the sections that depend on the baseline, from another baseline."""
+    """Return the sections that depend on the baseline, computed for another baseline."""
     sections = (
         *first.sections(other, _, failed),
         benchmarks.section(other),

@@ -1,4 +1,4 @@
-"""The evidence behind a comparison: charts, all metrics, hosts, runs that did not pass, and where figures come from."""
+"""Build the evidence of a comparison: charts, all metrics, hosts, failed runs, and where figures come from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.reports.kit.tabular import Kind, Tabular
 
 _SIDE = message("side")
 _CAUSES = 8
-_CAMPAIGNS = 4  # described in the section of the command; more have their own
+_CAMPAIGNS = 4  # campaigns described in the section of the command; if there are more, each has its own section
 _ON_PAGES: tuple[Kind, ...] = ("html", "pdf")
 
 

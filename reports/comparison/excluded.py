@@ -1,4 +1,4 @@
-"""What a comparison leaves out, and why: benchmarks, hosts, and notes on headlines."""
+"""Report what a comparison leaves out, and why: benchmarks, hosts, and notes on headlines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, number
 
-_NAMED = 12  # maximum benchmarks named for a reason
+_NAMED = 12  # maximum benchmarks named per reason
 
 
 def sections(face: Face) -> Iterator[Section]:
-    """Yield what is left out: all of it for pages, the benchmarks and notes for other formats."""
+    """Yield what is left out: everything for pages, the benchmarks and notes for other formats."""
     gaps, notes = tuple(_gaps(face)), tuple(map(Note, face.comparison.notes))
     warnings = tuple(Note(titled(warning), "unsure") for warning in face.comparison.warnings)
     hosts, headlines = tuple(_hosts(face)), tuple(_headlines(face))
@@ -60,7 +60,7 @@ def _gaps(face: Face) -> Iterator[Tabular]:
 
 
 def _hosts(face: Face) -> Iterator[Tabular]:
-    """Yield the hosts that the headline of a class does without."""
+    """Yield the hosts that the headline of a class leaves out."""
     is_published = bool(face.comparison.grouped)
     columns = (
         Column("host", message("publisher") if is_published else message("host"), "name"),
@@ -80,7 +80,7 @@ def _hosts(face: Face) -> Iterator[Tabular]:
 
 
 def _headlines(face: Face) -> Iterator[Note]:
-    """Yield notes on headlines: gaps, hosts left out, why there is none. The same note on several candidates is one."""
+    """Yield notes on headlines: gaps, excluded hosts and missing headlines. Equal notes are merged."""
     classes = {candidate.title: candidate.classes for candidate in face.comparison.candidates}
     candidates: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in face.rows:

@@ -1,4 +1,4 @@
-"""A comparison seen from one baseline: its rows, its first screen, and the plots that its exhibits share."""
+"""Present a comparison from one baseline: its rows, its first screen, and the plots that its exhibits share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GREY = "#8C8C8C"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """A comparison with one of its sides as the baseline.
+    """Hold a comparison with one of its sides as the baseline.
 
     ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks. ``origins``: the number of
     each benchmark's origin in the document, by title.
@@ -38,11 +38,11 @@ class Face:
 
     @property
     def has_verdicts(self) -> bool:
-        """Return whether any ratio has an interval; data of single runs have none, which is said once."""
+        """Return whether any ratio has an interval; data of single runs have none, which is stated once."""
         return any(row.lo is not None for row in self.rows if row.ratio is not None)
 
     def plot(self, estimates: Sequence[Estimate | None], *, is_headline: bool) -> str:
-        """Return a plot with the estimates of all candidates. Few candidates have one line each."""
+        """Return a plot with the estimates of all candidates. If there are few candidates, each has its own line."""
         lanes = [(e, *self.marks.get(t, (_GREY, 0))) for e, t in zip(estimates, self.candidates, strict=True)]
         return forest.plots(self.axis, lanes, headline=is_headline, apart=len(lanes) <= MOST_SIDES)
 

@@ -1,4 +1,4 @@
-"""The first screen of a comparison as exhibits: costs, regressions, the classes of work, and caveats."""
+"""Build the first screen of a comparison: costs, regressions, the classes of work, and caveats."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 VERDICTS: dict[str, Tone] = {Verdict.WORSE: "bad", Verdict.CANNOT_TELL: "unsure"}
 _READ: tuple[Kind, ...] = ("html", "pdf", "terminal", "markdown")
-_MARKS = "o^+*x#sd"  # of candidates in a terminal
+_MARKS = "o^+*x#sd"  # marks of candidates in a terminal
 _PLOT = 46  # columns of a plot in a terminal
-_NAMES = 32  # maximum width of the names beside it
+_NAMES = 32  # maximum width of the names next to the plot
 
 
 def sections(
@@ -37,8 +37,8 @@ def sections(
 ) -> Iterator[Section]:
     """Yield the first screen.
 
-    ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: of the coverage.
-    ``same_size``: the command line that compares machines of one size, or per part.
+    ``_``: the language of drawings. ``failed``: a sentence on runs that did not pass. ``gaps``: the gaps of the
+    coverage. ``same_size``: the command line that compares machines of one size, or per part.
     """
     table = classes(face)
     steps = (*_of_one_size(face, same_size), *commands(gaps[:1]))
@@ -185,11 +185,11 @@ def _needed(result: Result) -> Cell:
     return Cell(result.servers, result.needed_servers, ends=result.servers_range)
 
 
-# --- a plot of characters --------------------------------------------------------------------------------------------
+# --- text plot -----------------------------------------------------------------------------------------------------
 
 
 def _drawing(face: Face, _: Language) -> Iterator[Chart]:
-    """Yield a plot of the classes for a terminal. Many candidates have none."""
+    """Yield a plot of the classes for a terminal; nothing if there are many candidates."""
     first = face.front
     if not first.lines or len(first.candidates) > len(_MARKS):
         return
@@ -212,7 +212,7 @@ def _place(face: Face, ratio: float) -> int:
 
 
 def _ticks(face: Face) -> str:
-    """Return the tick labels of the axis, as many as fit. The tick at 1 has priority."""
+    """Return as many tick labels of the axis as fit. The tick at 1 has priority."""
     line = [" "] * _PLOT
     for tick in sorted(forest.ticks(face.axis), key=lambda t: t != 1):
         label = f"{tick:g}"

@@ -1,4 +1,4 @@
-"""Forest plots: ratios with their intervals as small SVGs, one a table row, on one logarithmic axis for a page."""
+"""Draw forest plots: ratios with their intervals as small SVGs, one per table row, on a shared logarithmic axis."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from itertools import pairwise
 
 from fleetmark.planner.estimate import Estimate
 
-WIDTH, HEIGHT = 340, 20  # of a row, in px
-_LANE = 9  # px from one candidate to the next, where each has a height of its own
-_EDGE = 10.0  # px left free on both sides, for the arrows of intervals that leave the axis
+WIDTH, HEIGHT = 340, 20  # height of a row, in px
+_LANE = 9  # px from one candidate to the next, where each has its own line
+_EDGE = 10.0  # px left free on both sides, for the arrows of clipped intervals
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
-_BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
-_TICKS = 7  # at most, besides 1
-_APART = 28.0  # px between ticks at least, so that their figures do not collide
-_SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
+_BEYOND = 3.0  # multiple of the outermost ratios; longer intervals are clipped and end in an arrow
+_TICKS = 7  # maximum ticks besides the one at 1
+_APART = 28.0  # minimum px between ticks, so that their labels do not overlap
+_SHORT = 4.0  # maximum ratio of the ends of an axis with evenly spaced ticks
 _SIZE = 4.0  # half of a mark's height
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A logarithmic axis from ``lo`` to ``hi`` (ratios), over WIDTH px."""
+    """Hold a logarithmic axis from ``lo`` to ``hi`` (ratios), over WIDTH px."""
 
     lo: float
     hi: float
 
     def position(self, ratio: float) -> float:
-        """The position of ``ratio``, in px from the left; a ratio beyond an end is drawn at that end."""
+        """Return the position of ``ratio`` in px from the left; a ratio beyond an end is drawn at that end."""
         part = (math.log(min(max(ratio, self.lo), self.hi)) - math.log(self.lo)) / math.log(self.hi / self.lo)
         return _EDGE + part * (WIDTH - 2 * _EDGE)
 
 
 def axis_of(ratios: Iterable[Estimate]) -> Axis:
-    """The axis on which all these ratios can be read; 1 is always on it."""
+    """Return an axis that shows all these ratios legibly and always includes 1."""
     estimates = list(ratios)
     points = [e.value for e in estimates] or [1.0]
     ends = [end for e in estimates for end in e.interval or ()]
     room = max(points) / min(points)
-    far = max(_BEYOND, room)  # where the ratios spread widely, an interval as wide is not an outlier
+    far = max(_BEYOND, room)  # if the ratios vary widely, an equally wide interval is not an outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
     hi = min(max([*ends, *points, _LEAST]), max(*points, 1.0) * far)
     margin = (hi / lo) ** 0.03
@@ -47,7 +47,7 @@ def axis_of(ratios: Iterable[Estimate]) -> Axis:
 
 
 def scale(axis: Axis) -> str:
-    """The axis as the head of the column: a tick with its figure, 1 always among them."""
+    """Draw the axis as the head of the column: ticks with labels, always including 1."""
     parts = [f'<path d="M{_EDGE:g} {HEIGHT - 0.5}H{WIDTH - _EDGE:g}" stroke="currentColor" stroke-opacity=".45"/>']
     for tick in ticks(axis):
         x = axis.position(tick)
@@ -63,10 +63,10 @@ def scale(axis: Axis) -> str:
 def plots(
     axis: Axis, lanes: Sequence[tuple[Estimate | None, str, int]], *, headline: bool = False, apart: bool = True
 ) -> str:
-    """The ratios of several candidates, with colour and shape, below each other or (``apart`` False) on one line."""
+    """Draw the ratios of several candidates with colour and shape, on separate lines or (``apart`` False) on one."""
     height = max(HEIGHT, _LANE * len(lanes) + 4) if apart else HEIGHT
     parts = []
-    for tick in ticks(axis):  # beyond the row, which is higher where names are long
+    for tick in ticks(axis):  # larger than the row, which grows with long names
         opacity = ".5" if tick == 1 else ".1"
         line = f"M{axis.position(tick):.1f} -60V{height + 60}"
         parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity="{opacity}"/>')
@@ -92,7 +92,7 @@ def _lane(axis: Axis, ratio: Estimate, middle: float, shape: int, headline: bool
 
 
 def key(colour: str, shape: int) -> str:
-    """A candidate's mark alone, to be put beside its name."""
+    """Draw only a candidate's mark, to be placed next to its name."""
     return (
         f'<svg class="mark-of" width="11" height="11" viewBox="0 0 11 11" aria-hidden="true">'
         f'<g fill="{colour}" stroke="{colour}">{mark(5.5, 5.5, shape)}</g></svg>'
@@ -100,7 +100,7 @@ def key(colour: str, shape: int) -> str:
 
 
 def mark(x: float, y: float, shape: int, *, hollow: bool = False) -> str:
-    """The mark of a ratio at (x, y), in the colours of the enclosing element."""
+    """Draw the mark of a ratio at (x, y), in the colours of the enclosing element."""
     fill = ' fill="none" stroke-width="1.6"' if hollow else ""
     corners = _SHAPES[shape % len(_SHAPES)]
     if not corners:
@@ -109,7 +109,7 @@ def mark(x: float, y: float, shape: int, *, hollow: bool = False) -> str:
     return f'<path d="M{path}Z"{fill}/>'
 
 
-# A circle, a square, two triangles, a bar; sized so that all look equally heavy.
+# A circle, a square, two triangles and a bar, sized to look equally heavy.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),
     ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
@@ -127,7 +127,7 @@ def _svg(inner: str, height: int = HEIGHT) -> str:
 
 
 def ticks(axis: Axis) -> list[float]:
-    """Round ratios on the axis, 1 among them: the finest kind of which no more than _TICKS fit."""
+    """Return round ratios on the axis including 1, from the finest set with at most _TICKS of them."""
     best = [1.0]
     for values in _kinds(axis):
         inside = [v for v in values if axis.lo <= v <= axis.hi]
@@ -140,7 +140,7 @@ def ticks(axis: Axis) -> list[float]:
 
 
 def _kinds(axis: Axis) -> Iterable[list[float]]:
-    """Sets of round ratios, from the coarsest to the finest; even steps only where the axis is short."""
+    """Yield sets of round ratios, from the coarsest to the finest; only short axes have evenly spaced ones."""
     for every in (2, 1):
         yield [10.0**e for e in range(-12, 13, every)]
     yield [m * 10.0**e for e in range(-6, 7) for m in (1, 3)]

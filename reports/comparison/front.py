@@ -1,6 +1,6 @@
-"""The first screen of a comparison: the answer, server counts, regressions, a table of classes, and caveats.
+"""Build the first screen of a comparison: the answer, server counts, regressions, a table of classes, and caveats.
 
-Every format shows this text for these figures, and no other.
+Every format shows the same text for these figures.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ MOST_AGAIN = 8  # maximum number of warnings for which the answer is recomputed 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The context of the figures.
+    """Hold the context of the figures.
 
-    ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts unlike their peers. ``without``:
-    by baseline, the comparison without outliers. ``families``: server loads to compare at equal service. ``powered``:
-    sides with recorded power.
+    ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts that differ from their peers.
+    ``without``: by baseline, the comparison without outliers. ``families``: server loads to compare at equal service.
+    ``powered``: sides with recorded power.
 
     See ``fleetmark.record.compare.Answer`` for ``causes``, ``effects``, ``again``, ``terms``, ``whole_servers`` and
-    ``same_size``.
-    ``counted``: how many hosts, or publishers, the figures of each side are of.
+    ``same_size``. ``counted``: the number of hosts, or publishers, behind the figures of each side.
     """
 
     hosts: Sequence[HostInfo] = ()
@@ -79,12 +78,13 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """The sentences and the table of the first screen.
+    """Hold the sentences and the table of the first screen.
 
-    ``answer``: the main result. ``basis``: its benchmarks. ``bought``: prices or amounts for ``--per``. ``costs``: of
-    replacing servers of the baseline. ``worse``, ``unsure``: what gets worse, or may. ``guardrails``: broken
-    ones. ``not_measured``: missing areas. ``capacity``, ``speed``: lines by kind. ``becomes``, ``times``: headings of
-    their columns. ``before``: remarks to read first. ``legend``: explanations of the intervals.
+    ``answer``: the main result. ``basis``: the benchmarks behind it. ``bought``: prices or amounts for ``--per``.
+    ``costs``: the costs of replacing servers of the baseline. ``worse``, ``unsure``: what gets worse, and what may get
+    worse. ``guardrails``: broken ones. ``not_measured``: missing areas. ``capacity``, ``speed``: lines by kind.
+    ``becomes``, ``times``: headings of their columns. ``before``: remarks to read first. ``legend``: explanations of
+    the intervals.
     """
 
     answer: str
@@ -161,7 +161,10 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
 def _whole(
     comparison: Comparison, around: Around, lines: Sequence[Line], served: Sequence[Service]
 ) -> tuple[Comparison, Sequence[Line], Sequence[Service]]:
-    """Return the comparison of whole servers, its lines and its services; they are the same if nothing is divided."""
+    """Return the comparison of whole servers, with its lines and services.
+
+    If no figure is divided, these are the ones of the given comparison.
+    """
     whole_servers = around.whole_servers.get(comparison.baseline)
     if whole_servers is None:
         return comparison, lines if comparison.per == "server" else [], served
@@ -171,7 +174,7 @@ def _whole(
 
 
 def _counted(line: Line, of_servers: Sequence[Line]) -> Line:
-    """Return a line of ``--per money`` with the numbers of servers of the same work."""
+    """Return a line of ``--per money`` with the numbers of servers that do the same work."""
     other = next((x for x in of_servers if (x.class_, len(x.cells)) == (line.class_, len(line.cells))), None)
     if other is None:
         return line
@@ -270,19 +273,19 @@ def _hosts(comparison: Comparison, side: str, number: int, counted: int | None) 
 
 
 def _priced_piece(served: Sequence[Service]) -> str:
-    """Return ``accelerator`` if each machine has a price of a single one; otherwise prices are of servers."""
+    """Return ``accelerator`` if every machine has the price of a single one; otherwise prices are for servers."""
     sizes = [size for service in served for size in service.family.sizes.values()]
     return unit_of(served[0].family) if sizes and set(sizes) == {1.0} else ""
 
 
 def _loads(served: Sequence[Service]) -> str:
-    """Return which load curves the figures at equal service are read from."""
+    """Return which load curves the figures at equal service come from."""
     names = joined(dict.fromkeys(fmt.clean(f"{s.family.workload} {s.family.name}") for s in served))
     return message("Load curves of {names}", names=names) if names else ""
 
 
 def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
-    """Return which benchmarks the answer covers, and their weights."""
+    """Return the benchmarks behind the answer, and their weights."""
     weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares: dict[str, float] = {}
     for title, share in weights.items():
@@ -336,9 +339,9 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
 
 
 def _one_per_size(warnings: Sequence[str], is_narrowed: bool) -> Iterator[str]:
-    """Yield the warnings. Of those about different sizes, yield the first for each candidate and kind of size.
+    """Yield the warnings, but only the first warning about different sizes for each candidate and kind of size.
 
-    ``is_narrowed``: a command narrows the sides to one size, so warnings that the numbers of parts differ add nothing.
+    ``is_narrowed``: a command narrows the sides to one size, which makes warnings about numbers of parts redundant.
     """
     seen = set()
     for warning in warnings:
@@ -368,10 +371,10 @@ def _again(comparison: Comparison, around: Around, drop: Drop) -> tuple[str, flo
 def _compared(
     comparison: Comparison, other: Comparison | None, drop: Drop, families: Sequence[Family]
 ) -> tuple[str, float | None]:
-    """Return the answer of ``other``, made without the machines in ``drop``, and how far it moves.
+    """Return the answer of ``other``, which excludes the machines in ``drop``, and how far the answer moves.
 
-    The answer covers the affected candidates. There is none if ``other`` compares on another basis or at another level
-    of service, because its figures then have another meaning.
+    The answer covers the affected candidates. There is no answer if ``other`` compares on another basis or at another
+    level of service, because its figures then have another meaning.
     """
     if other is None or _sized(comparison) != _sized(other):
         return "", None
@@ -389,7 +392,7 @@ def _compared(
 
 
 def _sized(comparison: Comparison) -> set[tuple[str, str, str]]:
-    """Return the candidates and classes that are compared size by size, or at one size, with that size."""
+    """Return the candidates and classes that are compared size by size or at one size, with that size."""
     return {
         (c.title, name, e.size)
         for c in comparison.candidates

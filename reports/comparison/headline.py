@@ -1,7 +1,7 @@
-"""The headline of a class as sentences: the ratio, over what, how far the benchmarks lie apart, and both intervals.
+"""Describe the headline of a class in sentences: the ratio, its benchmarks, their spread, and both intervals.
 
-Two intervals answer two questions. That of the *fleet* says how sure the mean of these benchmarks is; that of *your
-workload* where work of this class lies that is none of them.
+The *fleet* interval shows how precise the mean over these benchmarks is. The *your workload* interval shows where
+another workload of this class is likely to lie.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from fleetmark.planner.ratio import Ratio
 from fleetmark.planner.remarks import numbered
 from fleetmark.reports.kit import format as fmt
 
-FAR = 10  # times the ratio, beyond which an interval by clusters says nothing
+FAR = 10  # an interval by clusters that reaches beyond this multiple of the ratio is too wide to be useful
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
-    """``2.11x (95% 2.04-2.17) over 4 benchmarks that both ran (range 1.28-2.98); 3 more ran on one side only``.
+    """Return the headline as a sentence; empty if there is none.
 
-    Where benchmarks disagree, their range and its ends come first. Empty if there is no headline.
+    For example: ``2.11x (95% 2.04-2.17) over 4 benchmarks that both ran (range 1.28-2.98); 3 more ran on one side
+    only``. If the benchmarks disagree, their range and its ends come first.
     """
     if e.headline is None:
         return ""
@@ -54,7 +55,7 @@ def based(e: Equivalence) -> Message | None:
 
 
 def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) -> Message | None:
-    """Return why a headline has no interval, or one by so few clusters that it says nothing; None if it has one."""
+    """Return why a headline has no interval, or one from too few clusters to be useful; otherwise None."""
     ratio = e.headline
     if ratio is None:
         return None
@@ -76,7 +77,7 @@ def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) ->
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
-    """Return how many benchmarks of a class ran on one side only; a mix lists its own."""
+    """Return how many benchmarks of a class ran on one side only; a mix counts its own benchmarks."""
     if name == WORK_MIX:
         return 0
     a, b = (comparison.figures[side] for side in (comparison.baseline, candidate.title))
@@ -84,8 +85,10 @@ def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
 
 
 def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[str, str]:
-    """Each title by the words that tell it from the others: ``505.mcf_r`` of ``spec_cpu2017 505.mcf_r base_ratio``;
-    without its metric where the rest tells it.
+    """Return each title shortened to the words that distinguish it from the others.
+
+    For example: ``505.mcf_r`` for ``spec_cpu2017 505.mcf_r base_ratio``. The metric is left out if the other words are
+    enough.
     """
     words = {title: title.split() for title in titles}
     shared = set.intersection(*(set(tokens) for tokens in words.values())) if len(words) > 1 else set()
@@ -97,7 +100,7 @@ def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[
 
 
 def span(lo: float | None, hi: float | None) -> str:
-    """``2.04–2.17``; empty without ends."""
+    """Return an interval, such as ``2.04–2.17``; empty without ends."""
     return fmt.interval(lo, hi)
 
 
@@ -109,7 +112,7 @@ WORKLOAD = message("your workload: where, at 95%, work of this class lies that i
 
 
 def _times(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message:
-    """``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
+    """Return the ratio with its interval and hosts, such as ``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
     value = fmt.ratio(ratio.value)
     if ratio.interval is None:
         return message("{ratio}x", ratio=value)
@@ -127,7 +130,7 @@ def _of(estimate: Estimate) -> str:
 
 
 def _few(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message | str | None:
-    """Two hosts are called two hosts, and two vendors two vendors."""
+    """Return a note on sides with only two hosts, or two groups of hosts such as vendors; otherwise None."""
     if comparison.pairing is not Pairing.APART:
         return message("2 hosts") if ratio.n[1] == 2 else None
     two = [side for n, side in zip(ratio.n, sides, strict=True) if n == 2]
@@ -143,7 +146,7 @@ def _two(side: str, label: str | None) -> Message:
 
 
 def counted(comparison: Comparison, titles: Iterable[str]) -> int:
-    """How many benchmarks a headline is over; those that measure the same count once."""
+    """Return the number of benchmarks behind a headline; those that measure the same quantity count once."""
     quantity = comparison.benchmarks["quantity"]
     return len({str(quantity.get(title) or title) for title in titles})
 

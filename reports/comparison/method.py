@@ -1,4 +1,4 @@
-"""The rules by which the figures of a comparison are computed, as text that all documents share."""
+"""Explain the rules by which the figures of a comparison are computed, as text that all documents share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEGREES = (
         "Welch's degrees of freedom are not whole numbers, and Excel's TINV and TDIST would truncate them. BETAINV and "
         "BETADIST give the same distribution without truncation."
     ),
-)  # about the formulas of a workbook
+)  # rules about the formulas of a workbook
 
 
 def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:

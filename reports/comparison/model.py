@@ -1,4 +1,4 @@
-"""A comparison as flat rows, and as CSV and JSON: what all forms of the report share."""
+"""Represent a comparison as flat rows, which all forms of the report share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fleetmark.planner.ratio import Ratio
 from fleetmark.reports.comparison import headline
 from fleetmark.reports.kit import format as fmt
 
-MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
+MOST_NAMED = 4  # maximum hosts that a note names per reason
 MOST_REASONS = 4
-_KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order they are read in
+_KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order of the report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ class RatioRow:
     - ``headline``: the whole headline as a sentence
     - ``ends``: a short form of its range, with names
     - ``kind``: a Kind
-    - ``verdict``: for a guardrail, which has no ratio, a Held; ``limit`` is its limit in ``unit``
+    - ``verdict``: for a guardrail, which has no ratio, whether it was kept or broken (``Held``); ``limit`` is its limit
+      in ``unit``
     - ``arithmetic``: a benchmark's ratio of arithmetic means over hosts, with Fieller's interval, which is unbounded
       and omitted if ``fieller_g`` is 1 or more
     """
@@ -102,25 +103,26 @@ class RatioRow:
 
     @property
     def guardrail(self) -> bool:
-        """Whether it is kept or broken, and has no ratio."""
+        """Return whether the row is a guardrail, which has no ratio."""
         return self.kind == Kind.GUARDRAIL and bool(self.verdict)
 
     @property
     def left_out(self) -> bool:
-        """Whether it is a benchmark that was not compared."""
+        """Return whether the row is a benchmark that was not compared."""
         return bool(self.benchmark) and self.ratio is None and not self.guardrail
 
     @property
     def estimate(self) -> Estimate | None:
-        """The ratio with its interval; None if there is no ratio."""
+        """Return the ratio with its interval; None if there is no ratio."""
         if self.ratio is None:
             return None
         return Estimate(self.ratio, self.lo, self.hi, n=(self.hosts_baseline, self.hosts_candidate))
 
 
 def rows(comparison: Comparison) -> list[RatioRow]:
-    """Candidate by candidate, every class with its benchmarks, those of capacity first, a mix of work before all; then
-    what was not compared, with its reason, and guardrails.
+    """Return the rows of each candidate: classes with their benchmarks, then benchmarks not compared, then guardrails.
+
+    A mix of work comes first, then classes of capacity. Each benchmark that was not compared has its reason.
     """
     return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 
@@ -132,7 +134,7 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
         yield replace(_headline(comparison, candidate, name, e), kind=comparison.kind(name))
         for title, ratio in e.each.items():
             if name != class_of[title]:
-                continue  # a work mix: its benchmarks stand with their classes
+                continue  # a work mix, whose benchmarks are listed under their classes
             note = "" if title in e.weights else e.left_out.get(title, message("no weight"))
             note = joined([note, of_one.get(title, "")], "; ")
             yield _benchmark(comparison, candidate, title, ratio, e.weights.get(title), note)
@@ -153,7 +155,7 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
 
 
 def lone(comparison: Comparison, candidate: Candidate) -> dict[str, Message]:
-    """Benchmarks that one host of several ran, and what interval there is of them."""
+    """Return the benchmarks that only one of several hosts ran, with a note on their interval."""
     each = {title: r for e in candidate.classes.values() for title, r in e.each.items()}
     notes: dict[str, Message] = {}
     for place, side in enumerate((comparison.baseline, candidate.title)):
@@ -269,7 +271,7 @@ def footnotes(comparison: Comparison) -> list[str]:
 
 
 def question(comparison: Comparison) -> str:
-    """What is being asked, in a line."""
+    """Return the question that the comparison answers, in one line."""
     values = {
         "baseline": comparison.baseline,
         "candidates": " / ".join(c.title for c in comparison.candidates),

@@ -1,4 +1,4 @@
-"""What each ratio of a comparison rests on: hosts, repeats, raw files and commands, as far as a page has room."""
+"""Collect the origins of each ratio of a comparison: hosts, repeats, raw files and commands, as far as they fit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.breakdown import Measured, Origin
 
-_MOST_COMMANDS = 400  # that are read from raw files
+_MOST_COMMANDS = 400  # maximum benchmarks with origins from raw files
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origins:
-    """The origins of a comparison's benchmarks, in the order of ``numbers`` (by title). They are read one by one.
+    """Yield the origins of a comparison's benchmarks one by one, in the order of ``numbers`` (by title).
 
-    ``omitted``: how many benchmarks have no room.
+    ``omitted``: how many benchmarks do not fit.
     """
 
     shown: View
@@ -35,7 +35,7 @@ class Origins:
 
     @property
     def note(self) -> Message | None:
-        """Return how the reader opens the origins, and how many are left out; None if there are none."""
+        """Return how to open the origins, and how many benchmarks are omitted; None if there are no origins."""
         if not self.numbers:
             return None
         if self.omitted:
@@ -79,7 +79,7 @@ class Origins:
 
 
 def origins(shown: View, parts: Sequence[Results], comparison: Comparison, scales: Mapping[str, fmt.Shown]) -> Origins:
-    """Return the origins of the benchmarks in ``scales`` (title to how their figures are written)."""
+    """Return the origins of the benchmarks in ``scales``, which maps each title to the format of its figures."""
     benchmarks = comparison.benchmarks[comparison.benchmarks.index.isin(list(scales))]
     rows, omitted = record.chosen(shown.of_hosts, benchmarks)
     titles = sorted(set(rows["title"]))

@@ -1,4 +1,4 @@
-"""The map of hosts by classes: how far each host lies from the median of its own side, in percent."""
+"""Draw the map of hosts by classes: each host's deviation from the median of its own side, in percent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, Tone
 
-MOST = 60  # hosts
+MOST = 60  # maximum hosts in the map
 MOST_CLASSES = 12
 TONES: Mapping[int, Tone] = {
     -5: "h-5", -4: "h-4", -3: "h-3", -2: "h-2", -1: "h-1", 0: "h0", 1: "h1", 2: "h2", 3: "h3", 4: "h4", 5: "h5"

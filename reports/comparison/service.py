@@ -1,4 +1,4 @@
-"""Comparison at equal service: how many baseline units one candidate unit replaces at the same speed per user."""
+"""Compare at equal service: how many baseline units one candidate unit replaces at the same speed per user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from fleetmark.reports.frontier.points import Family
 from fleetmark.reports.frontier.section import cannot, unit_of
 from fleetmark.reports.kit import format as fmt
 
-_PER = ("server", "gpu", "money")  # values of ``per`` for which work at equal service can be compared
+_PER = ("server", "gpu", "money")  # values of ``per`` that allow a comparison at equal service
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A family of loads at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
+    """Hold a family of loads at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
 
     family: Family
     speed: float
@@ -32,10 +32,10 @@ class Service:
 
 
 def services(comparison: Comparison, families: Sequence[Family], number: int = SERVERS) -> tuple[Service, ...]:
-    """Return each family at the speed for which most candidates have a figure.
+    """Return each family at the speed for which the most candidates have a figure.
 
     Among equally good speeds, the one nearest the middle is chosen. Families without any figure are left out.
-    ``number``: how many units of the baseline to replace.
+    ``number``: the number of baseline units to replace.
     """
     if comparison.per not in _PER:
         return ()
@@ -63,7 +63,7 @@ def services(comparison: Comparison, families: Sequence[Family], number: int = S
 
 
 def without(family: Family, drop: Mapping[str, Collection[str]]) -> Family:
-    """Return ``family`` without some machines. ``drop``: their names by side."""
+    """Return ``family`` without some machines. ``drop``: the names of these machines by side."""
     sides = {
         side: {name: points for name, points in machines.items() if name not in drop.get(side, ())}
         for side, machines in family.sides.items()
@@ -72,7 +72,7 @@ def without(family: Family, drop: Mapping[str, Collection[str]]) -> Family:
 
 
 def distance(before: Sequence[Service], after: Sequence[Service]) -> float:
-    """Return how far results at equal service move, as a logarithm; infinite if one disappears."""
+    """Return how far results at equal service move, as a log ratio; infinite if a result disappears."""
     changes = [0.0]
     for one, other in zip(before, after, strict=True):
         for candidate, result in one.results.items():
@@ -83,7 +83,7 @@ def distance(before: Sequence[Service], after: Sequence[Service]) -> float:
 
 
 def unserved(comparison: Comparison, families: Sequence[Family]) -> str:
-    """Return the reason why sides with loads have no ratio at equal service, or an empty string if they have one."""
+    """Return why sides with loads have no ratio at equal service, or an empty string if they have one."""
     if comparison.per not in _PER or services(comparison, families):
         return ""
     for family in families:
@@ -112,7 +112,7 @@ def _scaled(ratio: Ratio, factor: float) -> Ratio:
 
 
 def _told(e: EqualService) -> int:
-    """Return a rank for how exact a result is: exact ratios first, then ratios with missed targets, then bounds."""
+    """Return the rank of a result's precision: exact ratios, then ratios with missed targets, then bounds."""
     if e.ratio is None:
         return 0
     return 2 if e.bound is not Bound.EXACT else 3 if any(e.missed) else 4

@@ -1,4 +1,4 @@
-"""The names of classes of work in sentences and headings."""
+"""Define the names of classes of work in sentences and headings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TITLES: Mapping[str, Message] = {
 
 
 def class_title(name: str) -> str:
-    """Return the title of a class, such as ``memory latency`` for ``mem-latency``. User-defined names do not change."""
+    """Return the title of a class: ``memory latency`` for ``mem-latency``. User-defined names stay unchanged."""
     base = name.removesuffix(PEAK)
     title = _TITLES.get(base)
     if title is None:
@@ -61,7 +61,7 @@ def class_title(name: str) -> str:
 
 
 def per_title(per: str) -> str:
-    """Return the name of what results are divided by, such as ``GPU`` or ``socket``."""
+    """Return the name of the unit by which results are divided, such as ``GPU`` or ``socket``."""
     return _TITLES["gpu"] if per == "gpu" else word(per)
 
 
@@ -83,10 +83,10 @@ def titled(warning: str) -> str:
 
 
 def basis_title(bases: Mapping[str, str]) -> str:
-    """Return ``based on totals``, ``size by size`` or a size, or nothing if headlines are means over all hosts.
+    """Return ``based on totals``, ``size by size`` or a size; nothing if headlines are means over all hosts.
 
-    ``bases``: the basis of each candidate, or the only size of machine. If they differ, the title names the candidates
-    of each.
+    ``bases``: the basis of each candidate, or the only size of machine. If the bases differ, the title names the
+    candidates of each basis.
     """
     titles = {Basis.TOTALS: message("based on totals"), Basis.STRATA: message("size by size"), Basis.MEAN: ""}
     sizes = {size: message("{size} only", size=size) for size in bases.values() if size not in titles}

@@ -1,1 +1,1 @@
-"""A diagnosis as documents: terminal, page, Markdown."""
+"""Build the documents of a diagnosis for the terminal, HTML and Markdown."""

@@ -1,4 +1,4 @@
-"""A diagnosis as a document: the answer, the next steps, suspects with their evidence, and what was not judged."""
+"""Build a diagnosis's document: the answer, the next steps, suspects with evidence, and what was not judged."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def document(
     facts: Mapping[str, Facts] | None = None,
     acceptance: Acceptance | None = None,
 ) -> Document:
-    """Return the whole diagnosis.
+    """Return the document of the whole diagnosis.
 
     ``roofs``: the measured share of each theoretical peak. None omits roofs and the table of findings, for a terminal,
-    a ticket or JSON. ``_``: the language of charts. ``facts``: those of the hosts, which may explain why one is slow.
-    ``acceptance``: the campaign checked against rules.
+    a ticket or JSON. ``_``: the language of charts. ``facts``: the facts of the hosts, which may explain why a host is
+    slow. ``acceptance``: the campaign checked against rules.
     """
     slow = slow_hosts(diagnosis, facts or {})
     tickets = tuple(ticket(host, diagnosis.campaign) for host in slow)
@@ -133,7 +133,7 @@ def _tone(diagnosis: Diagnosis) -> Tone:
 
 
 def _first_notes(diagnosis: Diagnosis) -> Iterator[Note]:
-    """Yield what the slow hosts cost, how sure the findings are, and what was not measured."""
+    """Yield the cost of the slow hosts, the certainty of the findings, and what was not measured."""
     yield from map(Note, lost(diagnosis))
     certain = joined(list(sure(diagnosis)), " ")
     for text in (certain, unmeasured(diagnosis)):
@@ -248,7 +248,7 @@ def _roofs(roofs: Sequence[Roof], diagnosis: Diagnosis, _: Language) -> Iterable
 
 
 def _cohorts(diagnosis: Diagnosis, *, named: bool = False) -> Tabular:
-    """Return a table of which hosts were compared with which. ``named``: add a column with the host names."""
+    """Return a table of the groups of hosts that were compared. ``named``: add a column with the host names."""
     columns = (
         Column("kind", message("kind of host"), "name"),
         Column("firmware", message("firmware")),

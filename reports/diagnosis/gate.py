@@ -1,4 +1,4 @@
-"""The result of a gate as a document, as JUnit XML, and in the Prometheus text format."""
+"""Present the result of a gate as a document, as JUnit XML, and in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _beyond(result: Result, value: str, limit: str) -> Message:
 
 
 def _listed(result: Result) -> Message:
-    """Return the result of a list of allowed or refused values as a sentence."""
+    """Return the result of a check against a list of allowed or refused values as a sentence."""
     has, allowed = map(fmt.clean, result.texts)
     if result.verdict is CheckVerdict.PASSED:
         return message("{value} is allowed", value=has)
@@ -75,7 +75,7 @@ def _missing(result: Result) -> Message:
 
 
 def headline(acceptance: Acceptance) -> Message:
-    """Return a sentence that says whether the hosts are accepted, and which are not."""
+    """Return a sentence that says whether the hosts are accepted, and which hosts are not."""
     bad = [r for r in acceptance.results if r.verdict is not CheckVerdict.PASSED and r.severity is Severity.FAIL]
     checks = count(len(acceptance.results), "check")
     if acceptance.accepted:
@@ -198,7 +198,7 @@ def as_json(acceptance: Acceptance) -> dict[str, Any]:
 
 
 def junit(acceptance: Acceptance) -> str:
-    """Return JUnit XML: a suite per host and a test case per check. A warning is a passed test with a note."""
+    """Return JUnit XML: a suite per host and a test case per check. A warning is a passed test case with a note."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites name={quoteattr(acceptance.campaign)}>"]
     for host in dict.fromkeys(r.host for r in acceptance.results):
         results = [r for r in acceptance.results if r.host == host]

@@ -1,4 +1,4 @@
-"""Hosts over time as a document: sparklines in a table, small multiples on a page."""
+"""Present hosts over time as a document: sparklines in a table, small multiples on a page."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fleetmark.workloads import declared
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDE, MOST_PLOTS = 24, 400
-MOST_ROWS = 1000  # of a page, those that changed first
+MOST_ROWS = 1000  # maximum plots of a page; changed series come first
 WIDTH, HEIGHT, MARGIN = 220, 56, 5
 
 
 def sentence(series: Series, change: Change) -> Message:
-    """Return when a series changed, from which level to which, and the p-value."""
+    """Return when a series changed, the levels before and after, and the p-value."""
     sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
     before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
     shown = _shown(series, (before, after))
@@ -42,7 +42,7 @@ def sentence(series: Series, change: Change) -> Message:
 
 
 def trend_sentence(series: Series, trend: Trend) -> Message:
-    """Return how a series slopes: by how much, between which dates, how much per month, and the p-value."""
+    """Return the slope of a series: the total change, its dates, the change per month, and the p-value."""
     monthly = series.monthly(trend)
     parts = {
         "share": share(abs(float(np.expm1(trend.change)))),
@@ -73,7 +73,7 @@ def _host(series: Series) -> str:
 
 
 def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
-    """Return how ``values`` are written: as percent or bit/s if the manifest says so."""
+    """Return how to format ``values``: as percent or bit/s if the manifest says so."""
     names = (series.benchmark["workload"], series.benchmark["metric"])
     bits, percent = declared.in_bits(*names), declared.in_percent(*names)
     counted = declared.counted(*names)

@@ -1,4 +1,4 @@
-"""The hosts or links that slow a multi-host case, as a document."""
+"""Present the hosts or links that slow a multi-host case as a document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``diagnose``, ``history`` and ``gate`` found, as families of OpenMetrics samples."""
+"""Export the findings of ``diagnose``, ``history`` and ``gate`` as families of OpenMetrics samples."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ FINDING = "fleetmark_finding_deficit_ratio"
 
 
 def labels_of(finding: Finding) -> dict[str, str]:
-    """Return what identifies a finding from one campaign to the next."""
+    """Return the labels that identify a finding across campaigns."""
     shared = finding.place if finding.kind in (Kind.GROUPS, Kind.BORDER) else ""
     place = {"kind": finding.kind.value, "host": finding.host, "other": finding.other, "shared": shared}
     return place | benchmark_labels(finding.benchmark)
 
 
 def benchmark_labels(benchmark: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of a benchmark: workload, case, metric, and its own labels as ``series``."""
+    """Return the labels of a benchmark: workload, case, metric, and the benchmark's own labels as ``series``."""
     values = json.loads(benchmark.get("labels") or "{}")
     series = ",".join(f"{name}={value}" for name, value in sorted(values.items()))
     return {name: benchmark[name] for name in ("workload", "case", "metric")} | {"series": series}
 
 
 def findings(deficits: Iterable[tuple[Mapping[str, str], float]]) -> Family:
-    """Return a sample for each finding: its labels and the share that is missing."""
+    """Return a sample for each finding: its labels and the missing share."""
     family = Family(FINDING, "The share that is missing against what is expected.")
     for labels, deficit in deficits:
         family.add(deficit, labels)
@@ -52,7 +52,7 @@ def diagnosis(result: Diagnosis) -> list[Family]:
 
 
 def history(result: History) -> list[Family]:
-    """Return the latest value of each series, and what it lost or won for good."""
+    """Return the latest value of each series, and its permanent loss or gain."""
     value = Family("fleetmark_history_value", "The latest value of a series, in its base unit.")
     change = Family("fleetmark_history_change_ratio", "The last step and the slope of a series; below 0 is slower.")
     campaigns = Family("fleetmark_history_campaigns", "Campaigns that the history covers.")

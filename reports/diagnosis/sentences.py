@@ -1,4 +1,4 @@
-"""Findings as sentences: what is wrong, by how much, and how sure that is."""
+"""Describe findings in sentences: what is wrong, by how much, and how sure the finding is."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.workloads import declared
 
-MANY = 4  # hosts that a sentence names
+MANY = 4  # hosts named in a sentence
 _JUDGED = (Kind.SLOW, Kind.NODE, Kind.LINK)  # findings with a false discovery rate
 
 
 def benchmark(finding: Finding) -> str:
-    """The benchmark in one line."""
+    """Return the benchmark in one line."""
     b = finding.benchmark
     subject = "host" if b["subject"] == "pairs" else b["subject"]
     point = fmt.point(b["metric"], subject, b["labels"], b["standing"])
@@ -27,7 +27,7 @@ def benchmark(finding: Finding) -> str:
 
 
 def lost(diagnosis: Diagnosis) -> Iterator[Message]:
-    """Yield what the slow hosts cost: the sum of their deficits in each class of work, in hosts and in money."""
+    """Yield the cost of the slow hosts: the sum of their deficits in each class of work, in hosts and in money."""
     deficits: dict[str, dict[str, float]] = {}
     for host, findings in diagnosis.suspects().items():
         for f in findings:
@@ -54,7 +54,7 @@ def lost(diagnosis: Diagnosis) -> Iterator[Message]:
 
 
 def _price(deficits: Mapping[str, float], prices: Mapping[str, tuple[float, str]]) -> str:
-    """Return the price of lost shares of hosts, such as ``(3,100 EUR)``; empty if a price lacks or units differ."""
+    """Return the price of lost shares of hosts, such as ``(3,100 EUR)``; empty without prices in one unit."""
     units = {prices[host][1] if host in prices else "" for host in deficits}
     if len(units) != 1 or "" in units:
         return ""
@@ -63,7 +63,7 @@ def _price(deficits: Mapping[str, float], prices: Mapping[str, tuple[float, str]
 
 
 def sure(diagnosis: Diagnosis) -> Iterator[Message]:
-    """Yield how many of the named hosts and links can be false alarms, and how many need a repeat."""
+    """Yield how many of the named hosts and links may be false alarms, and how many need a repeat."""
     named = [f for f in diagnosis.findings if f.kind in _JUDGED and not f.cleared and f.settled is None]
     certain = sum(f.sure for f in named)
     if certain:
@@ -77,7 +77,7 @@ def sure(diagnosis: Diagnosis) -> Iterator[Message]:
 
 
 def unmeasured(diagnosis: Diagnosis) -> str:
-    """Return the areas of work without a benchmark, and that no host has a price."""
+    """Return the areas of work without a benchmark, and a note if no host has a price."""
     if not diagnosis.classes:
         return ""
     areas = lacking(diagnosis.classes)
@@ -93,7 +93,7 @@ def unmeasured(diagnosis: Diagnosis) -> str:
 
 
 def amounts(finding: Finding) -> tuple[str, str]:
-    """The finding's value and the expected one, in one unit."""
+    """Return the finding's value and the expected value in the same unit."""
     low, high = sorted((finding.value, finding.expected))
     b = finding.benchmark
     bits, percent = (is_shown(b["workload"], b["metric"]) for is_shown in (declared.in_bits, declared.in_percent))
@@ -103,12 +103,12 @@ def amounts(finding: Finding) -> tuple[str, str]:
 
 
 def share(deficit: float) -> str:
-    """A deficit as a percentage."""
+    """Return a deficit as a percentage."""
     return f"{deficit:.1%}" if deficit < 0.1 else f"{deficit:.0%}"
 
 
 def sentence(finding: Finding) -> Message:
-    """What is wrong, in one sentence."""
+    """Return what is wrong, in one sentence."""
     value, expected = amounts(finding)
     common = {"benchmark": benchmark(finding), "deficit": share(finding.deficit)}
     match finding.kind:
@@ -165,7 +165,7 @@ def sentence(finding: Finding) -> Message:
 
 
 def _group(finding: Finding, common: dict[str, str], value: str, expected: str) -> Message:
-    """A group of hosts that are slow together."""
+    """Describe a group of hosts that are slow together."""
     slower = len(finding.members)
     sizes = {"n": slower, "hosts": count(slower + finding.n, "host"), "value": value, "expected": expected}
     if finding.interval is not None:
@@ -206,7 +206,7 @@ def _regression(finding: Finding) -> Message:
 
 
 def certainty(finding: Finding) -> Message:
-    """How sure a finding is, and what would make it so."""
+    """Describe how certain a finding is, and how to make it more certain."""
     if finding.kind is Kind.GROUPS:
         return _cause(finding)
     if finding.settled is not None:
@@ -228,7 +228,7 @@ def certainty(finding: Finding) -> Message:
 
 
 def _distinctions(finding: Finding) -> list[Message]:
-    """The facts that only slow hosts have."""
+    """Return the facts that only slow hosts have."""
     return [
         message(
             "Only slow hosts have {fact} {value} (others: {others}).",
@@ -241,7 +241,7 @@ def _distinctions(finding: Finding) -> list[Message]:
 
 
 def _cause(finding: Finding) -> Message:
-    """What the hosts of a group share, and how that was chosen."""
+    """Describe what the hosts of a group have in common, and how this fact was chosen."""
     names = fmt.clean(", ".join(finding.members[:MANY])) + (", …" if len(finding.members) > MANY else "")
     if not finding.because:
         return message("Unexplained: no known fact or label tells them apart. Slowest first: {names}", names=names)
@@ -265,7 +265,7 @@ def _cause(finding: Finding) -> Message:
 
 
 def repeated(settled: Settled) -> Message:
-    """What a repeat showed."""
+    """Describe the result of a repeat."""
     parts = {"deficit": share(settled.deficit), "runs": count(settled.runs, "run"), "campaign": settled.campaign}
     match settled.verdict:
         case Verdict.CONFIRMED:
@@ -289,7 +289,7 @@ def repeated(settled: Settled) -> Message:
 
 
 def headline(diagnosis: Diagnosis) -> Message:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     suspects, links, common = list(diagnosis.suspects()), diagnosis.links(), diagnosis.everywhere()
     groups = [_together(finding, hosts=diagnosis.hosts) for finding in _first_of_each(diagnosis.groups())]
     hosts = count(diagnosis.hosts, "host")
@@ -316,7 +316,7 @@ def headline(diagnosis: Diagnosis) -> Message:
 
 
 def _places(borders: list[Finding]) -> Message | None:
-    """The slow borders and uplinks in one short sentence."""
+    """Return the slow borders and uplinks in one short sentence."""
     if not borders:
         return None
     names = dict.fromkeys(fmt.clean(f.place) for f in borders)
@@ -324,7 +324,7 @@ def _places(borders: list[Finding]) -> Message | None:
 
 
 def _first_of_each(groups: list[Finding]) -> list[Finding]:
-    """The finding with the largest loss for each set of facts; one for each benchmark without any."""
+    """Return the finding with the largest loss for each set of facts, or for each benchmark if it has no facts."""
     first: dict[tuple[str, str], Finding] = {}
     for finding in groups:
         place = finding.place
@@ -333,7 +333,7 @@ def _first_of_each(groups: list[Finding]) -> list[Finding]:
 
 
 def _together(finding: Finding, hosts: int) -> Message:
-    """A group in one short sentence."""
+    """Describe a group in one short sentence."""
     common = {"n": len(finding.members), "hosts": count(hosts, "host"), "deficit": share(finding.deficit)}
     if finding.because:
         return message(
@@ -343,7 +343,7 @@ def _together(finding: Finding, hosts: int) -> Message:
 
 
 def between(link: Finding) -> str:
-    """Both ends of a link."""
+    """Return both ends of a link."""
     return f"{link.host} - {link.other}"
 
 

@@ -1,4 +1,4 @@
-"""The slow hosts of a diagnosis, each with the fact that may explain it."""
+"""Report the slow hosts of a diagnosis, each with the fact that may explain it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_SLOW = 3
 
 
 def slow_hosts(diagnosis: Diagnosis, facts: Mapping[str, Facts]) -> list[SlowHost]:
-    """Return the suspects with the largest losses, at most MOST_SLOW. ``facts``: those of the campaign's hosts."""
+    """Return the suspects with the largest losses, at most MOST_SLOW. ``facts``: the facts of the campaign's hosts."""
     suspects = list(diagnosis.suspects().items())[:MOST_SLOW]
     return [_slow(diagnosis, host, findings, facts) for host, findings in suspects]
 

@@ -1,4 +1,4 @@
-"""What to do next after a diagnosis: a sentence each, with the command that does it if there is one."""
+"""Recommend the next steps after a diagnosis: a sentence each, with its command if there is one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fleetmark.reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``what`` to do, and the ``command`` that does it; empty if none does."""
+    """Hold one step: ``what`` to do, and the ``command`` that does it; empty if no command does."""
 
     action: Message
     command: str = ""
 
 
 def steps(diagnosis: Diagnosis, slow: Sequence[SlowHost] = ()) -> list[Step]:
-    """In the order in which to take them; at least one. ``slow``: suspects with the facts that may explain them."""
+    """Return at least one step, in the order to take them. ``slow``: suspects with the facts that may explain them."""
     return list(_steps(diagnosis, slow)) or [
         Step(
             message("Nothing to do. Save it as a reference, to see later what became slower."),
@@ -35,7 +35,7 @@ def steps(diagnosis: Diagnosis, slow: Sequence[SlowHost] = ()) -> list[Step]:
 
 
 def as_json(diagnosis: Diagnosis, slow: Sequence[SlowHost] = ()) -> list[dict[str, str | None]]:
-    """The steps for programs."""
+    """Return the steps for programs."""
     return [{"what": step.action, "command": step.command or None} for step in steps(diagnosis, slow)]
 
 
@@ -88,7 +88,7 @@ def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Ste
 
 
 def _isolations(diagnosis: Diagnosis, slow: Sequence[Finding]) -> Iterator[Step]:
-    """One for each case between hosts in which it is not clear who is slow."""
+    """Yield a step for each multi-host case in which the slow host is unknown."""
     for border in diagnosis.borders():
         keys, (label, _, _) = border.benchmark, border.because[0]
         yield Step(

@@ -1,4 +1,4 @@
-"""The rules that can be tried on a host, and the results of a trial, as documents."""
+"""Present the rules that can be tried on a host, and the results of a trial, as documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TONES: Mapping[Gain, Tone] = {Gain.FASTER: "good", Gain.SLOWER: "bad", Gain.NEI
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """A rule on one host: its evidence there, the setting it suggests, and the last trial."""
+    """Hold a rule on one host: its evidence, the setting that it suggests, and the last trial."""
 
     rule: Rule
     evidence: Message | None
@@ -31,7 +31,7 @@ class Possible:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Preview:
-    """A trial that has not run yet. ``workloads``: the workloads of its suite."""
+    """Hold a trial that has not run yet. ``workloads``: the workloads of its suite."""
 
     host: str
     rule: Rule
@@ -77,7 +77,7 @@ def headline(tried: Tried) -> Message:
 
 
 def notes(tried: Tried) -> list[Message]:
-    """Return what was set, whether it was restored, and which runs did not count."""
+    """Return the setting that was changed, whether it was restored, and which runs did not count."""
     listed: list[Message] = []
     if tried.before and tried.after:
         setting = tried.items[0] if len(tried.items) == 1 else message("{n} settings", n=len(tried.items))
@@ -179,7 +179,7 @@ def as_json(tried: Tried) -> dict[str, Any]:
 
 
 def rules(every: Sequence[Rule]) -> Document:
-    """Return a row per rule, and whether it can be tried."""
+    """Return a row per rule that says whether it can be tried."""
     columns = (
         Column("rule", message("rule"), "name"),
         Column("try", message("can be tried")),
@@ -195,7 +195,7 @@ def rules(every: Sequence[Rule]) -> Document:
 
 
 def possible(host: str, rows: Sequence[Possible]) -> Document:
-    """Return the rules that apply to a host, then the other rules that could be tried there."""
+    """Return the rules that apply to a host, then the other rules that could be tried on it."""
     exhibits: list[Exhibit] = []
     for p in rows:
         if p.evidence is None:

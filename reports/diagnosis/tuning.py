@@ -1,4 +1,4 @@
-"""The advice of the tuning rules as a document."""
+"""Present the advice of the tuning rules as a document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 4  # maximum number of hosts named in a line
 
 
 def evidence(advice: Advice) -> Message:
-    """Return the evidence of the advice and the hosts that it was found on."""
+    """Return the evidence for the advice and the hosts to which it applies."""
     names = fmt.clean(", ".join(advice.hosts[:MANY])) + (", …" if len(advice.hosts) > MANY else "")
     hosts = count(len(advice.hosts), "host")
     return message("{evidence}: {hosts} ({names})", evidence=advice.evidence, hosts=hosts, names=names)
@@ -55,7 +55,7 @@ def document(tuning: Tuning) -> Document:
 
 
 def headline(tuning: Tuning) -> Message:
-    """Return how many hosts have advice, and of which rules."""
+    """Return how many hosts have advice, and from which rules."""
     hosts = count(tuning.hosts, "host")
     if not tuning.advice:
         return message("No tuning advice for {hosts}.", hosts=hosts)

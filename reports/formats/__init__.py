@@ -1,1 +1,1 @@
-"""The formats of a document. They depend on its exhibits only, not on campaigns, comparisons or plans."""
+"""Render documents in every format. The formats depend only on exhibits, not on campaigns, comparisons or plans."""

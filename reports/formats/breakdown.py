@@ -1,4 +1,4 @@
-"""What is behind the figures of a page, as compact JSON within it."""
+"""Write the figures behind a page as compact JSON within the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.reports.kit.language import Language
 def embedded(breakdown: Breakdown, _: Language) -> str:
     """Return the members, their groups, and the figures of each entry in the order of the members.
 
-    The text cannot end the script element around it.
+    The JSON text cannot close the enclosing script element.
     """
     head = {
         "hosts": [fmt.clean(name) for name in breakdown.members],
@@ -28,10 +28,10 @@ def embedded(breakdown: Breakdown, _: Language) -> str:
 
 
 def origins(listed: Iterable[Origin], link: Callable[[str], str], _: Language) -> str:
-    """Return the origins: title, unit as in a breakdown, commands by side, and a row per member. Empty if none.
+    """Return the origins: title, unit as in a breakdown, commands by side, and a row per member; empty if none.
 
-    A row has the member, its side, its figure, its repeats and their files. ``link``: returns the address of a file, or
-    an empty text; a file with an address is a pair.
+    A row has the member, its side, its figure, its repeats and their files. ``link``: a function that returns the
+    address of a file, or an empty text. A file with an address is written as a pair.
     """
     texts = [_compact(_origin(origin, link, _)) for origin in listed]
     return _inert(f"[{','.join(texts)}]") if texts else ""
@@ -44,11 +44,11 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
         scaled = value * shown.factor
         if not math.isfinite(scaled):
             return None
-        rounded = round(scaled, shown.decimals + 1)  # one digit more than the figures of tables
+        rounded = round(scaled, shown.decimals + 1)  # one digit more than in tables
         return rounded or float(f"{scaled:.2g}")
 
     def place(file: str) -> str | tuple[str, str]:
-        text, address = fmt.clean(file), link(file) if "/raw/" in file else ""  # the rest are places in a table
+        text, address = fmt.clean(file), link(file) if "/raw/" in file else ""  # other texts are positions in a table
         return (text, address) if address else text
 
     rows = [
@@ -67,7 +67,7 @@ def _origin(origin: Origin, link: Callable[[str], str], _: Language) -> dict[str
 
 
 def _inert(text: str) -> str:
-    """Return JSON that cannot end the script element around it."""
+    """Return JSON that cannot close the enclosing script element."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
@@ -102,13 +102,13 @@ def _values(values: Figures, shown: fmt.Shown) -> str:
 
 
 def _steps(ends: Figures, values: Figures, shown: fmt.Shown) -> str:
-    """Return the distances from values to ends, all rounded as shown, in units of the last digit."""
+    """Return the distances from values to ends in units of the last digit; all are rounded as shown."""
     unit = 10.0**shown.decimals
     return _whole(np.round(ends * shown.factor * unit) - np.round(values * shown.factor * unit))
 
 
 def _whole(numbers: Figures) -> str:
-    """Return whole numbers, with null for a missing one."""
+    """Return whole numbers, with null for a missing number."""
     known = np.isfinite(numbers)
     text = ("%d," * len(numbers) % tuple(np.where(known, numbers, 0).astype(np.int64).tolist()))[:-1]
     if known.all():

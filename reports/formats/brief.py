@@ -1,4 +1,4 @@
-"""A document in brief: one page of paper, one slide, and their parts as drawings."""
+"""Render a document in brief: one page of paper, one slide, and their parts as drawings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fleetmark.reports.kit.tabular import Tabular
 Sheet = Literal["page", "slide"]
 _TITLES = {
     "cost": message("Cost"),
-    "worse": "",  # the document names it
+    "worse": "",  # the document provides this title
     "missing": message("Not measured"),
     "certainty": message("How sure"),
     "steps": message("Next step"),
@@ -31,9 +31,9 @@ _FILES = {"cost": "cost", "worse": "worse", "missing": "not-measured", "certaint
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much a sheet shows.
+    """Limit how much a sheet shows.
 
-    ``items``: of a part. ``characters``: of an item. ``rows``, ``columns``: of the table. ``scale``: of the type.
+    ``items``: per part. ``characters``: per item. ``rows``, ``columns``: of the table. ``scale``: of the font size.
     """
 
     items: int
@@ -43,7 +43,7 @@ class Size:
     scale: float
 
 
-# The first that fits on the sheet is used. Sentences go before rows, since a row may be the one that gets worse.
+# Use the first limits that fit on the sheet. Sentences are dropped before rows, because a row may be a regression.
 _SIZES = (
     Size(4, 320, 12, 9, 1.0),
     Size(3, 260, 12, 9, 0.9),
@@ -58,7 +58,7 @@ _FOOT = 60  # characters of the title below the page
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The sentences of a part under its title, each with a command or "". ``omitted``: how many more there are."""
+    """Hold the sentences of a part under its title, each with a command or "". ``omitted``: how many are left out."""
 
     key: str
     title: str
@@ -116,7 +116,7 @@ def _brief(document: Document) -> Brief:
 
 
 def _cropped(table: Tabular, size: Size) -> Tabular:
-    """Return as much of a table as there is room for."""
+    """Return the rows and columns of a table that fit."""
     shown = table.for_format("pdf")
     places = [n for n, column in enumerate(shown.columns) if not column.plot or column.role == "number"]
     chosen = shown.columns_at(places[: size.columns])
@@ -124,7 +124,7 @@ def _cropped(table: Tabular, size: Size) -> Tabular:
 
 
 def _parts(brief: Brief, size: Size, language: Language) -> list[Part]:
-    """Return the parts that have something to say."""
+    """Return the parts that are not empty."""
     lists = {key: getattr(brief, key) for key in _TITLES}
     return [
         Part(
@@ -142,7 +142,7 @@ def _item(item: str | Command | Note, size: Size, language: Language) -> tuple[s
     if isinstance(item, str):
         return _short(item, size.characters, language), ""
     command = fmt.clean(item.command) if isinstance(item, Command) else ""
-    is_short = len(command) <= 3 * size.characters  # a cut command would be wrong
+    is_short = len(command) <= 3 * size.characters  # a shortened command would be wrong
     return _short(item.text, size.characters, language), command if is_short else ""
 
 

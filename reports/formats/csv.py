@@ -1,4 +1,4 @@
-"""The tables of a document as CSV: figures in base units with full precision, with the same keys as in JSON."""
+"""Render the tables of a document as CSV: figures in base units with full precision, with the same keys as in JSON."""
 
 from __future__ import annotations
 

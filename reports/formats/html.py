@@ -1,4 +1,4 @@
-"""A document as one self-contained HTML page, for the screen or for a PDF."""
+"""Render a document as one self-contained HTML page, for the screen or for a PDF."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fleetmark.reports.kit.paper import is_wide, pieces
 from fleetmark.reports.kit.site import Site
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
-MOST_LINKS = 12  # to sections, at the top of the page
+MOST_LINKS = 12  # links to sections, at the top of the page
 
 
 def render(
@@ -40,11 +40,11 @@ def render(
 ) -> str:
     """Return the page. Nothing is fetched; the caller writes it in UTF-8.
 
-    ``templates``: a user's folder that is searched first. It may have ``logo.svg``, ``colours.css`` (after all other
-    styles), ``extra.html.j2`` (further sections), a template named after the key of a section, and any of Fleetmark's
-    templates, replaced or extended (``{% extends "fleetmark/document.html.j2" %}``). On paper there is no script and
-    nothing to fold. ``site``: the other pages, if a server shows this one. Raise FleetmarkError, with file and line,
-    for a template that has an error.
+    ``templates``: a user's folder that is searched first. The folder may contain ``logo.svg``, ``colours.css`` (after
+    all other styles), ``extra.html.j2`` (further sections), a template named after the key of a section, and any of
+    Fleetmark's templates, replaced or extended (``{% extends "fleetmark/document.html.j2" %}``). Pages for paper have
+    no script and no folded parts. ``site``: the other pages, if a server shows this one. Raise FleetmarkError, with
+    file and line, for a template that has an error.
     """
     kind: Kind = "html" if medium == "screen" else "pdf"
     sections = document.sections_for(kind)
@@ -97,9 +97,9 @@ def _factor(unit: str) -> float | None:
 
 
 def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
-    """Return the factor from the figures of a cell to its base unit, and the unit shown; None without one.
+    """Return the factor from the figures of a cell to the base unit, and the unit shown; None without a unit.
 
-    The unit is in the text of the cell, or that of its column.
+    The unit is in the text of the cell, or else in its column.
     """
     unit = column.unit or cell.text.rpartition(" ")[2]
     factor = _factor(unit) if cell.unit not in ("", "1") and unit != cell.text else None
@@ -107,9 +107,9 @@ def unit_scale(cell: Cell, column: Column) -> tuple[float, str] | None:
 
 
 def drawing(sections: Sequence[Section], language: Language) -> Callable[[Chart], str]:
-    """Return a function that gives the SVG of a chart. All charts of ``sections`` are drawn in parallel.
+    """Return a function that returns the SVG of a chart. All charts of ``sections`` are drawn in parallel.
 
-    If vl-convert is not installed, it gives a sentence in place of each chart that would have to be drawn.
+    If vl-convert is not installed, the function returns a sentence in place of each chart that needs drawing.
     """
     charts = [e for section in sections for e in section.exhibits if isinstance(e, Chart) and e.spec and not e.svg]
     if charts and not can_draw():
@@ -127,9 +127,9 @@ def _log_title(_: Language, title: str) -> str:
 
 
 class Content:
-    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
+    """Hold a section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
 
-    ``wide``: whether its pages are in landscape format.
+    ``wide``: whether the section's pages are in landscape format.
     """
 
     def __init__(self, section: Section, kind: Kind) -> None:
@@ -152,7 +152,7 @@ class Content:
 
 
 def contents(sections: Sequence[Section], kind: Kind) -> list[Content]:
-    """Return the contents of sections. Provenance continues the page before it, whatever its format."""
+    """Return the contents of sections. The section on provenance continues the page before it, whatever its format."""
     listed = [Content(section, kind) for section in sections]
     for before, content in pairwise(listed):
         if content.section.key == "provenance":
@@ -169,6 +169,6 @@ def _pieces(exhibit: Exhibit) -> Iterator[Exhibit]:
 
 
 def _link(folder: Path | None, path: str) -> str:
-    """Return the address of a file below ``folder``; empty for a path that leads out of it."""
+    """Return the address of a file below ``folder``; empty for a path outside it."""
     inside = not Path(path).is_absolute() and ".." not in Path(path).parts
     return (folder.resolve() / path).as_uri() if folder and inside else ""

@@ -1,4 +1,4 @@
-"""A document as JSON: figures in base units with full precision, null for a missing number."""
+"""Render a document as JSON: figures in base units with full precision, null for a missing number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def render(document: Document) -> str:
 
 
 def pieces(document: Document) -> Iterator[str]:
-    """Yield the text of the document. Rows that its ``data`` computes when they are read are never all in memory."""
+    """Yield the text of the document in pieces, so that rows computed on demand are never all in memory."""
     content = _exhibits(document) if document.data is None else document.data
     if not content or not isinstance(content, dict):
         yield json.dumps(content, indent=1) + "\n"

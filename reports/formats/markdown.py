@@ -1,4 +1,4 @@
-"""A document as Markdown, for a ticket, a pull request or a wiki."""
+"""Render a document as Markdown, for a ticket, a pull request or a wiki."""
 
 from __future__ import annotations
 

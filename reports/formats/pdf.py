@@ -1,4 +1,4 @@
-"""A document as a PDF: its page for paper, laid out by WeasyPrint."""
+"""Render a document as a PDF from its page for paper, laid out by WeasyPrint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.manifest import attach
 
-# Charts declare no language, so Han characters get Japanese forms unless a font is named. As in paper.css.
+# Charts declare no language, so Han characters get Japanese forms unless a font is named, as in paper.css.
 _FONTS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"
 # A gradient in units of its shape (objectBoundingBox), and a rectangle at 0,0 that is filled with a gradient.
 _GRADIENT = re.compile(r'<linearGradient id="([^"]+)" x1="([\d.]+)" x2="([\d.]+)" y1="([\d.]+)" y2="([\d.]+)"')
@@ -24,7 +24,7 @@ _FILLED = re.compile(r'<path d="M0,0h([\d.]+)v([\d.]+)h-[\d.]+Z" fill="url\(#([^
 def render(document: Document, language: Language, *, templates: Path | None = None) -> bytes:
     """Return the PDF file. Nothing is fetched. The same document and fonts give the same bytes.
 
-    See ``reports.formats.html.render`` for ``templates`` and the errors raised. Raise FleetmarkError also if the
+    See ``reports.formats.html.render`` for ``templates`` and the errors raised. Also raise FleetmarkError if the
     packages of the extra ``pdf`` or the libraries that WeasyPrint needs to draw text are not installed.
     """
     return of_html(html.render(document, language, templates=templates, medium="paper"), document.manifest)
@@ -33,13 +33,13 @@ def render(document: Document, language: Language, *, templates: Path | None = N
 def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
     """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out.
 
-    ``manifest``: attached as a file.
+    ``manifest``: the manifest to attach as a file.
     """
     return first_that_fits([page], manifest=manifest)
 
 
 def first_that_fits(pages: Iterable[str], limit: int | None = None, manifest: Mapping[str, Any] | None = None) -> bytes:
-    """Return the first of these pages that takes at most ``limit`` sheets as a PDF file, or else the last one."""
+    """Return, as a PDF file, the first of these pages that fits on ``limit`` sheets, or else the last one."""
 
     def finish(drawn: Any, pdf: Any) -> None:
         tags.finish(drawn, pdf)

@@ -1,4 +1,4 @@
-"""A decision strip as JSON within a page: its figures with full precision, and its words in the reader's language."""
+"""Write a decision strip as JSON within a page: figures with full precision, and words in the reader's language."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WORDS: Mapping[str, Message] = {
 
 
 def _of_pieces(piece: str) -> dict[str, Message]:
-    """Return the words that replace those of servers."""
+    """Return the words to use instead of those for servers."""
     return {
         "servers": message("{piece}s to replace", piece=piece),
         "price": message("price of one {piece}", piece=piece),
@@ -52,7 +52,7 @@ def _of_pieces(piece: str) -> dict[str, Message]:
 
 
 def embedded(strip: Strip, _: Language) -> str:
-    """Return the strip as JSON. The text cannot end the script element around it."""
+    """Return the strip as JSON. The JSON text cannot close the enclosing script element."""
     words = {**_WORDS, **(_of_pieces(strip.piece) if strip.piece else {})}
     record = {
         **asdict(strip),

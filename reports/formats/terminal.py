@@ -1,4 +1,4 @@
-"""A document for a terminal: the answer, then the exhibits of each section, for 80 columns and wider."""
+"""Render a document for a terminal of 80 columns or more: the answer, then the exhibits of each section."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from fleetmark.reports.kit.document import Block, Command, Document, Exhibit, Fi
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Tabular
 
-SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown of a section: subjects, findings about each, notes in a row
+SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown per section: subjects, findings about each, notes in a row
 
 
 def render(document: Document, _: Language) -> Iterator[RenderableType]:
-    """Yield what to print, in order.
+    """Yield the parts to print, in order.
 
-    Charts without a drawing in text are left out. Long lists end with the number of omitted items.
+    Charts without a text drawing are left out. Long lists end with the number of omitted items.
     """
     yield from dropwhile(lambda part: isinstance(part, Text) and not part, _parts(document, _))
 

@@ -1,4 +1,4 @@
-"""A document as a workbook: a tab with an overview, then a tab for each table, with figures in base units."""
+"""Render a document as a workbook: an overview tab, then a tab for each table, with figures in base units."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _ROLES = {
 _TONES = {"good": "ok", "bad": "worse", "unsure": "unsure", "strong": "strong"}
 _WIDEST = {"note": 60, "code": 60, "file": 60}  # characters; other columns are as wide as their texts
 _REFERENCE = re.compile(r'"(?:[^"]|"")*"|\{(\w+)\}|\[([^\[\]!]+)\]!|\[(\w+)!(\w+)(?:!(-?\d+))?(?::(\w+)!(-?\d+))?\]')
-MOST_PRINTED = 200  # rows of a table on paper; its tab has all of them
+MOST_PRINTED = 200  # printed rows of a table; its tab has all rows
 _LINES = 19  # rows for a chart in a tab of charts
-_TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # of records, results, inputs, and decisions of a solver
+_TABS = ("#8EA0B8", COLOURS[0], "#BF9000", "#70AD47")  # tab colours: records, results, inputs, and a solver's decisions
 
-_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # the unit of a rate in the text of a cell
+_SAID = re.compile(r"(?:IOPS|[a-z]+/s)$")  # finds the unit of a rate in the text of a cell
 
 
 def render(document: Document, language: Language) -> bytes:
@@ -69,7 +69,7 @@ def render(document: Document, language: Language) -> bytes:
 
 
 def _stacked(book: Book, section: Section, places: Places) -> dict[str, str]:
-    """Add a tab with the tables of the section, below each other. Return its name and description."""
+    """Add a tab with the tables of the section, one below the other. Return its name and description."""
     note = joined((e.text for e in section.exhibits if isinstance(e, Note)), " ")
     tables = [table.for_format("xlsx") for table in section.exhibits if isinstance(table, Tabular)]
     sheet = places.tabs[section.key] = book.sheet(section.title)
@@ -101,7 +101,7 @@ def _tables(section: Section) -> Iterator[Tabular]:
 
 
 def _is_sentence(exhibit: Exhibit) -> bool:
-    """Return whether the exhibit is for the Readme: a sentence that belongs to no subject."""
+    """Return whether the exhibit belongs in the Readme tab: a sentence about no particular subject."""
     if isinstance(exhibit, Finding):
         return not (exhibit.subject or exhibit.details or exhibit.evidence)
     return isinstance(exhibit, Note | Command)
@@ -137,8 +137,10 @@ def _readme(prose: Prose, document: Document, tabs: dict[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A table in its sheet. ``head``: the row of its heads. ``is_stacked``: its tab may have other tables, too.
-    ``has_title``: its title stands above it, not above the tab.
+    """Hold a table in its sheet.
+
+    ``head``: the row of its headings. ``is_stacked``: its tab may contain other tables. ``has_title``: the title is
+    above the table instead of above the tab.
     """
 
     sheet: Sheet
@@ -154,23 +156,23 @@ class Placed:
 
     @property
     def last(self) -> int:
-        """Return its last row of cells, which is an empty one in a table without rows."""
+        """Return its last row of cells; a table without rows has one empty row."""
         return self.head + max(len(self.table.rows), 1)
 
     @property
     def columns(self) -> dict[str, int]:
-        """Return the place of each column of the sheet by its key."""
+        """Return the position of each column of the sheet by its key."""
         return {f"{c.key}_{end}" if end else c.key: n for n, (c, end, _) in enumerate(sheet_columns(self.table))}
 
 
 class Places(dict[str, Placed]):
-    """Where the tables are, by key. It replaces the references of formulas by addresses."""
+    """Record where the tables are, by key, and replace the references of formulas by addresses."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.every: list[Placed] = []  # also those of one key: a table per group
-        self.tabs: dict[str, Sheet] = {}  # of sections that have one tab
-        self.ranks: dict[str, int] = {}  # by tab: the highest rank of its cells, for its colour
+        self.every: list[Placed] = []  # includes tables with the same key: one per group
+        self.tabs: dict[str, Sheet] = {}  # the tabs of sections that have a single tab
+        self.ranks: dict[str, int] = {}  # by tab: the highest rank of its cells, which determines the tab's colour
         self.printed: dict[str, int] = {}  # by tab: the last column that is printed
         self._columns: dict[int, dict[str, int]] = {}
 
@@ -179,17 +181,17 @@ class Places(dict[str, Placed]):
         self[placed.table.key] = placed
 
     def columns(self, placed: Placed) -> dict[str, int]:
-        """Return the place of each column of a table by its key."""
+        """Return the position of each column of a table by its key."""
         if id(placed) not in self._columns:
             self._columns[id(placed)] = placed.columns
         return self._columns[id(placed)]
 
     def named(self, key: str, placed: Placed) -> Placed:
-        """Return the table that a formula in ``placed`` calls ``key``: itself, if that is its key."""
+        """Return the table that a formula in ``placed`` refers to as ``key``: ``placed`` itself if it has that key."""
         return placed if placed.table.key == key else self[key]
 
     def resolved(self, formula: str, placed: Placed, line: int) -> str:
-        """Return the formula of a cell in row ``line`` of the sheet. Strings in it remain as they are."""
+        """Return the formula of a cell in row ``line`` of the sheet. Strings in the formula stay unchanged."""
 
         def address(match: re.Match[str]) -> str:
             row_key, sheet, table, first, row, last, last_row = match.groups()
@@ -223,11 +225,11 @@ def _table(placed: Placed, places: Places) -> None:
         sheet.text(head - 1, 0, notes, "note")
     else:
         sheet.top(table.title, notes)
-    # Columns of plain numbers, of which there may be millions.
+    # Columns of plain numbers, which may have millions of rows.
     plain = {
         n for n, column in enumerate(table.columns) if column.form and not column.formula and not column.has_interval
     }
-    if table.is_large:  # written row by row; other heads are as high as the widths of their columns require
+    if table.is_large:  # written row by row; other headings are as high as their column widths require
         _heads(sheet, columns, head)
     line = placed.head
     for line, cells in enumerate(table.rows, placed.first):
@@ -237,7 +239,7 @@ def _table(placed: Placed, places: Places) -> None:
             shown = in_bits(cells[number])
             if number in plain and shown.value is not None and not (shown.formula or shown.is_input or shown.form):
                 role = "solver" if shown.is_decided else "value"
-                sheet.number(line, place, shown.value, column.form, role)  # many cells: as fast as possible
+                sheet.number(line, place, shown.value, column.form, role)  # many cells: write them as fast as possible
             elif not end:
                 resolved = partial(places.resolved, placed=placed, line=line)
                 _write(sheet, line, place, column, shown, resolved, is_head=line - placed.first in table.heads)
@@ -263,7 +265,7 @@ def _names(placed: Placed, columns: Sequence[Column]) -> None:
 
 
 def _rules(placed: Placed, columns: Sequence[tuple[Column, End, int]], places: Places) -> None:
-    """Give cells the tone of the first rule of their column that is true, whatever the reader changes."""
+    """Give cells the tone of their column's first rule that is true, also after edits by the reader."""
     for place, (column, end, _) in enumerate(columns):
         for rule, tone in () if end else column.rules:
             criteria = places.resolved(rule, placed, placed.first)
@@ -274,7 +276,7 @@ def _rules(placed: Placed, columns: Sequence[tuple[Column, End, int]], places: P
 
 
 def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) -> None:
-    """Freeze the heads, filter a table that has its tab for itself, and choose what is printed."""
+    """Freeze the headings, add a filter to a table that is alone in its tab, and set the print area."""
     sheet, printed = placed.sheet, list(takewhile(lambda column: not column.is_working, columns))
     names = sum(1 for _ in takewhile(lambda column: column.role in ("name", "side"), columns)) or 1
     if placed.has_title:
@@ -291,7 +293,7 @@ def _view(placed: Placed, line: int, columns: Sequence[Column], places: Places) 
 
 
 def _heads(sheet: Sheet, columns: list[tuple[Column, End, int]], row: int) -> None:
-    """Write the heads of a table, below those of groups of columns."""
+    """Write the headings of a table below those of its column groups."""
     for place, (column, _, _) in enumerate(columns):
         if column.group and (not place or columns[place - 1][0].group != column.group):
             sheet.text(row - 1, place, column.group, "heading")
@@ -327,7 +329,7 @@ def _write(
 
 
 def _tab_charts(book: Book, section: Section, charts: Sequence[Chart], places: Places) -> None:
-    """Draw the charts of a tab of their own, two in a row."""
+    """Draw the charts of a tab of charts, two in a row."""
     sheet = places.tabs[section.key]
     above = Placed(
         sheet, Tabular("", "", (), ()), max((p.last + 2 for p in places.values() if p.sheet is sheet), default=HEAD_ROW)
@@ -339,7 +341,7 @@ def _tab_charts(book: Book, section: Section, charts: Sequence[Chart], places: P
 
 
 def _drawn(book: Book, chart: Chart, placed: Placed, places: Places) -> Any:
-    """Return a native chart of series of any cells. Lines are drawn over areas and columns."""
+    """Return a native chart of series of arbitrary cells. Lines are drawn over areas and columns."""
     native = chart.native
     assert native is not None
     stacked = [s for s in native.series if s.kind != "line"]
@@ -423,9 +425,9 @@ def _scatter(book: Book, chart: Chart, native: Native, placed: Placed) -> Any:
 
 
 def in_bits(shown: Cell) -> Cell:
-    """Return a cell that people read in bit/s with its number in bit/s, because no number format multiplies by 8.
+    """Return a cell that is read in bit/s with its number in bit/s, because no number format multiplies by 8.
 
-    Its formula stays: it refers to cells in bit/s, or has the factor.
+    The formula stays, because it refers to cells in bit/s or contains the factor.
     """
     if shown.unit != "B/s" or not shown.text.endswith("bit/s"):
         return shown
@@ -434,7 +436,7 @@ def in_bits(shown: Cell) -> Cell:
 
 
 def _form(shown: Cell) -> str:
-    """Return the number format with which the cell looks like its text."""
+    """Return the number format that makes the cell look like its text."""
     if shown.unit not in ("", "1") and shown.value is not None:
         match = _SAID.search(shown.text) if shown.unit == "1/s" else None
         form = form_for((shown.value,), shown.unit, percent=shown.text.endswith("%"), counted=match[0] if match else "")

@@ -1,1 +1,1 @@
-"""Frontiers in reports: which points there are on record, and the section that shows and compares them."""
+"""Show frontiers in reports: find the recorded points, and build the section that shows and compares them."""

@@ -1,4 +1,4 @@
-"""What the inventory says of a unit's price and power: labels of hosts, shared out over their devices."""
+"""Derive a unit's price and power from the inventory: labels of hosts, divided among their devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS = {"hourly": "hour", "daily": "day", "monthly": "month", "yearly": "year"
 
 
 def hours(term: str) -> float | None:
-    """The hours that a price is for: ``hour``, ``month``, ``5 years``; None for what is no time."""
+    """Return the hours that a price covers: ``hour``, ``month``, ``5 years``; None if ``term`` is not a time."""
     match = _TERM.fullmatch(_WORDS.get(term.strip().lower(), term.strip().lower()))
     unit = _HOURS.get(match[2]) if match else None
     amount = float(match[1] or 1) if match else 0.0
@@ -22,9 +22,10 @@ def hours(term: str) -> float | None:
 
 
 def price(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> tuple[float, str] | None:
-    """The mean price of one unit an hour with its currency, where every one of ``hosts`` says it, in one currency.
+    """Return the mean hourly price of one unit with its currency.
 
-    ``sizes``: a host to the number of its units; one if it has none.
+    The result is None unless all ``hosts`` have prices in one currency. ``sizes``: maps a host to its number of units;
+    one if absent.
     """
     currencies = {h.labels.get("currency", "") for h in hosts}
     each = [_hourly(h, sizes.get(h.name, 1.0)) for h in hosts]
@@ -40,13 +41,13 @@ def _hourly(host: HostInfo, size: float) -> float | None:
 
 
 def provisioned(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> dict[str, float]:
-    """Host to the W that are provisioned for one of its units, by its label ``provisioned_w``."""
+    """Return the provisioned power of one unit in W by host, from the label ``provisioned_w``."""
     watts = {h.name: positive(h.labels.get("provisioned_w")) for h in hosts}
     return {name: w / sizes.get(name, 1.0) for name, w in watts.items() if w}
 
 
 def positive(text: str | None) -> float | None:
-    """A number above zero; None for anything else."""
+    """Return a number above zero; None for any other text."""
     try:
         value = float(text or "")
     except ValueError:

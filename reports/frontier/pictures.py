@@ -1,4 +1,4 @@
-"""Pictures of frontiers: work against speed, and what replaces what along the speed."""
+"""Draw frontiers: work against speed, and the replacement ratios along the speed."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from fleetmark.reports.kit.tabular import Kind
 
 
 def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
-    """The pictures of each block."""
+    """Return the charts of each block."""
     return [[*_work(block, language, is_only=len(blocks) == 1), *_curve(block, language)] for block in blocks]
 
 
 def sections(blocks: Sequence[Block], language: Language, only: tuple[Kind, ...]) -> Iterator[Section]:
-    """Yield the section of each block with its pictures before the table of loads, which is long. ``only``: formats."""
+    """Yield the section of each block, with its charts before the table of loads, which is long. ``only``: formats."""
     for number, (block, drawn) in enumerate(zip(blocks, pictures(blocks, language), strict=True)):
         *first, loads = block.section.exhibits
         yield replace(block.section, key=f"frontier{number or ''}", exhibits=(*first, *drawn, loads), only=only)
 
 
 def _work(block: Block, _: Language, *, is_only: bool) -> list[Chart]:
-    """Return work against speed; or cost against speed, if every side has a price in the same currency.
+    """Return the chart of work against speed, or of cost against speed if every side has a price in the same currency.
 
-    ``is_only``: no other family has a table of loads, so that a workbook finds its rows.
+    ``is_only``: no other family has a table of loads, so a workbook can find its rows.
     """
     family = block.family
     piece, currency = family.frontier.piece, _currency(block)
@@ -73,7 +73,7 @@ def _work(block: Block, _: Language, *, is_only: bool) -> list[Chart]:
 
 
 _LINES = message("Faint points are worse than another one of the same machine; the grey band joins the best of all.")
-_MOST_SERIES = 60  # that a reader chooses from
+_MOST_SERIES = 60  # series that a reader can choose
 
 
 def _currency(block: Block) -> str:
@@ -115,7 +115,7 @@ def _setting(block: Block, point: Point, price: float | None, currency: str) -> 
 
 
 def _best(spots: Sequence[Spot], *, is_cost: bool) -> list[Spot]:
-    """Return the points that no point of any machine beats."""
+    """Return the points that no point of any machine dominates."""
     kept: list[Spot] = []
     for spot in sorted(spots, key=lambda s: (-s.x, s.y if is_cost else -s.y)):
         if not kept or (spot.y < kept[-1].y if is_cost else spot.y > kept[-1].y):
@@ -124,7 +124,7 @@ def _best(spots: Sequence[Spot], *, is_cost: bool) -> list[Spot]:
 
 
 def _colours(block: Block) -> dict[str, str]:
-    """Return the colour of each side, the same as in all other charts of the document."""
+    """Return the colour of each side, as in all other charts of the document."""
     return charts.colour_of(dict.fromkeys((*block.titles, *block.family.sides)))
 
 

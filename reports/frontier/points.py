@@ -1,4 +1,4 @@
-"""The points of frontiers among measurements: side by side, machine by machine, as manifests declare them."""
+"""Find the points of frontiers among measurements, by side and machine, as manifests declare them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from fleetmark.reports.frontier import amounts
 from fleetmark.workloads import declared
 from fleetmark.workloads.manifest import Frontier
 
-LEAST = 2  # points of a line
+LEAST = 2  # minimum points of a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of loads on all machines: the cases that share ``kind``, the common part of their names.
+    """Hold a family of loads on all machines: the cases that share ``kind``, the common part of their names.
 
     - ``name``: ``kind`` with the labels
     - ``sides``: the points of each machine, by side
-    - ``per_device``: whether work is that of one accelerator instead of a server
+    - ``per_device``: whether work is per accelerator instead of per server
     - ``prices``: the hourly price of such a unit and its currency, by side
     - ``provisioned``: the provisioned power of a unit in W, by machine
     - ``sources``: the sources of the measured power
-    - ``sizes``: the number of accelerators that a machine's price is of: its label ``gpus``, otherwise the most that a
+    - ``sizes``: the number of accelerators that a machine's price covers: its label ``gpus``, otherwise the most that a
       load used; empty unless ``per_device``
-    - ``quality``: the metrics of the answers' quality, by side: of its worst machine
+    - ``quality``: the quality metrics of the answers on the worst machine of each side
     """
 
     workload: str
@@ -71,7 +71,7 @@ class Family:
 
 
 def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[str] | None = None) -> list[Family]:
-    """Every family (of the workloads ``only``) of which some machine has a line; ``frame``: measurements."""
+    """Return every family with a line on some machine. ``frame``: measurements. ``only``: the workloads to include."""
     frame = frame[(frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
     frame = frame if only is None else frame[frame["workload"].isin(list(only))]
     listed = []
@@ -85,7 +85,7 @@ def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[st
 
 
 def metrics_of(workload: str) -> set[str]:
-    """The metrics of a workload that its frontier is made of; none if it has none."""
+    """Return the metrics that form a workload's frontier; empty if it has none."""
     frontier = declared.frontier(workload)
     if frontier is None:
         return set()
@@ -94,7 +94,7 @@ def metrics_of(workload: str) -> set[str]:
 
 
 def _apart(rows: pd.DataFrame, frontier: Frontier) -> Iterator[pd.DataFrame]:
-    """The rows of each family, with the power of its runs."""
+    """Yield the rows of each family, with the power of its runs."""
     drawn = rows["metric"].isin(_powers(frontier))
     power = rows[drawn]
     for (name, _), part in rows[~drawn].groupby(["family", "point_labels"]):
@@ -106,7 +106,7 @@ def _powers(frontier: Frontier) -> list[str]:
 
 
 def _rows(frame: pd.DataFrame, frontier: Frontier, size: str) -> pd.DataFrame:
-    """The rows of a frontier's metrics and its ``size``, with the family and machine that each is of."""
+    """Return the rows of a frontier's metrics and its ``size``, with the family and machine of each row."""
     metrics = metrics_of(str(frame["workload"].iloc[0])) if len(frame) else set()
     cases = {c: re.sub(frontier.each, "", c) for c in map(str, frame["case"].unique()) if _is_one(c, frontier)}
     rows = frame[frame["metric"].isin(list(metrics)) & frame["case"].isin(list(cases))]
@@ -122,7 +122,7 @@ def _rows(frame: pd.DataFrame, frontier: Frontier, size: str) -> pd.DataFrame:
             "source": labels.map(lambda text: _labels(text).get("source", "")).where(drawn, ""),
             "metric": rows["metric"].astype(str),
             "host": rows["host"].astype(str),
-            "machine": served.where(served != "", rows["host"].astype(str)),  # of a pair, the one that serves
+            "machine": served.where(served != "", rows["host"].astype(str)),  # for a pair of hosts, the one that serves
             "value": rows["value"],
         }
     )
@@ -137,7 +137,7 @@ def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.D
     drawn = {str(m): _drawn(group, frontier) for m, group in rows.groupby("machine")}
     measured = {str(m): list(_points(group, frontier, size, drawn[str(m)][0])) for m, group in rows.groupby("machine")}
     generation = {h.name: h.generation or "" for h in hosts}
-    labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # of what was imported
+    labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # accelerators by machine, from labels
     points = {m: [(point, used or labelled.get(m)) for point, used in group] for m, group in measured.items()}
     sized = bool(size) and all(devices for group in points.values() for _, devices in group)
     sides: dict[str, dict[str, tuple[Point, ...]]] = {}
@@ -175,7 +175,7 @@ def _largest(points: Sequence[tuple[Point, float | None]]) -> float:
 
 
 def _quality(rows: pd.DataFrame, frontier: Frontier) -> dict[str, float]:
-    """The metrics of quality of the machines in ``rows``: each machine's median of repeats, and the worst machine's."""
+    """Return the quality metrics: the median of each machine's repeats, then the worst machine's median."""
     middle = rows[rows["metric"].isin(list(frontier.quality))].groupby(["metric", "machine"])["value"].median()
     workload = str(rows["workload"].iloc[0])
     return {
@@ -193,7 +193,10 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _drawn(rows: pd.DataFrame, frontier: Frontier) -> tuple[dict[str, float], set[str]]:
-    """Case to the W that a machine drew, and what measured that: all of a server, else its processors and devices."""
+    """Return the power in W that a machine drew by case, and the sources of the measurement.
+
+    The power is that of the whole server, or else of its processors and devices.
+    """
     watts: dict[str, float] = {}
     sources: set[str] = set()
     for case, group in rows[rows["metric"].isin(_powers(frontier))].groupby("case"):
@@ -209,7 +212,7 @@ def _drawn(rows: pd.DataFrame, frontier: Frontier) -> tuple[dict[str, float], se
 def _points(
     rows: pd.DataFrame, frontier: Frontier, size: str, watts: Mapping[str, float]
 ) -> Iterator[tuple[Point, float | None]]:
-    """A machine's points with the devices that each took; a figure is the median of its repeats."""
+    """Return a machine's points with the number of devices of each. A figure is the median of its repeats."""
     middle = rows[~rows["metric"].isin(_powers(frontier))].groupby(["case", "metric"])["value"].median()
     for case in sorted(set(middle.index.get_level_values("case"))):
         figures = middle[case].to_dict()
@@ -219,7 +222,7 @@ def _points(
 
 
 def _shared(point: Point, used: float | None) -> Point:
-    """A point's work and power, shared out over the devices that it used."""
+    """Return a point with its work and power divided by the number of devices that it used."""
     devices = used or 1.0
     power = point.power / devices if point.power else None
     return Point(point.name, point.speed, point.work / devices, point.wait, power)

@@ -1,4 +1,4 @@
-"""Predicted serving of a model as a document: the frontier of each chip, the time of each operator, and its basis."""
+"""Present the predicted serving of a model: the frontier of each chip, the time of each operator, and the basis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleetmark.reports.kit.native import Native
 from fleetmark.reports.kit.scatter import Cloud, Spot, drawing
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, share
 
-_GOAL = 0.15  # median error that a prediction should not exceed
+_GOAL = 0.15  # maximum acceptable median error of a prediction
 _METRICS: Mapping[str, str] = {"ttft": message("TTFT"), "tpot": message("TPOT"), "rate": message("tokens/s")}
 _OPERATORS: Mapping[str, str] = {
     "projections": message("projections and shared experts"),
@@ -39,12 +39,12 @@ _BOUNDS: Mapping[str, str] = {
 _PHASES: Mapping[str, str] = {"prefill": message("prefill of a prompt"), "decode": message("decode step")}
 
 
-Answers = Sequence[tuple[Chip, Load | None]]  # the load of each chip at the required speed
+Answers = Sequence[tuple[Chip, Load | None]]  # maps each chip to its load at the required speed
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The loads of a model on one chip that fit into its memory; at least one."""
+    """Hold the loads of a model that fit into one chip's memory; at least one."""
 
     chip: Chip
     loads: Sequence[Load]
@@ -56,7 +56,7 @@ class Predicted:
 
 
 def document(question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration) -> Document:
-    """Return the document. ``speed``: tokens a second that each user needs."""
+    """Return the document. ``speed``: tokens per second that each user needs."""
     answers = [(p.chip, p.answer(speed)) for p in predicted]
     unbeaten = [(p.chip, load) for p in predicted for load in best(p.loads)]
     operator_tables = tuple(_operator_tables(question, predicted, speed, calibration))
@@ -78,7 +78,7 @@ def document(question: Question, predicted: Sequence[Predicted], speed: float, c
 
 
 def _answer(answers: Answers, speed: float) -> str:
-    """Return the highest rate at the required speed, and which chips are not that fast."""
+    """Return the highest rate at the required speed, and the chips that are too slow for it."""
     able = [(chip, load) for chip, load in answers if load]
     words = {"speed": f"{speed:g}"}
     if not able:
@@ -98,12 +98,12 @@ def _answer(answers: Answers, speed: float) -> str:
 
 
 def _at_speed(answers: Answers, speed: float) -> Iterator[Tabular | Note]:
-    """Yield a row per chip at the required speed, and a note on those that are not that fast."""
+    """Yield a row per chip at the required speed, and a note on chips that are too slow for it."""
     able = [(chip, load) for chip, load in answers if load]
     if able:
         ranked = sorted(able, key=lambda item: -item[1].rate.value)
         table = _loads("answers", message("At {speed} tokens/s for each user", speed=f"{speed:g}"), ranked)
-        answered = ("tpot", "speed")  # the user asked for it
+        answered = ("tpot", "speed")  # columns that the title replaces
         yield table.columns_at([n for n, column in enumerate(table.columns) if column.key not in answered])
     if slow := [chip.name for chip, load in answers if load is None]:
         yield Note(message("Not that fast: {chips}.", chips=joined(slow)), tone="bad")
@@ -196,7 +196,7 @@ def _bounded(figure: Figure, unit: float = 1.0) -> Cell:
 def _operator_tables(
     question: Question, predicted: Sequence[Predicted], speed: float, calibration: Calibration
 ) -> Iterator[Tabular]:
-    """Yield for each chip the times of operators at the load of the answer, or at its fastest load."""
+    """Yield, for each chip, the times of operators at the load of the answer, or at the chip's fastest load."""
     columns = (
         Column("phase", message("phase"), "side"),
         Column("operator", message("operator"), "name"),
@@ -230,7 +230,7 @@ def _operator_row(phase: str, time: OperatorTime) -> tuple[Cell, ...]:
 
 
 def _rates(predicted: Sequence[Predicted]) -> Tabular:
-    """Return the rates of each chip; measured ones are converted to the rates that its sheet would have."""
+    """Return the rates of each chip. Measured rates are converted to the datasheet rates that would give them."""
     columns = (
         Column("chip", message("chip"), "side"),
         *(Column(precision, precision, "number") for precision in SIZES),

@@ -1,4 +1,4 @@
-"""The section of a frontier: the loads of each family, and what replaces what at equal service."""
+"""Build the section of a frontier: the loads of each family, and replacement ratios at equal service."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from fleetmark.reports.kit.document import Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, figure
 
 _MILLION = 1e6
-_HOUR = 3600.0  # s
-_MOST_OPEN = 40  # loads of a table that a page shows without being asked
+_HOUR = 3600.0  # seconds
+_MOST_OPEN = 40  # loads of a table that a page shows unfolded
 _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: message("at most")}
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A family and its ``section`` without charts. ``titles``: a generation's name as people read it; ``baseline``: the
-    generation that the others are compared with, None in a campaign."""
+    """Hold a family and its ``section`` without charts.
+
+    ``titles``: the display names of generations. ``baseline``: the generation that the others are compared with, None
+    in a campaign.
+    """
 
     family: Family
     titles: Mapping[str, str]
@@ -38,12 +41,12 @@ class Block:
 
 
 def blocks(families: Sequence[Family], titles: Mapping[str, str], baseline: str | None = None) -> tuple[Block, ...]:
-    """Every family as it is written."""
+    """Return the blocks of all families."""
     return tuple(Block(f, titles, baseline, _section(f, titles, baseline)) for f in families)
 
 
 def unit_of(family: Family) -> str:
-    """What work and power are of."""
+    """Return the unit that work and power refer to."""
     return message("accelerator") if family.per_device else message("server")
 
 
@@ -69,7 +72,7 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
         yield message("Power: by {sources}.", sources=joined(fmt.clean(s) for s in family.sources))
 
 
-# --- what replaces what ----------------------------------------------------------------------------------------------
+# --- equal service --------------------------------------------------------------------------------------------------
 
 
 def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
@@ -113,7 +116,7 @@ def _equal_row(candidate: str, e: EqualService) -> tuple[Cell, ...]:
 
 
 def _note(e: EqualService) -> str:
-    """Return the reason why there is no figure, or a note on the figure."""
+    """Return why there is no figure, or a note on the figure."""
     if e.ratio is None:
         return e.reason
     if e.bound is not Bound.EXACT and not any(e.missed):
@@ -125,7 +128,10 @@ def _note(e: EqualService) -> str:
 
 
 def cannot(e: EqualService, place: int) -> Message | None:
-    """Return ``2 of 4 hosts miss the target`` for the baseline (``place`` 0) or the candidate; these do no work."""
+    """Return ``2 of 4 hosts miss the target`` for the baseline (``place`` 0) or the candidate.
+
+    Hosts that miss the target do no work.
+    """
     if not e.missed[place]:
         return None
     values = {"n": e.missed[place], "all": e.hosts[place]}
@@ -174,7 +180,7 @@ def sides_of(family: Family, baseline: str | None) -> list[tuple[str, Mapping[st
 
 
 def cost_per_million(price: float, work: float) -> float:
-    """Return the cost of a million pieces of work. ``price``: per hour; ``work``: in 1/s, both of the same unit."""
+    """Return the cost of a million pieces of work. ``price``: per hour; ``work``: in 1/s, both for the same unit."""
     return price / (work * _HOUR) * _MILLION
 
 

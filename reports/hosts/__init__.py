@@ -1,1 +1,1 @@
-"""Hosts as documents show them."""
+"""Build the documents that show hosts."""

@@ -1,4 +1,4 @@
-"""Hosts side by side: hosts with the same configuration share a column, and what differs is marked."""
+"""Show hosts side by side: hosts with the same configuration share a column, and differences are marked."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fleetmark.base.units import human
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.kit import format as fmt
 
-MOST = 12  # columns; further configurations are named, not shown
+MOST = 12  # maximum columns; further configurations are only named
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One fact of one configuration; ``odd`` where most hosts of its generation differ."""
+    """Hold one fact of one configuration; ``odd`` is true if most hosts of its generation differ from it."""
 
     text: str
     odd: bool
@@ -33,8 +33,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without
-    facts, with the reason; ``further`` are hosts of configurations beyond MOST.
+    """Hold the facts of hosts side by side.
+
+    ``columns``: (generation, hosts with equal facts). ``rows``: each has a cell per column. ``unseen``: hosts without
+    facts, with the reason. ``further``: hosts of configurations beyond MOST.
     """
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
@@ -54,7 +56,7 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
             unseen.append((host.name, host.reason or message("no facts were collected")))
             continue
         alike[host.generation or "", tuple(texts_of(host.facts, written))].append(host.name)
-    # Within a generation the most common configuration comes first.
+    # Within a generation, the most common configuration comes first.
     order = list(dict.fromkeys(generation for generation, _ in alike))
     kinds = sorted(alike.items(), key=lambda kind: (order.index(kind[0][0]), -len(kind[1])))
     shown = sorted(sorted(kinds, key=lambda kind: -len(kind[1]))[:MOST], key=kinds.index)
@@ -76,7 +78,7 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
 
 
 def texts_of(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
-    """The text of each of ``ROWS``; ``written`` keeps, row by row, what was formatted before."""
+    """Yield the text of each of ``ROWS``. ``written``: a cache of formatted texts for each row."""
     for (_, read, say), cache in zip(ROWS, written, strict=True):
         part = read(facts)
         if part not in cache:
@@ -89,7 +91,7 @@ def _odd(text: str, counts: Counter[str]) -> bool:
 
 
 def _tally(things: Iterable[str]) -> str:
-    """``2 × a, b``."""
+    """Return the items with their counts, such as ``2 × a, b``."""
     counts = Counter(things)
     return joined(joined([f"{n} ×", thing], " ") if n > 1 else thing for thing, n in counts.items())
 
@@ -175,7 +177,7 @@ def _gpus(gpus: Sequence[Gpu]) -> str:
 
 
 def _torch(torch: Torch) -> str:
-    """Its version, what it was built for, and what it sees."""
+    """Return the version of torch, what it was built for, and the devices that it sees."""
     if torch.version is None:
         return ""
     devices = _tally(torch.names) or _join(torch.device, torch.isa)
@@ -215,7 +217,7 @@ def _clock(skew: float | None) -> str:
 
 
 def _memory(size: int | None) -> str:
-    # Equal hosts differ by some pages that the kernel reserves.
+    # Equal hosts differ by a few pages that the kernel reserves.
     return f"{size / 2**30:,.0f} GiB" if size else ""
 
 
@@ -223,7 +225,7 @@ def _itself(text: str | None) -> str | None:
     return text
 
 
-# A row's name, the part of the facts that it shows, and how that part is written.
+# A row's name, the part of the facts that it shows, and how to format this part.
 ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
     (message("Server"), lambda f: (f.vendor, f.product), lambda values: _join(*values)),
     (message("Virtualisation"), lambda f: f.virtualisation, _itself),

@@ -1,4 +1,4 @@
-"""Hosts by generation: a column for what most hosts of a generation have, and every deviation from it in a line."""
+"""Show hosts by generation: a column with the facts of most of its hosts, and a line for every deviation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fleetmark.base.text import message
 from fleetmark.record.results import HostInfo
 from fleetmark.reports.hosts.columns import ROWS, texts_of
 
-MOST = 12  # generations side by side
+MOST = 12  # maximum generations side by side
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact of the hosts: what most of each generation have, whether generations differ in it."""
+    """Hold a fact: its value on most hosts of each generation, and whether generations differ in it."""
 
     name: str
     cells: tuple[str, ...]
@@ -24,7 +24,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """``hosts`` of ``generation`` have ``text`` where most of it have ``usual``."""
+    """Record that ``hosts`` of ``generation`` have ``text`` although most of the generation have ``usual``."""
 
     name: str
     generation: str
@@ -35,8 +35,11 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """``columns``: generation and its number of hosts with facts. ``unseen``: a reason and the hosts without facts for
-    it. ``left_out``: generations beyond MOST."""
+    """Hold the facts of all generations.
+
+    ``columns``: generation and its number of hosts with facts. ``unseen``: each reason with the hosts that have no
+    facts because of it. ``left_out``: generations beyond MOST.
+    """
 
     columns: tuple[tuple[str, int], ...]
     rows: tuple[Fact, ...]
@@ -46,7 +49,7 @@ class Generations:
 
 
 def by_generation(hosts: Sequence[HostInfo]) -> Generations:
-    """The facts of ``hosts``, which are already in their final order."""
+    """Return the facts of ``hosts``, which are already in their final order."""
     written: list[dict[Hashable, str]] = [{} for _ in ROWS]  # facts that hosts share are formatted once
     members: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     unseen: dict[str, list[str]] = defaultdict(list)

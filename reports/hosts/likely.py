@@ -1,4 +1,4 @@
-"""A slow host and the fact that may explain it in one sentence, and the text of a ticket about it."""
+"""Describe a slow host and its likely cause in one sentence, and write the text of a ticket about it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fleetmark.planner.diagnosis.likely import LikelyCause
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Block
 
-MOST_MEASURED = 5  # benchmarks in a ticket
-EXPLAINED = 0.6  # share of the measured loss from which the expected one explains it
+MOST_MEASURED = 5  # maximum benchmarks in a ticket
+EXPLAINED = 0.6  # minimum ratio of the expected loss to the measured loss for a fact to explain it
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A benchmark in which a host is slow.
+    """Describe a benchmark in which a host is slow.
 
     ``loss``: the missing share. ``value``, ``usual``: the host's figure and the median of its peers, as text.
     """
@@ -31,10 +31,10 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowHost:
-    """A host that is slower than its peers.
+    """Describe a host that is slower than its peers.
 
-    ``sentence``: by how much, such as ``n17 is 15% worse than the median of genoa``. ``causes``: the facts that may
-    explain it, the likeliest first. ``command``: the command that repeats its slow benchmarks.
+    ``sentence``: how much slower it is, such as ``n17 is 15% worse than the median of genoa``. ``causes``: the facts
+    that may explain it, the likeliest first. ``command``: the command that repeats its slow benchmarks.
     """
 
     host: str
@@ -64,14 +64,14 @@ def advice(slow: SlowHost) -> Message:
 
 
 def fact(cause: LikelyCause) -> Message | str:
-    """Return a fact with what its peers have, such as ``boost off (peers: on)``."""
+    """Return a fact with the value of the host's peers, such as ``boost off (peers: on)``."""
     if cause.usual is None:
         return fmt.clean(cause.fact)
     return message("{fact} (peers: {usual})", fact=fmt.clean(cause.fact), usual=fmt.clean(cause.usual))
 
 
 def strength(cause: LikelyCause, shortfalls: Sequence[Shortfall]) -> Message:
-    """Return whether a fact is likely to be the cause, the loss expected of it, and whether that is all."""
+    """Return whether a fact is a likely cause, its expected loss, and whether this explains the whole loss."""
     if not cause.is_likely:
         return message("possible cause")
     if cause.loss is None or cause.resource is None:

@@ -1,6 +1,6 @@
-"""What each part of hosts reaches beside its peak, and from how many operations a byte on computing is the limit.
+"""Compare each part of hosts with its peak, and compute the operations per byte above which compute is the limit.
 
-Hosts of one kind are shown together: the median of each part, and the host that has the lowest.
+Hosts of one kind are shown together: the median of each part, and the host with the lowest rate.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
 MOST_PICTURES = 12
 _OF_DEVICES = ("device_compute", "device_memory", "pcie", "gpu_link")
-# The precision that bandwidths are held against: the first that was measured.
+# The precision of the compute rate to compare bandwidths with: the first one that was measured.
 _PRECISIONS = {False: ("fp64", "fp32", "bf16"), True: ("bf16", "fp16", "tf32", "fp32", "fp64")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A part of the hosts of a ``kind``: the median ``rate`` of ``hosts`` hosts, the lowest and whose it is, and the
-    median ``share`` of the peak. ``balance``: operations a byte from which on computing is the limit, not this part.
-    ``roof``: of the host in the middle.
+    """Hold a part of the hosts of one ``kind``.
+
+    ``rate``: the median rate of ``hosts`` hosts, given with the lowest rate and its host. ``share``: the median share
+    of the peak. ``balance``: operations per byte above which compute is the limit instead of this part. ``roof``: the
+    roof of the median host.
     """
 
     kind: str
@@ -47,7 +49,7 @@ class Line:
 
 
 def part_name(component: str, called: str) -> Message:
-    """A part in words."""
+    """Return the name of a part."""
     names = {
         "memory": message("memory"),
         "cache": message("cache {level}", level=called.upper()),
@@ -62,12 +64,12 @@ def part_name(component: str, called: str) -> Message:
 
 
 def rate(value: float, unit: str) -> str:
-    """A rate with three digits: ``281 GB/s``, ``2.14 TFLOP/s``."""
+    """Return a rate with three digits: ``281 GB/s``, ``2.14 TFLOP/s``."""
     return fmt.fit([(value, 0.98 * value, 1.02 * value)], unit).quantity(value)
 
 
 def lines(roofs: Sequence[Roof], kinds: Mapping[str, str]) -> list[Line]:
-    """Every part that was measured, by kind of host (``kinds``: host to kind)."""
+    """Return every measured part by kind of host. ``kinds``: maps host to kind."""
     roofs_by_kind: dict[str, dict[Part, list[Roof]]] = {}
     for roof in roofs:
         if roof.best is not None:
@@ -93,7 +95,7 @@ def _of_kind(kind: str, parts: Mapping[Part, Sequence[Roof]]) -> Iterator[Line]:
 
 
 def _against(medians: Mapping[Part, float], component: str) -> float | None:
-    """The rate of computing that a bandwidth is held against."""
+    """Return the compute rate to compare a bandwidth with."""
     device = component in _OF_DEVICES
     name = "device_compute" if device else "compute"
     known = [medians[name, p] for p in _PRECISIONS[device] if (name, p) in medians]
@@ -141,7 +143,7 @@ def _row(line: Line) -> tuple[Cell, ...]:
 
 
 def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
-    """Return a row for each part of each host: what was measured, and its theoretical peak."""
+    """Return a row for each part of each host: the measured rate and the theoretical peak."""
     columns = (
         Column("host", message("host"), "name"),
         Column("part", message("part")),
@@ -164,7 +166,7 @@ def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
 
 
 def notes(of_parts: Sequence[Line]) -> list[Message]:
-    """How to read it, and what is furthest from its peak."""
+    """Return how to read the table, and the part that is furthest from its peak."""
     listed = [
         message(
             "Measured: the best that the part reached, the median over the hosts of a kind. Operations per byte: "
@@ -187,7 +189,10 @@ def section(of_parts: Sequence[Line]) -> Section:
 
 
 def pictures(of_parts: Sequence[Line], _: Language) -> list[Chart]:
-    """The roofs of each kind of host, of its accelerators apart; none if no rate of computing was measured."""
+    """Draw the roofs of each kind of host, and separately of its accelerators.
+
+    Return no charts if no compute rate was measured.
+    """
     drawn = []
     for kind in dict.fromkeys(line.kind for line in of_parts):
         for device in (False, True):
@@ -223,7 +228,7 @@ def _ceilings(line: Line, _: Language) -> Iterator[Ceiling]:
 
 
 def as_json(roofs: Sequence[Roof]) -> list[dict[str, Any]]:
-    """Every part of every host for programs, in base units."""
+    """Return every part of every host for programs, in base units."""
     return [
         {
             "host": r.host,

@@ -1,4 +1,4 @@
-"""Surveyed hosts as a document: those that answer, the others, what would be skipped, and notes."""
+"""Present surveyed hosts as a document: hosts that answer, other hosts, skipped workloads, and notes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from fleetmark.reports.kit.document import Command, Document, Exhibit, Note, Sec
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, quantity
 
 SKEW_SHOWN_S = 1.0
-MOST_NAMES = 6  # of hosts in one line
+MOST_NAMES = 6  # maximum hosts in one line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A host: its facts, or why there are none, and what a suite would skip (workload to reason), refuse and deploy.
+    """Hold the survey of a host: its facts, or why there are none, and what a suite would skip, refuse and deploy.
 
-    ``mirror``: why it cannot install packages, if it would and reaches no mirror.
+    Skipped workloads map to reasons. ``mirror``: why the host cannot install packages, if it would need to and reaches
+    no mirror.
     """
 
     host: Host
@@ -56,7 +57,7 @@ class Entry:
 def document(entries: Sequence[Entry], unfetchable: Mapping[str, str] | None = None) -> Document:
     """Return the facts of hosts that answer, then the others, and what would be installed, skipped or refused.
 
-    ``unfetchable``: sources of workloads that do not answer here, each with the reason.
+    ``unfetchable``: workload sources that this machine cannot reach, each with the reason.
     """
     silent = [e for e in entries if not e.facts]
     answering = tuple(_row(e.host, e.facts) for e in entries if e.facts)
@@ -94,7 +95,7 @@ def _silent_title(silent: int, number: int) -> str:
 
 
 def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
-    """Yield a table of causes, and the command that helps the first host of each."""
+    """Yield a table of causes, with the command that fixes the first host of each."""
     columns = (
         Column("hosts", message("hosts"), "name"),
         Column("reason", message("reason")),
@@ -107,7 +108,7 @@ def _silent(silent: Sequence[Entry]) -> Iterator[Exhibit]:
         for cause, names, reason in causes
     )
     yield Tabular("silent", message("Hosts that do not answer"), columns, rows, listing=True)
-    unknown = {e.host.name for e in silent if e.unknown_key}  # these have a section of their own
+    unknown = {e.host.name for e in silent if e.unknown_key}  # these causes have a section of their own
     for cause, names, _ in causes:
         if names[0] not in unknown:
             yield Command(joined([_folded(names), cause.advice], ": "), _mend(cause, names, silent))
@@ -124,7 +125,7 @@ def _mend(cause: Cause, names: Sequence[str], silent: Sequence[Entry]) -> str:
 
 
 def _folded(names: Sequence[str]) -> str:
-    """Return names with runs of numbers as ``n[001-040]``."""
+    """Return names, with runs of numbers as ``n[001-040]``."""
     parts = folded(names)
     left = sum(number for _, number in parts[MOST_NAMES:])
     more = message("and {n} more", n=left) if left else None

@@ -1,1 +1,1 @@
-"""What documents are made with: workbooks, charts, pages, how figures are written, languages."""
+"""Provide what documents are built with: workbooks, charts, pages, formats of figures, and languages."""

@@ -1,4 +1,4 @@
-"""Logarithmic axes of charts: round numbers on them, and titles that call them logarithmic."""
+"""Format logarithmic axes of charts: round numbers as ticks, and titles that say the axis is logarithmic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-Spec = dict[str, Any]  # in Vega-Lite
+Spec = dict[str, Any]  # a Vega-Lite specification
 _ROUND = 8  # maximum number of labels on an axis of rates
 
 
@@ -21,7 +21,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def with_log_axes(spec: Any, titled: Callable[[str], str]) -> Any:
-    """Return the specification with ``titled`` around the title of each logarithmic axis."""
+    """Return the specification with ``titled`` applied to the title of each logarithmic axis."""
     match spec:
         case {"scale": {"type": "log"}, "title": str(title)}:
             return {**spec, "title": titled(title)}

@@ -1,4 +1,4 @@
-"""What is behind the figures of a document: hosts, repeats, files and commands, which a page shows on demand."""
+"""Hold what is behind the figures of a document: hosts, repeats, files and commands, shown by a page on demand."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Figures = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The figures behind a cell: a value for each member of the breakdown, NaN for a missing one.
+    """Hold the figures behind a cell: a value for each member of the breakdown, NaN if missing.
 
-    ``shown``: how they are written, in base ``unit``. ``lo``, ``hi``: the ends of each spread. ``n``: the number of
-    values behind each figure.
+    ``shown``: the format of the figures, whose base unit is ``unit``. ``lo``, ``hi``: the ends of each spread. ``n``:
+    the number of values behind each figure.
     """
 
     title: str
@@ -32,10 +32,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The repeats behind the figure of one member.
+    """Hold the repeats behind the figure of one member.
 
-    ``name``: the member. ``side``: its group. ``value``: its figure. ``repeats``: the values behind it. ``files``:
-    where each was read from: a path below the document's folder, or another place.
+    ``name``: the member. ``side``: its group. ``value``: its figure. ``repeats``: the values behind it. ``files``: the
+    source of each repeat: a path below the document's folder, or another place.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a figure rests on: the repeats of all members, and for each side the ``commands`` that measured them.
+    """Hold what a figure rests on: the repeats of all members, and for each side the ``commands`` that measured them.
 
-    ``shown``: how the figures are written, in base ``unit``.
+    ``shown``: the format of the figures, whose base unit is ``unit``.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The entries of a document, to which ``Cell.entry`` refers by number.
+    """Hold the entries of a document, to which ``Cell.entry`` refers by number.
 
     ``members``: names, such as hosts. ``sides``: the group of each member, as a position in ``groups``. ``entries`` may
     be computed when they are read. ``has_spread``: whether a page has room for the ends of the spreads.

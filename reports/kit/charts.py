@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications, rendered to SVG that inherits the text colour of the page."""
+"""Draw charts as Vega-Lite specifications, rendered to SVG that inherits the text colour of the page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fleetmark.reports.kit.tabular import Tabular
 # The colour-blind safe palette of Okabe and Ito. Colours with contrast on both white and near-black come first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-MANY_ROWS = 24  # above this, strips show generations instead of hosts
-MANY_DOTS = 200  # hosts above which a strip's dots become boxes
-MANY_LINES = 12  # above this, lines show generations instead of hosts
-MANY_HOVER = 600  # above this number of marks, none shows its value on hover
-MANY_CELLS = 40  # above this number of hosts, no matrix of pairs is drawn
+MANY_ROWS = 24  # maximum hosts for strips by host; above it, strips show generations
+MANY_DOTS = 200  # maximum hosts whose dots a strip shows; above it, dots become boxes
+MANY_LINES = 12  # maximum hosts for lines by host; above it, lines show generations
+MANY_HOVER = 600  # maximum marks that show their values on hover
+MANY_CELLS = 40  # maximum hosts in a matrix of pairs
 WIDTH = 400
 
 Point = tuple[float, float, float, float]  # x, y, and the range of y
@@ -35,12 +35,13 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its heading, a note on how to read it, and the SVG.
+    """Hold a chart: its heading, a note on how to read it, and the SVG.
 
-    ``spec``: makes the specification of a chart without an SVG, which is drawn only by formats that show it.
-    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``:
-    the drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the
-    chart of a workbook. ``series``: names of which the reader of a page may choose one; marks begin with theirs.
+    ``spec``: a function that creates the specification of a chart without an SVG, called only by formats that show it.
+    ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the
+    drawing for a terminal. ``table``: the figures behind the chart, for formats without pictures. ``native``: the chart
+    of a workbook. ``series``: names from which the reader of a page may choose one; the texts of marks begin with the
+    name of their series.
     """
 
     title: str
@@ -57,12 +58,12 @@ class Chart:
 
 
 def folded(title: str, note: str, spec: Callable[[], Spec]) -> Chart:
-    """Return a chart that a page shows folded. ``spec``: makes its specification when it is drawn."""
+    """Return a chart that a page shows folded. ``spec``: a function that creates its specification when it is drawn."""
     return Chart(title, note, spec=spec, is_folded=True)
 
 
-# A mark with a description. It becomes a title, which browsers show on hover, unlike a label for screen readers.
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
+# A mark with a description. The description becomes a title, which browsers show on hover, unlike an ARIA label.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # characters that XML forbids
 _LABELLED = re.compile(r'<path aria-label="([^"]*)"([^>]*?)/>')
 _ROLES = re.compile(r' (?:role="graphics-(?:symbol|object)"|aria-roledescription="[^"]*")')
 
@@ -72,12 +73,12 @@ def _titled(match: re.Match[str]) -> str:
 
 
 def can_draw() -> bool:
-    """Return whether vl-convert is installed, which draws charts."""
+    """Return whether vl-convert, which draws charts, is installed."""
     return find_spec("vl_convert") is not None
 
 
 def _legal(part: Any) -> Any:
-    """Return the part of a specification without characters at which the engine aborts, such as U+FFFE."""
+    """Return the part of a specification without characters that make the engine abort, such as U+FFFE."""
     match part:
         case str():
             return _FORBIDDEN.sub("\ufffd", part)
@@ -89,7 +90,7 @@ def _legal(part: Any) -> Any:
 
 
 def to_svg(spec: Spec, number: int) -> str:
-    """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page.
+    """Render ``spec`` as SVG; ``number`` makes the ids of this SVG unique on the page.
 
     Raise FleetmarkError if vl-convert is not installed.
     """
@@ -138,7 +139,7 @@ _STYLE: Spec = {
 
 
 def warm() -> None:
-    """Start the chart engine before the first chart, because its start takes half a second."""
+    """Start the chart engine before the first chart, because startup takes half a second."""
     if can_draw():
         to_svg({"mark": "point", "data": {"values": []}}, 0)
 
@@ -161,8 +162,8 @@ def strip(
 ) -> Spec:
     """Return a strip plot: dots along a line per row, with ticks.
 
-    ``dots`` are (row, generation, value), ``ticks`` (row, value), both in the axis's unit; ``absent`` says why a row
-    has no dots.
+    ``dots`` are (row, generation, value) and ``ticks`` (row, value), both in the axis's unit. ``absent``: the reason
+    why a row has no dots.
     """
     values = [v for _, _, v in dots] + [v for _, v in ticks]
     y: Spec = {"field": "r", "type": "nominal", "sort": list(rows), "title": None, "scale": {"domain": list(rows)}}
@@ -215,13 +216,13 @@ DESCRIBED: tuple[Spec, Spec] = ({}, {"description": {"field": "d", "type": "nomi
 
 
 def on_hover(marks: int, text: str) -> Spec:
-    """Return the field with the text that a mark shows on hover, or no field if there are very many marks."""
+    """Return the field with the text that a mark shows on hover; no field if there are very many marks."""
     return {"d": text} if marks <= MANY_HOVER else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A row of a box plot. ``quantiles``: lowest, 5%, 25%, median, 75%, 95% and highest, in the axis's unit."""
+    """Hold a row of a box plot. ``quantiles``: lowest, 5%, 25%, median, 75%, 95% and highest, in the axis's unit."""
 
     name: str
     generation: str
@@ -260,9 +261,9 @@ def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
 
 
 def _domain(values: Sequence[float]) -> list[float]:
-    """Return an axis range around all values that extends at least 2% to both sides of their middle.
+    """Return an axis range that contains all values and extends at least 2% to both sides of their middle.
 
-    A narrower range would make noise look like a difference.
+    In a narrower range, noise would look like a difference.
     """
     if not values:
         return [0.0, 1.0]
@@ -275,7 +276,7 @@ def _domain(values: Sequence[float]) -> list[float]:
 
 
 class Across(Enum):
-    """The quantity on the x axis of a curve, which determines its scale and labels."""
+    """Describe the quantity on the x axis of a curve, which determines its scale and labels."""
 
     SIZE = "bytes, log2"
     COUNT = "a count such as a queue depth, log2"
@@ -286,7 +287,7 @@ class Across(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line with points in the axes' units. The range of y is NaN unless the line represents several hosts."""
+    """Hold a line with points in the axes' units. The range of y is NaN unless the line represents several hosts."""
 
     name: str
     colour: str
@@ -378,7 +379,7 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
 
 
 def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]) -> Iterator[Spec]:
-    """Yield a vertical rule for each mark, and its text at the top, in the first line without an overlap."""
+    """Yield a vertical rule for each mark, with its text at the top in the first line that avoids an overlap."""
     ends: list[float] = []  # the end of the last text of each line, in px
     span = math.log2(xs[-1] / xs[0]) if xs and xs[0] > 0 and xs[-1] > xs[0] else 1.0
     for position, text, colour in sorted(marks):
@@ -393,7 +394,7 @@ def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]
 
 
 def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[float, str, str]]:
-    """Return (bytes, text, colour) for the size of one data cache per level, from each generation's first host."""
+    """Return (bytes, text, colour) for one data cache per level, from the first host of each generation."""
     facts_of: dict[str, Facts] = {}
     for host in hosts:
         if host.facts is not None:
@@ -425,14 +426,14 @@ def matrix(
     """Return a heat map from rows to columns. Missing cells stay blank.
 
     ``cells``: (from, to, deviation in percent, text). The text is the value in ``unit``, optionally with another figure
-    on a second line. ``legend``: the reference of the deviation. ``axis_titles``: the titles of rows and columns.
+    on a second line. ``legend``: the reference value of the deviation. ``axis_titles``: the titles of rows and columns.
     """
     count = max(len(rows), len(columns))
     step = min(WIDTH / count, max(26, 44 if count <= 12 else 14))
     width, height = step * len(columns), step * len(rows)
-    # The colour scale covers at least 5%, so that noise is not coloured.
+    # The colour scale covers at least 5%, so that noise gets no colour.
     limit = max([5.0, *(abs(c[2]) for c in cells)])
-    y_axis = {"ticks": False, "domain": False, "titlePadding": 14}  # fonts of pages are wider than the engine's
+    y_axis = {"ticks": False, "domain": False, "titlePadding": 14}  # page fonts are wider than the engine's font
     ends: Spec = {
         "x": {
             "field": "b",
@@ -457,7 +458,7 @@ def matrix(
     spec: Spec = {
         "width": width,
         "height": height,
-        # Leave room for the legend's title, because browser fonts are wider than the engine's.
+        # Leave room for the legend's title, because browser fonts are wider than the engine's font.
         "padding": {"left": 4, "top": 4, "bottom": 4, "right": 4 + len(legend)},
         "data": {"values": data},
         "layer": [

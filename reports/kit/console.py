@@ -1,4 +1,4 @@
-"""Tables of a report for a terminal."""
+"""Render tables of a report for a terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fleetmark.reports.kit.tabular import Cell, Column, Row, Tabular, Tone
 
 _TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}")
 _DATE = 16  # columns of a time, which is never broken
-_WORD = 11  # columns
-_GAP = 2  # between columns
-_NAMES = 2  # cells that identify a row
-MOST_ROWS = 24  # per table; more would scroll the important results off the screen
-MANY = 1000  # rows above which a list is plain text: laying out 10,000 rows takes 4 s
+_WORD = 11  # maximum columns of a word
+_GAP = 2  # columns between table columns
+_NAMES = 2  # number of cells that identify a row
+MOST_ROWS = 24  # maximum rows per table; more would scroll the important results off the screen
+MANY = 1000  # maximum rows of a laid-out table; laying out 10,000 rows takes 4 s, so longer lists are plain text
 _STYLES: Mapping[Tone, str] = {"good": "green", "bad": "red", "unsure": "yellow", "strong": "bold", "hot3": "red"}
 STYLES: Mapping[Tone, str] = defaultdict(str, _STYLES)
 
@@ -52,7 +52,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[Rendera
 
 
 def _aligned(table: Tabular, _: Language) -> str:
-    """Return the rows as plain text. Lines may be longer than the terminal is wide."""
+    """Return the rows as plain text. Lines may be wider than the terminal."""
     rows = [
         [column.full_title(_) for column in table.columns],
         *([_(cell.shown) for cell in row] for row in table.rows),
@@ -63,7 +63,7 @@ def _aligned(table: Tabular, _: Language) -> str:
 
 
 class _Fitted:
-    """A table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
+    """Hold a table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
 
     def __init__(self, table: Tabular, _: Language) -> None:
         self.table, self._ = table, _
@@ -74,7 +74,7 @@ class _Fitted:
             yield _table(self.table, _widths(self.table, places, options.max_width, self._), self._)
 
     def _parts(self, width: int) -> Iterator[list[int]]:
-        """Yield the columns of each part. Neighbouring columns of a group stay together if there is room for them."""
+        """Yield the columns of each part. Neighbouring columns of a group stay together if they fit."""
         columns = self.table.columns
         places = [n for n, column in enumerate(columns) if column.role != "note"]
         if not places:
@@ -95,7 +95,7 @@ class _Fitted:
 
 
 def _widths(table: Tabular, places: Sequence[int], width: int, _: Language) -> dict[int, int]:
-    """Return the width of each column: what it needs, and a part of the room that is left."""
+    """Return the width of each column: the width that it needs, and a part of the remaining room."""
     widths = {n: _least(table, n, _) for n in places}
     longest = {n: max(cell_len(_(row[n].full)) for row in table.rows) if table.rows else 0 for n in places}
     titles = {n: fmt.clean(table.columns[n].full_title(_)) for n in places}
@@ -145,7 +145,7 @@ def _cell(cell: Cell, column: Column, _: Language, *, is_head: bool) -> Text:
 
 
 def _width(title: str, cells: Sequence[str]) -> int:
-    """Return the width of the longest figure, or of the title in two lines if that is more, but at most _WORD."""
+    """Return the width of the longest figure, or of the title in two lines if that is wider, but at most _WORD."""
     words = max(map(cell_len, title.split()), default=0)
     return max([min(max(words, (cell_len(title) + 1) // 2), _WORD), *map(cell_len, cells)])
 

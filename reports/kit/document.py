@@ -1,4 +1,4 @@
-"""A document: its subject, its answer and sections of exhibits. It is built once and rendered in every format."""
+"""Represent a document: its subject, its answer and sections of exhibits, built once and rendered in every format."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence.
+    """Hold a sentence.
 
-    ``quiet``: it only explains or qualifies the exhibits next to it. ``link``: the section with more. ``is_unbroken``:
-    it contains something to copy, so a terminal shows it on one line and omits none.
+    ``quiet``: the sentence only explains or qualifies the exhibits next to it. ``link``: the section with details.
+    ``is_unbroken``: the sentence contains something to copy, so a terminal shows it on one line and never omits it.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A statement about a ``subject``. Findings with the same subject are shown together.
+    """Make a statement about a ``subject``. Findings with the same subject are shown together.
 
     ``details``: sentences that qualify the statement. ``evidence``: files below the document's folder.
     """
@@ -50,7 +50,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command for the reader to type, and a ``text`` that says what it does."""
+    """Show a command for the reader to type, and a ``text`` that says what it does."""
 
     text: str
     command: str
@@ -63,7 +63,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines of text for copying as a whole, such as a ticket, under their ``title``."""
+    """Hold lines of text to copy as a whole, such as a ticket, under their ``title``."""
 
     title: str
     lines: tuple[str, ...]
@@ -71,7 +71,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure that stands for itself, under its ``title``. Consecutive tiles are cards on a page."""
+    """Show a single figure under its ``title``. Consecutive tiles are cards on a page."""
 
     title: str
     cell: Cell
@@ -83,11 +83,12 @@ Exhibit = Note | Finding | Command | Block | Tile | Tabular | Chart
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Exhibits under a title.
+    """Group exhibits under a title.
 
-    ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows its
-    title first, and the rest when it is opened. ``is_beside``: a wide page shows it to the right of those before it.
-    ``is_sheet``: a workbook has one tab for all its tables and charts, below each other, and its notes above them.
+    ``only``: the formats that include the section; all formats if empty. ``is_folded``: a page on a screen shows only
+    the title until the reader opens the section. ``is_beside``: a wide page shows the section to the right of the
+    previous ones. ``is_sheet``: a workbook has one tab for all its tables and charts, below each other, and its notes
+    above them.
     """
 
     key: str
@@ -110,7 +111,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a single page or slide says beside the document's answer.
+    """Hold what a single page or slide shows besides the document's answer.
 
     ``question``: the question that the answer answers. ``table``: the main figures. The other parts are sentences:
     ``cost``, ``worse`` (what gets worse, or may fail, under ``worse_title``), ``missing`` (what was not measured),
@@ -129,17 +130,17 @@ class Brief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A report that can be rendered in every format.
+    """Hold a report that can be rendered in every format.
 
     ``title``: its subject, such as a campaign's id. ``answer``: its first sentence. ``tone``: whether the answer is
     good news. ``details``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.
     ``data``: the JSON form, if it differs from the exhibits because it is older than this model. ``alternatives``: the
-    same question from other viewpoints, such as other baselines. Each has the sections that differ, and names itself by
-    its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
-    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``origins``: what single
-    figures rest on, to which ``Cell.origin`` refers by number; they may be computed when they are read. ``strip``: the
-    inputs that a reader may change on a page. ``manifest``: the record, question and code behind the figures, which
-    files contain and do not show. ``brief``: its short form.
+    same question from other viewpoints, such as other baselines. Each alternative has the sections that differ, and its
+    name is its ``viewpoint``. A page on a screen lets the reader choose one; other formats show this document only.
+    ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``origins``: the evidence of
+    single figures, to which ``Cell.origin`` refers by number; it may be computed when read. ``strip``: the inputs that
+    a reader may change on a page. ``manifest``: the record, question and code behind the figures, which files contain
+    but do not show. ``brief``: its short form.
     """
 
     title: str
@@ -165,7 +166,7 @@ class Document:
         return (*self.details, *creation)
 
     def sections_for(self, kind: Kind) -> list[Section]:
-        """Return the sections that this format includes, without empty ones."""
+        """Return the sections that this format includes, without empty sections."""
         return [s for s in self.sections if s.exhibits and (not s.only or kind in s.only)]
 
     def tables_for(self, kind: Kind) -> Iterator[tuple[Section, Tabular]]:
@@ -208,7 +209,7 @@ def in_json(sections: Sequence[Section]) -> list[dict[str, Any]]:
     documents = []
     for section in sections:
         tables: dict[str, list[dict[str, Any]]] = {}
-        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several may have the same columns
+        for table in (e for e in section.exhibits if isinstance(e, Tabular)):  # several tables may share columns
             tables.setdefault(table.key, []).extend(_record(table, row) for row in table.rows)
         notes = [e.text for e in section.exhibits if isinstance(e, Note)]
         if section.exhibits:
@@ -224,7 +225,7 @@ def _record(table: Tabular, row: Sequence[Cell]) -> dict[str, Any]:
 
 
 def listing(title: Message, table: Tabular, nothing: str, data: Any) -> Document:
-    """Return a document of one list. An empty list is the sentence ``nothing``, and in CSV its header row."""
+    """Return a document with a single list. An empty list becomes the sentence ``nothing``, and in CSV a header row."""
     if table.rows:
         sections: tuple[Section, ...] = (Section(table.key, "", (table,)),)
     else:

@@ -1,4 +1,4 @@
-"""Text and tables as SVG files, with lines short enough for any font."""
+"""Draw text and tables as SVG files, with lines short enough for any font."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
-WIDTH = 720  # of a drawing, in its own units
-_MARGIN, _LINE = 12, 1.35  # margin; distance of lines in sizes of type
-_TEXT, _TITLE, _CODE, _CELL = 15.0, 17.0, 13.0, 12.0  # sizes of type
+WIDTH = 720  # width of a drawing, in its own units
+_MARGIN, _LINE = 12, 1.35  # margin; line spacing in multiples of the font size
+_TEXT, _TITLE, _CODE, _CELL = 15.0, 17.0, 13.0, 12.0  # font sizes
 _INK, _SOFT = "#1b1b1b", "#555"
 _TONES = {"good": "#0b6b3a", "bad": "#b3261e", "unsure": "#8a5a00"}
 _SANS = "Noto Sans, DejaVu Sans, Liberation Sans, Noto Sans CJK SC, sans-serif"
 _MONO = "Noto Sans Mono, DejaVu Sans Mono, Liberation Mono, Noto Sans Mono CJK SC, monospace"
-# Widths of characters in sizes of type: at least those of DejaVu Sans Bold, the widest font of the list.
+# Widths of characters relative to the font size, at least those of DejaVu Sans Bold, the widest font of the list.
 _NARROW, _WIDE = frozenset(" .,:;'!|ijl()[]/"), frozenset("MWmw@%&ABCDGHKNOQRUVXYZ")
 
 
 def text(title: str, items: Sequence[tuple[str, str]], *, tone: str = "") -> str:
-    """Return a title and sentences, each with a command below it or "". ``tone``: of the sentences."""
+    """Draw a title and sentences, each with a command below it or "". ``tone``: the tone of the sentences."""
     lines: list[str] = []
     y = float(_MARGIN)
     room = WIDTH - 2 * _MARGIN
@@ -44,7 +44,7 @@ def text(title: str, items: Sequence[tuple[str, str]], *, tone: str = "") -> str
 
 
 def table(shown: Tabular, _: Language) -> str:
-    """Return a table. The first column is as wide as three others."""
+    """Draw a table. The first column is three times as wide as the others."""
     room = WIDTH - 2 * _MARGIN
     unit = room / (len(shown.columns) + 2)
     widths = [3 * unit if n == 0 else unit for n in range(len(shown.columns))]
@@ -103,7 +103,7 @@ def _svg(label: str, height: float, lines: Sequence[str]) -> str:
 
 
 def wrapped(sentence: str, size: float, room: float) -> list[str]:
-    """Return the lines of a sentence that fit into ``room``, whatever the font. Long words are broken."""
+    """Return the lines of a sentence that fit into ``room`` in any font. Long words are broken."""
     lines, line = [], ""
     for piece in _pieces(sentence):
         if width(line + piece.rstrip()) * size <= room:
@@ -120,7 +120,7 @@ def wrapped(sentence: str, size: float, room: float) -> list[str]:
 
 
 def _pieces(sentence: str) -> Iterator[str]:
-    """Yield words with the spaces behind them; a Han character is a word."""
+    """Yield words with the spaces that follow them; a Han character is a word."""
     piece = ""
     for character in sentence:
         if cell_len(character) > 1 and piece:
@@ -135,7 +135,7 @@ def _pieces(sentence: str) -> Iterator[str]:
 
 
 def width(shown: str) -> float:
-    """Return the width of a text in sizes of type: an upper bound over common fonts."""
+    """Return the width of a text relative to the font size: an upper bound over common fonts."""
     return sum(
         1.02 if cell_len(c) > 1 else 0.46 if c in _NARROW else 1.05 if c in "MWm@%" else 0.86 if c in _WIDE else 0.72
         for c in shown

@@ -1,4 +1,4 @@
-"""Fixed text of reports in the reader's language: English, or a catalogue of translations beside this module."""
+"""Translate the fixed text of reports: English, or a catalogue of translations beside this module."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from fleetmark.base.yaml import read_yaml
 
 _HERE = Path(__file__).parent / "languages"
 ENGLISH = "en"
-_STOPPED = re.compile(r"(?<=[。；：）]) +(?=\S)")  # full-width signs hold their own space
+_STOPPED = re.compile(r"(?<=[。；：）]) +(?=\S)")  # full-width punctuation includes its own space
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language's ``code`` (as HTML's lang has it) and its ``texts``: English template to its translation."""
+    """Hold a language's ``code`` (as in HTML's lang) and its ``texts``, which map English templates to translations."""
 
     code: str = ENGLISH
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str, **values: Any) -> str:
-        """``text`` (a template, or a sentence made by ``message``) in this language; English if it has no
-        translation.
+        """Return ``text`` (a template, or a sentence made by ``message``) in this language.
+
+        Text without a translation stays English.
         """
         if isinstance(text, Message):
             return self(text.template, **text.values)
@@ -39,12 +40,12 @@ class Language:
 
 
 def languages() -> list[str]:
-    """The codes of all languages."""
+    """Return the codes of all languages."""
     return [ENGLISH, *sorted(p.stem for p in _HERE.glob("*.yml"))]
 
 
 def language(code: str) -> Language:
-    """The language ``code``. Raises FleetmarkError, with the codes that exist, for any other."""
+    """Return the language ``code``. Raise FleetmarkError with the known codes for any other code."""
     if code == ENGLISH:
         return Language()
     if code not in languages():

@@ -1,4 +1,4 @@
-"""Where the cells of a table lie in its sheet of a workbook, so that formulas of other tables can name them."""
+"""Locate the cells of a table in its workbook sheet, so that formulas of other tables can refer to them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fleetmark.reports.kit.tabular import Column, Tabular
 from fleetmark.reports.kit.workbook import cell
 
 End = Literal["", "lo", "hi"]
-HEAD_ROW = 3  # counted from 0, as all rows and columns here
+HEAD_ROW = 3  # counted from 0, like all rows and columns in this module
 FIRST_ROW = HEAD_ROW + 1
 
 
 def sheet_columns(table: Tabular) -> Iterator[tuple[Column, End, int]]:
-    """Yield the columns of the sheet: each column, with further ones for the ends of its interval if there are any.
+    """Yield the columns of the sheet: each column, followed by further columns for the ends of its interval, if any.
 
-    The last part is the number of the column in the table.
+    The last item of each tuple is the number of the column in the table.
     """
     may = [number for number, column in enumerate(table.columns) if column.right and column.has_interval]
     have = {number for row in table.rows for number in may if row[number].lo is not None} if may else set()
@@ -46,7 +46,7 @@ def column_of(table: Tabular, key: str, end: End = "") -> int:
 
 
 def address(table: Tabular, row: int, key: str, end: End = "") -> str:
-    """Return the cell of a row of the table for formulas of any sheet: ``[ratios]!B5``."""
+    """Return the cell of a row of the table, for formulas of any sheet: ``[ratios]!B5``."""
     return f"[{table.key}]!{cell(FIRST_ROW + row, column_of(table, key, end))}"
 
 

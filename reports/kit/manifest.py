@@ -1,6 +1,6 @@
-"""The manifest of a document: one line of ASCII that says from which record, question and code its figures come.
+"""Write and read a document's manifest: one line of ASCII that identifies the record, question and code behind it.
 
-The text is inert in every format: it has no space, newline, ``<``, ``>`` or ``&``, and does not end a comment.
+The text is inert in every format: it contains no space, newline, ``<``, ``>`` or ``&``, and does not end a comment.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError, required
 
 VERSION = "fleetmark_manifest"  # the first key of a manifest
-KEY = "manifest"  # in a JSON document
-MAX_BYTES = 2 << 20  # of a manifest, and twice that of a part of a workbook that contains it
+KEY = "manifest"  # key of the manifest in a JSON document
+MAX_BYTES = 2 << 20  # maximum bytes of a manifest; a workbook part that contains one may have twice as many
 CELL = 30_000  # characters of a manifest per cell of a workbook
 _BEGIN = f'{{"{VERSION}":1,'.encode()
-_BETWEEN = b"</t></si><si><t>"  # two texts of a workbook
+_BETWEEN = b"</t></si><si><t>"  # separates two texts of a workbook
 
 
 def written(manifest: Mapping[str, Any]) -> str:
@@ -53,7 +53,7 @@ def attach(pdf: Any, manifest: Mapping[str, Any]) -> None:
 
 
 def read(raw: bytes, kind: str) -> dict[str, Any]:
-    """Return the manifest in a document. ``raw`` may come from anyone: every size is bounded.
+    """Return the manifest in a document. ``raw`` is untrusted, so every size is bounded.
 
     ``kind``: html, pdf, xlsx, md or json. Raise FleetmarkError, without the file's name, if there is none.
     """
@@ -83,7 +83,7 @@ def read(raw: bytes, kind: str) -> dict[str, Any]:
 
 
 def _texts(raw: bytes) -> bytes:
-    """Return the texts of a workbook, as far as a manifest may be among them."""
+    """Return the texts of a workbook that may contain a manifest."""
     with zipfile.ZipFile(io.BytesIO(raw)) as book, book.open("xl/sharedStrings.xml") as file:
         text = b""
         while block := file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""Text and tables as Markdown. Characters that could be markup are escaped."""
+"""Render text and tables as Markdown. Characters that could be markup are escaped."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.kit.tabular import Tabular
 
-MOST_ROWS = 400  # per table
+MOST_ROWS = 400  # maximum rows per table
 
-# Characters that CommonMark and its extensions (tables, formulas) treat as markup within a line. An underscore within
-# a word is not markup, and is frequent in names.
+# Characters that CommonMark and its extensions (tables, formulas) treat as markup within a line. An underscore within a
+# word is not markup and is common in names.
 _MARKUP = re.compile(r"[\\`*{}\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # turns a line into a heading, list or quotation
+_BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # prefix that turns a line into a heading, list or quotation
 
 
 def written(lines: Iterable[str]) -> str:
-    """Join lines to the text of a file. Consecutive empty lines are merged."""
+    """Join lines into the text of a file. Consecutive empty lines are merged."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
@@ -38,7 +38,7 @@ def tabular(table: Tabular, _: Language, *, above: str = "") -> Iterator[str]:
 
 
 def table_head(cells: Sequence[str], sides: str) -> list[str]:
-    """Return the head of a table. ``sides``: the alignment of each column, l or r."""
+    """Return the heading row of a table. ``sides``: the alignment of each column, l or r."""
     return [table_row(cells), f"|{'|'.join('-:' if s == 'r' else '-' for s in sides)}|"]
 
 
@@ -59,7 +59,7 @@ def as_line(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as inline code, delimited by more backticks than it has in a row."""
+    """Return ``text`` as inline code, delimited by more backticks than any run of backticks in it."""
     shown = fmt.clean(text)
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
     room = " " if "`" in shown else ""

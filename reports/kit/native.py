@@ -1,4 +1,4 @@
-"""Charts that a workbook draws itself, from its cells."""
+"""Describe charts that a workbook draws from its cells."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Native:
-    """A chart that a workbook draws itself, below the table with the key ``table``.
+    """Describe a chart that a workbook draws below the table with the key ``table``.
 
     ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
-    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis.
-    ``colours``: one for each of ``values``.
-    ``series``: instead of all these, series of any cells; ``category`` is then a range, as in formulas. ``form``: the
-    number format of the value axis.
+    the lengths of the error bars below and above the only value. ``axis``: the title of the value axis. ``colours``: a
+    colour for each of ``values``. ``series``: series of any cells instead of all the above; ``category`` is then a
+    range, as in formulas. ``form``: the number format of the value axis.
 
     A ``scatter`` chart has two logarithmic axes: ``category`` (titled ``category_axis``) and the only value. Its
     ``groups`` are series of consecutive rows: their names, numbers of rows and colours.
@@ -36,9 +35,10 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series of a native chart. ``values``: its cells, as in formulas. ``colour``: none to lift those above it.
+    """Describe a series of a native chart.
 
-    Areas and columns are stacked.
+    ``values``: its cells, as in formulas. ``colour``: empty for an invisible series that only raises the series above
+    it. Areas and columns are stacked.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Families of samples, and their text in the OpenMetrics and Prometheus formats.
+"""Hold families of samples, and write them in the OpenMetrics and Prometheus text formats.
 
 Source: OpenMetrics 1.0 (prometheus.io/docs/specs/om/open_metrics_spec).
 """
@@ -27,7 +27,7 @@ class Family:
         self.samples[tuple((k, v) for k, v in (labels or {}).items() if v)] = value
 
     def lines(self, suffix: str) -> Iterable[str]:
-        """Yield the family's lines; ``suffix``: what a counter's samples end with."""
+        """Yield the family's lines. ``suffix``: the ending of a counter's samples."""
         yield f"# HELP {self.name} {_escaped(self.help)}"
         yield f"# TYPE {self.name} {self.kind}"
         for labels, value in self.samples.items():

@@ -1,4 +1,4 @@
-"""A self-contained HTML page from templates: Fleetmark's, and those of a user's folder, which take precedence."""
+"""Fill self-contained HTML pages from templates: Fleetmark's, and those of a user's folder, which take precedence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fleetmark.reports.kit.tabular import Cell
 
 Medium = Literal["screen", "paper"]
 _HERE = Path(__file__).parent / "templates"
-# In this order. Nothing else may run in the page, by the hash of all.
+# The scripts in this order. The hash of all of them allows nothing else to run in the page.
 _SCRIPTS = ("state.js", "tables.js", "detail.js", "page.js", "strip.js")
 _SCRIPT = "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
 
@@ -41,8 +41,10 @@ def page(
     templates: Path | None = None,
     medium: Medium = "screen",
 ) -> str:
-    """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and the common values: ``_``,
-    ``medium``, styles, script, logo. Arguments and errors as of ``reports.formats.html.render``.
+    """Return the page of the template ``name``, which extends ``base.html.j2``, filled with ``context``.
+
+    The common values are ``_``, ``medium``, styles, script and logo. The other arguments and the errors are those of
+    ``reports.formats.html.render``.
     """
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: no such folder")
@@ -51,7 +53,7 @@ def page(
         "medium": medium,
         "script": Markup(_SCRIPT),
         "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
-        "faces": [],  # a page that compares nothing, and carries no figures of single hosts
+        "faces": [],  # a page that compares nothing and has no figures of single hosts
         "embedded": "",
         "site": None,
         "strip": "",
@@ -70,12 +72,12 @@ def page(
     except Exception as e:
         line_place = _line_of(e, templates)
         if line_place is None:
-            raise  # an error of Fleetmark's, not of the user's templates
+            raise  # an error in Fleetmark, not in the user's templates
         raise FleetmarkError(f"{line_place}: {e}") from e
 
 
 def _unique_ids() -> Callable[[str], str]:
-    """Return a function that makes ids unique on a page by a number at their end."""
+    """Return a function that makes ids unique on a page by appending a number."""
     seen: Counter[str] = Counter()
 
     def unique(name: str) -> str:
@@ -86,7 +88,7 @@ def _unique_ids() -> Callable[[str], str]:
 
 
 def _line_of(error: Exception, templates: Path | None) -> str | None:
-    """``FILE line N``: where in a user's template ``error`` was raised; None if it was not raised in one."""
+    """Return ``FILE line N``: where in a user's template ``error`` was raised; None if it was raised elsewhere."""
     if templates is None:
         return None
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith((".j2", ".css"))]
@@ -96,7 +98,7 @@ def _line_of(error: Exception, templates: Path | None) -> str | None:
 
 def _translator(language: Language) -> Callable[..., str]:
     def translate(text: str, **values: Any) -> str:
-        """``text`` in the reader's language; markup among ``values`` stays markup, all else is escaped."""
+        """Return ``text`` in the reader's language. Markup in ``values`` stays markup; other text is escaped."""
         if any(isinstance(v, Markup) for v in values.values()):
             translated = {k: language(v) if isinstance(v, Message) else v for k, v in values.items()}
             return Markup(escape(language(text))).format(**translated)
@@ -106,7 +108,7 @@ def _translator(language: Language) -> Callable[..., str]:
 
 
 def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
-    """Styles and logo: Fleetmark's, and the user's where the folder has them."""
+    """Return styles and logo: Fleetmark's, and the user's if the folder has them."""
     sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
     logo = templates and templates / "logo.svg"
     colours = templates and templates / "colours.css"
@@ -116,14 +118,17 @@ def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as e:
         raise FleetmarkError(f"--templates {templates}: {e}") from e
     return {
-        # A style element ends at the first </ of its name, wherever that stands.
+        # A style element ends at the first </ followed by its name, wherever it is.
         "style": Markup(style.replace("</", "<\\/")),
         "logo": f"data:image/svg+xml;base64,{data}" if data else "",
     }
 
 
 def _environment(templates: Path | None) -> jinja2.Environment:
-    """With a user's folder the environment is sandboxed: its templates can reach nothing outside the page."""
+    """Return the template environment.
+
+    With a user's folder it is sandboxed, so templates reach nothing outside the page.
+    """
     ours = jinja2.FileSystemLoader(_HERE)
     loaders: list[jinja2.BaseLoader] = [ours, jinja2.PrefixLoader({"fleetmark": ours})]
     if templates is not None:
@@ -155,14 +160,16 @@ def _environment(templates: Path | None) -> jinja2.Environment:
 
 
 def _compiled() -> jinja2.BytecodeCache | None:
-    """Where compiled templates are kept, which takes a tenth of a short campaign's time otherwise; None if there is
-    no folder of this user alone, since what lies there is executed.
+    """Return the folder for compiled templates; None if no folder belongs to this user alone.
+
+    Compiling takes a tenth of a short campaign's time. The files in the folder are executed, so nobody else may write
+    to it.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fleetmark" / "templates"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         details = folder.lstat()
-    except (OSError, RuntimeError):  # there is no home
+    except (OSError, RuntimeError):  # the user has no home folder
         return None
     if not stat.S_ISDIR(details.st_mode) or details.st_uid != os.geteuid() or details.st_mode & 0o077:
         return None
@@ -171,13 +178,13 @@ def _compiled() -> jinja2.BytecodeCache | None:
 
 class _Cache(jinja2.FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
-        with contextlib.suppress(OSError):  # a full disk, say: the page does not depend on it
+        with contextlib.suppress(OSError):  # such as a full disk; the page does not need the cache
             super().dump_bytecode(bucket)
 
 
 @jinja2.pass_context
 def _say(context: jinja2.runtime.Context, text: object) -> str:
-    """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
+    """Return a Fleetmark sentence or word in the reader's language; in other text, only clean control characters."""
     cleaned = fmt.clean(text)
     return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
 
@@ -188,13 +195,13 @@ def _doubtful(row: Sequence[Cell]) -> bool:
 
 
 def _unbroken(command: str) -> Markup:
-    """A command in which no line ends within an option's leading dashes."""
+    """Return a command in which no line breaks within an option's leading dashes."""
     words = (escape(part) for part in fmt.clean(command).split(" "))
     return Markup(" ").join(Markup("<span>{}</span>").format(w) if w.startswith("-") else w for w in words)
 
 
 def _breakable(name: str) -> Markup:
-    """A name in which lines may end after an underscore, before the browser breaks it within a word."""
+    """Return a name that may break after an underscore, so that the browser does not break it within a word."""
     return Markup("_<wbr>").join(escape(part) for part in fmt.clean(name).split("_"))
 
 

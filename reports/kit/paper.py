@@ -1,4 +1,4 @@
-"""Tables on paper: one that is wider than its page becomes several, each with the columns that name its rows."""
+"""Fit tables on paper: one that is wider than its page becomes several, each with the columns that name its rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import groupby, islice, takewhile
 from fleetmark.base.text import message
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 
-LANDSCAPE = 271.0  # mm between the margins of paper.css, as all lengths here
-UPRIGHT = 170.0  # of 184, because widths are estimates
-FEW = 7  # columns, whose names may break, that always stay on an upright page
+LANDSCAPE = 271.0  # mm between the margins of paper.css; all lengths here are in mm
+UPRIGHT = 170.0  # less than 184, because widths are estimates
+FEW = 7  # columns, with breakable names, that always fit on a portrait page
 _CHARACTER, _PADDING, _PLOT, _NAME = 1.55, 1.6, 52.0, 22.0
-_ROWS = 300  # that are looked at
+_ROWS = 300  # rows examined for the width
 
 
 def pieces(table: Tabular) -> Iterator[Tabular]:
@@ -47,12 +47,12 @@ def is_wide(table: Tabular) -> bool:
 
 
 def _widths(table: Tabular) -> list[float]:
-    """Return about the least width of each column."""
+    """Return the approximate minimum width of each column."""
     return [_width(column, [row[n] for row in islice(table.rows, _ROWS)]) for n, column in enumerate(table.columns)]
 
 
 def _width(column: Column, cells: list[Cell]) -> float:
-    """Return about the least width of a column at the size of type of tables, in mm."""
+    """Return the approximate minimum width of a column in mm, at the font size of tables."""
     if column.plot or any(cell.plot for cell in cells):
         return _PLOT
     if column.role in ("number", "verdict"):

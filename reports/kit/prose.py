@@ -1,4 +1,4 @@
-"""A worksheet with text instead of a table."""
+"""Write a worksheet with text instead of a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import message
 from fleetmark.reports.kit.workbook import Sheet
 
-_LEFT = 26  # characters, width of the column left of the text
+_LEFT = 26  # width in characters of the column left of the text
 
 
 class Prose:

@@ -1,4 +1,4 @@
-"""Roofs of machines, and what lies under them, as a Vega-Lite specification: a roofline."""
+"""Draw a roofline as a Vega-Lite specification: the roofs of machines, and the points below them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fleetmark.reports.kit.axes import Spec
 from fleetmark.reports.kit.charts import COLOURS, DESCRIBED, MANY_HOVER, WIDTH, on_hover
 
-_LONG = 300.0  # an axis whose ends are this far apart has powers of ten alone
+_LONG = 300.0  # an axis with at least this ratio of its ends has ticks only at powers of ten
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """What lies under a roof: its class, its place, and a text."""
+    """Hold a point below a roof: its class, its position, and a text."""
 
     series: str
     x: float
@@ -24,8 +24,11 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """y is at most the smaller of ``rate`` times x and ``level``; either may be infinite. ``name``: in the legend;
-    ``theory``: nothing measured it, it is drawn beside the one of its name that was."""
+    """Describe a roof: y is at most the smaller of ``rate`` times x and ``level``, either of which may be infinite.
+
+    ``name``: the name in the legend. ``theory``: the roof is theoretical and drawn beside the measured roof of the same
+    name.
+    """
 
     name: str
     rate: float = math.inf
@@ -34,7 +37,7 @@ class Ceiling:
 
 
 def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
-    """Ceilings, at least one of them level, and what lies under them, both axes logarithmic."""
+    """Return the specification of ceilings, at least one of which is level, and the points below them on log axes."""
     top = max(c.level for c in ceilings if math.isfinite(c.level))
     rates = [c.rate for c in ceilings if math.isfinite(c.rate)]
     if dots:
@@ -43,7 +46,7 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
     else:
         low, high = top / max(rates) / 30, 6 * top / min(rates)
         bottom = min(rates) * low
-    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # not 0.0001
+    short = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, '~g')"  # writes 1e-4 for 0.0001
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title}
     x |= {"axis": {"values": _ticks(low, high), "labelExpr": short}}
     x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
@@ -57,7 +60,7 @@ def roofline(ceilings: Sequence[Ceiling], dots: Sequence[Dot], x_title: str, y_t
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, with 2 and 5 times those on a short axis: Vega's own crowd on a logarithmic one."""
+    """Return powers of ten, on a short axis also 2 and 5 times these; Vega's default ticks crowd a logarithmic axis."""
     steps = (1,) if high / low >= _LONG else (1, 2, 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = (float(f"{step}e{power}") for power in powers for step in steps)

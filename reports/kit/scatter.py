@@ -1,4 +1,4 @@
-"""Points of several series on two logarithmic axes, with the points that no other one beats joined by lines."""
+"""Draw the points of several series on two logarithmic axes, with lines through the points that no other one beats."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.axes import Spec, round_ticks
 from fleetmark.reports.kit.charts import DESCRIBED, MANY_HOVER, WIDTH, on_hover
 
-_COLUMNS, _ROWS = 64, 14  # of a drawing of characters
-_SIGNS = "o^+*x#%&=~"  # more series have no drawing of characters
+_COLUMNS, _ROWS = 64, 14  # size of a text drawing
+_SIGNS = "o^+*x#%&=~"  # signs of the series; more series have no text drawing
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A point: its place, a text on what it is, and whether no other point of its series beats it."""
+    """Hold a point: its position, a descriptive text, and whether no other point of its series beats it."""
 
     x: float
     y: float
@@ -26,7 +26,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """The points of a series, with its name and colour."""
+    """Hold the points of a series, with its name and colour."""
 
     name: str
     colour: str
@@ -34,7 +34,7 @@ class Cloud:
 
 
 def scatter(clouds: Sequence[Cloud], overall: Sequence[Spot], x_title: str, y_title: str) -> Spec:
-    """Return the points of all series. The best ones of each are joined; a dashed line joins the best ``overall``."""
+    """Return the points of all series. Lines join the best points of each; a dashed line joins the best ``overall``."""
     spots = [(cloud, spot) for cloud in clouds for spot in cloud.spots]
     x = _axis("x", x_title, [spot.x for _, spot in spots]) | {"field": "x"}
     y = _axis("y", y_title, [spot.y for _, spot in spots]) | {"field": "y"}
@@ -93,9 +93,9 @@ def _axis(name: str, title: str, values: Sequence[float]) -> Spec:
 
 
 def drawing(clouds: Sequence[Cloud], x_title: str, y_title: str) -> tuple[str, ...]:
-    """Return the points as lines of characters, for a terminal: a sign for each series, and a legend below.
+    """Return the points as lines of text for a terminal: a sign for each series, and a legend below.
 
-    Return none for more series than there are signs.
+    Return no lines if there are more series than signs.
     """
     if len(clouds) > len(_SIGNS):
         return ()

@@ -1,4 +1,4 @@
-"""Describe what surrounds the document of a served page: links to other pages, a form, and addresses of names."""
+"""Describe what surrounds a served page's document: links to other pages, a form, and addresses of names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.base.text import Message
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to another page. ``is_current``: it leads to the page that shows it."""
+    """Link to another page. ``is_current``: the link leads to the page that shows it."""
 
     text: str | Message
     address: str
@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of a form. ``choices``: suggestions while the reader types."""
+    """Describe a field of a form. ``choices``: suggestions while the reader types."""
 
     name: str
     label: str | Message
@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form that opens ``action`` with its fields in the query. ``submit``: the text of its button."""
+    """Describe a form that opens ``action`` with its fields in the query. ``submit``: the text of its button."""
 
     action: str
     submit: str | Message
@@ -40,11 +40,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The pages around a document.
+    """Describe the pages around a document.
 
-    ``links``: the main pages. ``related``: other pages and files about the same subject. ``address``: the page about a
-    name in a table, such as a host's; empty if there is none. ``file``: the address of a file below the document's
-    folder; empty if it is not shown.
+    ``links``: the main pages. ``related``: other pages and files about the same subject. ``address``: returns the page
+    about a name in a table, such as a host's; empty if there is none. ``file``: returns the address of a file below the
+    document's folder; empty if the file is not shown.
     """
 
     links: tuple[Link, ...]

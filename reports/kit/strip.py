@@ -1,4 +1,4 @@
-"""The figures of a decision strip: what a page multiplies when its reader changes mix, prices, power or numbers.
+"""Hold the figures of a decision strip, which a page recalculates when the reader changes mix, prices, power or counts.
 
 A page on a screen shows the strip below the first section. It computes no statistics: ratios and intervals are given.
 """
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripSide:
-    """A side of the strip.
+    """Hold a side of the strip.
 
-    - ``price``, ``watts``, ``rack_units``: of one server or piece, None if they are not known
+    - ``price``, ``watts``, ``rack_units``: of one server or piece; None if unknown
     - ``ratios``: by class, how many baseline servers one server replaces for equal work; empty for the baseline
     - ``given``: the ratio of the initial mix with the ends of its interval, None if it has none
     """
@@ -28,12 +28,13 @@ class StripSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripView:
-    """The strip seen from one baseline, which is the first of ``sides``.
+    """Hold the strip seen from one baseline, which is the first of ``sides``.
 
     - ``classes``: the title of each class by its name
     - ``mix``: the initial share of each class
-    - ``is_given``: the user gave the mix; otherwise its shares are equal
-    - ``is_exact``: every mix has the figures of ``--mix``; otherwise hosts or sizes differ, so they are approximate
+    - ``is_given``: whether the user gave the mix; otherwise all shares are equal
+    - ``is_exact``: whether every mix gives the same figures as ``--mix``; otherwise figures are approximate, because
+      hosts or sizes differ
     """
 
     sides: Sequence[StripSide]
@@ -45,16 +46,17 @@ class StripView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """A decision strip.
+    """Hold a decision strip.
 
     - ``views``: in the order of the document's viewpoints
     - ``servers``, ``years``, ``energy``: the initial conditions of a purchase
-    - ``unit``: of prices, such as ``USD per hour``; empty without any price
+    - ``unit``: the unit of prices, such as ``USD per hour``; empty without any price
     - ``hours``: the hours that a price pays for, None for a purchase
-    - ``command``: repeats the comparison with another mix, which follows it; empty if it takes no mix
+    - ``command``: the command that repeats the comparison with another mix, which is appended to it; empty if it takes
+      no mix
     - ``piece``: what is counted, such as ``accelerator``; empty for servers
-    - ``hours_per_year``, ``rounding``: constants of costs; ``rounding`` is what a number of servers may exceed a whole
-      number by
+    - ``hours_per_year``, ``rounding``: constants of costs; ``rounding`` is the amount by which a number of servers may
+      exceed a whole number
     """
 
     views: Sequence[StripView]

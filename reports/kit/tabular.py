@@ -1,4 +1,4 @@
-"""Tables whose text is formatted once and is the same in every format: columns, and cells with their values."""
+"""Define tables with text that is formatted once and is the same in every format: columns, and cells with values."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from fleetmark.reports.kit import format as fmt
 
 _NUMBER = re.compile(r"[-\u2212]?[\d,]+(?:\.(\d+))?(%?)")
 Kind = Literal["terminal", "html", "pdf", "xlsx", "markdown", "json", "csv"]
-# hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation, positive is better.
+# hot1 to hot3: levels of a heat map. h-5 to h5: levels of a deviation; positive is better.
 Heat = Literal["hot1", "hot2", "hot3", "h-5", "h-4", "h-3", "h-2", "h-1", "h0", "h1", "h2", "h3", "h4", "h5"]
 Tone = Literal["", "good", "bad", "unsure", "strong"] | Heat
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
+    """Describe a column of a table.
 
     ``key``: its name in JSON and CSV. ``formula``: the formula that computes it in a workbook, with ``{key}`` for the
     cell of another column in the same row, ``[table]!`` before an address in the sheet of the table with that key,
     ``[table!key!row]`` for a cell, ``[table!key!row:key!row]`` for a range, and ``[table!key]`` for a whole column.
-    ``role``: ``name`` and ``side`` (a generation or candidate) identify a row, ``note`` is a sentence that only a few
-    rows have, ``code`` is something to type, and ``file`` contains paths below the document's folder, separated by
-    "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over neighbouring columns with the
-    same group. ``only``: the formats that include the column; all formats if empty. ``unit``: the unit of the column's
-    figures, if its cells have none in their text. ``plot``: an inline SVG beside the title, for pages. ``form``: the
-    number format of its cells in a workbook, if it does not follow from their text.
+    ``role``: the use of the column. ``name`` and ``side`` (a generation or candidate) identify a row, ``note`` is a
+    sentence that only a few rows have, ``code`` is text to type, and ``file`` contains paths below the document's
+    folder, separated by "; ". ``hint``: an explanation that a page shows on hover. ``group``: a heading over
+    neighbouring columns with the same group. ``only``: the formats that include the column; all formats if empty.
+    ``unit``: the unit of the column's figures, if its cells have none in their text. ``plot``: an inline SVG beside the
+    title, for pages. ``form``: the number format of its cells in a workbook, if it does not follow from their text.
     ``has_interval``: whether its cells may have an interval. ``name``: the name of its cells in a workbook;
     neighbouring columns with the same name are one range. ``rules``: formulas that give its cells a tone in a workbook
     while they are true. ``width``: in characters, in a workbook. ``is_working``: a workbook does not print it.
@@ -67,17 +67,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
+    """Hold a text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
-    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages.
-    ``hint``: an explanation that a page shows on hover. ``link``: the id of a section or table of the same page.
-    ``formula``: as ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the
-    cell, between ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is
-    then its prompt. ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown
-    entry that a page opens from this cell; ``origin``: that of the document's origin. ``details``: further lines
-    below the text. ``anchor``: the id of the row on a page. ``name``: the name of the cell in a workbook. ``form``:
-    as ``Column.form``, for this cell only.
+    ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
+    an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
+    ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between
+    ``limits`` or to one of ``choices`` (listed, or the name of a range with suggestions); ``hint`` is then its prompt.
+    ``is_decided``: a solver decided its value. ``entry``: the number of the document's breakdown entry that a page
+    opens from this cell; ``origin``: that of the document's origin. ``details``: further lines below the text.
+    ``anchor``: the id of the row on a page. ``name``: the name of the cell in a workbook. ``form``: as ``Column.form``,
+    for this cell only.
     """
 
     text: str = ""
@@ -129,14 +129,14 @@ Row = tuple[Cell, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tabular:
-    """A table. Every row has a cell for each column.
+    """Hold a table. Every row has a cell for each column.
 
-    ``key``: the table's name in JSON. ``rows``: any sequence; a format reads it once, in order, so rows may be computed
-    when they are read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
-    the rows that head the rows below them; a page folds these. ``notes``: sentences between title and table.
-    ``limits``: how many rows a format shows at most; it says how many are omitted. ``is_folded``: a page on a screen
-    shows the title first, and the rest when it is opened. ``is_large``: the table may have millions of cells, so that
-    a workbook is written through files. ``is_working``: a workbook does not print it.
+    ``key``: the table's name in JSON. ``rows``: any sequence; a format reads the rows once, in order, so they may be
+    computed when read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
+    the rows that are headings of the rows below; a page folds the rows below. ``notes``: sentences between title and
+    table. ``limits``: the maximum number of rows in each format, which states how many it omits. ``is_folded``: a page
+    on a screen shows only the title until the reader opens the table. ``is_large``: the table may have millions of
+    cells, so that a workbook is written through files. ``is_working``: a workbook does not print it.
     """
 
     key: str
@@ -168,8 +168,9 @@ class Tabular:
 
 
 class LazyRows(Sequence[Row]):
-    """Rows that are computed whenever they are read, in order. ``size``: their number, or an upper bound; or a
-    function that returns it.
+    """Hold rows that are computed in order each time they are read.
+
+    ``size``: the number of rows, an upper bound, or a function that returns it.
     """
 
     def __init__(self, make: Callable[[], Iterable[Row]], size: int | Callable[[], int]) -> None:
@@ -192,7 +193,7 @@ class LazyRows(Sequence[Row]):
 
 
 class _Chosen(Sequence[Row]):
-    """Rows with some of their cells, chosen when they are read."""
+    """Hold rows with only some of their cells, chosen when they are read."""
 
     def __init__(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         self.rows, self.places = rows, places
@@ -240,7 +241,7 @@ def quantity(
     digits: int = 3,
     counted: str = "",
 ) -> Cell:
-    """Return a cell with a value in a base unit, to ``digits`` digits, and its interval; an empty cell for None.
+    """Return a cell with a value in a base unit, rounded to ``digits`` digits, and its interval; empty for None.
 
     The other options are those of ``base.units.scale_for``.
     """
@@ -264,9 +265,9 @@ def compact(table: Tabular) -> Tabular:
 def records(table: Tabular) -> list[dict[str, float | str | None]]:
     """Return the rows for programs: numbers with full precision, None for a missing number.
 
-    Units and ends of intervals have keys of their own (``KEY_unit``, ``KEY_lo``, ``KEY_hi``) if a column has any.
+    If a column has units or intervals, they have keys of their own (``KEY_unit``, ``KEY_lo``, ``KEY_hi``).
     """
-    rows = list(table.rows)  # once: they may be made when they are read
+    rows = list(table.rows)  # read only once, because rows may be computed when read
     fields = [list(_fields(column, [row[n] for row in rows])) for n, column in enumerate(table.columns)]
     keys = [key for field in fields for key, _ in field]
     columns = [cells for field in fields for _, cells in field]

@@ -1,8 +1,8 @@
-"""The structure tree of a PDF that WeasyPrint makes, brought to PDF/UA-1 (ISO 14289-1) before the file is written.
+"""Complete the structure tree of a WeasyPrint PDF for PDF/UA-1 (ISO 14289-1) before the file is written.
 
-WeasyPrint tags text, tables, lists, links and drawings. Left to do: what is no content of the document (the lines that
-run along on each page, drawings without a title) becomes an artifact, headings skip no level, heads of tables say which
-cells they are the heads of, and a figure's box is where the figure is on its page.
+WeasyPrint tags text, tables, lists, links and drawings. This module makes decoration (lines repeated on each page,
+drawings without a title) an artifact, keeps heading levels consecutive, gives table headings their scope, and corrects
+the boxes of figures.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_POINTS = 0.75  # of a pixel of CSS
+_POINTS = 0.75  # points per CSS pixel
 
 
 def finish(_document: Any, pdf: Any) -> None:
-    """The ``finisher`` of WeasyPrint's ``write_pdf``; ``pdf`` is a ``pydyf.PDF`` with tags, and is changed in place."""
+    """Finish a PDF for WeasyPrint's ``write_pdf``. ``pdf``, a ``pydyf.PDF`` with tags, is changed in place."""
     Tree(pdf).finish()
 
 
 @dataclass(slots=True)
 class Tree:
-    """The structure elements of one file. Elements are dictionaries, and refer to each other by object number."""
+    """Hold the structure elements of one file. Elements are dictionaries, and refer to each other by object number."""
 
     pdf: Any
 
@@ -38,13 +38,13 @@ class Tree:
         return self.pdf.objects[int(reference.split()[0])]
 
     def children(self, element: Any) -> Iterator[Any]:
-        """The elements right below, in reading order; neither marks nor annotations."""
+        """Yield the direct child elements in reading order, without marks and annotations."""
         for kid in element["K"]:
             if isinstance(kid, bytes) and (child := self.resolved(kid)).get("Type") == "/StructElem":
                 yield child
 
     def below(self, element: Any) -> Iterator[Any]:
-        """All elements below, in reading order."""
+        """Yield all descendant elements in reading order."""
         for child in self.children(element):
             yield child
             yield from self.below(child)
@@ -53,7 +53,7 @@ class Tree:
         return (child.number for child in self.below(element))
 
     def _drop_decoration(self, element: Any) -> None:
-        """Take drawings without a title out of the tree: what they show stands beside them as text."""
+        """Remove drawings without a title from the tree; the text beside them has the same content."""
         decoration = {c.reference for c in self.children(element) if c["S"] == "/Figure" and "Alt" not in c}
         if decoration:
             element["K"][:] = [kid for kid in element["K"] if kid not in decoration]
@@ -61,7 +61,7 @@ class Tree:
             self._drop_decoration(child)
 
     def _nest_headings(self, document: Any) -> None:
-        """A heading is one level below the nearest one before it that stood above it."""
+        """Set each heading one level below the nearest earlier heading with a higher rank."""
         above: list[int] = []
         for element in self.below(document):
             kind = element["S"]
@@ -72,7 +72,10 @@ class Tree:
                 element["S"] = f"/H{len(above)}"
 
     def _scope_heads(self, element: Any, in_head: bool) -> None:
-        """Heads in the head of a table are of columns, others of rows. This says all that lists of ids would."""
+        """Give headings in the head of a table the column scope, and others the row scope.
+
+        The scopes replace lists of ids.
+        """
         for child in self.children(element):
             if child["S"] == "/TH":
                 child.setdefault("A", {"O": "/Table"})["Scope"] = "/Column" if in_head else "/Row"
@@ -82,7 +85,7 @@ class Tree:
             self._scope_heads(child, in_head or child["S"] == "/THead")
 
     def _place_figures(self, document: Any) -> None:
-        """From pixels below the page's upper edge to points above its lower one."""
+        """Convert the boxes of figures from pixels below the page's upper edge to points above its lower edge."""
         for element in self.below(document):
             if element["S"] == "/Figure" and "BBox" in element.get("A", {}):
                 height = self.resolved(element["Pg"])["MediaBox"][3]
@@ -90,11 +93,13 @@ class Tree:
                 element["A"]["BBox"][:] = [x1, height - y2, x2, height - y1]
 
     def _mark_artifacts(self, parents: Any, in_tree: set[int]) -> None:
-        """Marked content whose element is not in the tree becomes an artifact, on every page and in ``parents``, where
-        the elements of a page stand behind its number in the order of their marks."""
+        """Turn marked content without an element in the tree into artifacts, on every page and in ``parents``.
+
+        In ``parents``, each page number is followed by the page's elements in the order of their marks.
+        """
         for page, elements in zip(parents[::2], parents[1::2], strict=True):
             if not isinstance(elements, list):
-                continue  # of an annotation
+                continue  # the entry of an annotation
             dropped = {mark for mark, reference in enumerate(elements) if int(reference.split()[0]) not in in_tree}
             for mark in dropped:
                 elements[mark] = "null"

@@ -1,7 +1,7 @@
-"""Workbooks for further work: sheets with live formulas, named cells, filters, validation and charts.
+"""Write workbooks for further work: sheets with live formulas, named cells, filters, validation and charts.
 
-A thin layer over XlsxWriter. Text is always text (never a formula, never a link), a formula carries the value that
-Python computed, and the same content gives the same bytes.
+The module is a thin layer over XlsxWriter. Text is always text, never a formula or a link. A formula has the value that
+Python computed. The same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from fleetmark.reports.kit import charts
 from fleetmark.reports.kit import format as fmt
 
 COLOURS = charts.COLOURS  # a machine has the same colour in every format
-MOST_TEXT = 32_767  # characters in a cell
-MOST_TAB = 31  # characters in the name of a tab
+MOST_TEXT = 32_767  # maximum characters in a cell
+MOST_TAB = 31  # maximum characters in the name of a tab
 MOST_FORMULA = 8_192
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
-GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
+GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # grid lines of a chart
 
-# Number formats. What is scaled by its format keeps its base unit in the cell.
+# Number formats. A cell keeps the base unit; its format only scales the display.
 _LONG = 60  # characters; words of shorter texts may break far from the end of a line
 GENERAL, INTEGER, RATIO, PERCENT, LOG = "General", "#,##0", fmt.RATIO_FORM, "0.0%", "0.000000"
 P_VALUE = '[<0.001]"<0.001";0.000'
 _ENGINEERING = "##0.00E+0"
 
-# What a cell is for, and how it looks. Only inputs are unlocked, should a sheet be protected.
+# The roles of cells, and their styles. Only inputs are unlocked, in case a sheet is protected.
 _ROLES: Mapping[str, Mapping[str, Any]] = {
     "title": {"bold": True, "font_size": 16, "font_color": "#1F3A5F"},
     "heading": {"bold": True, "font_size": 12, "font_color": "#1F3A5F"},
@@ -63,12 +63,12 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
         "border": 1,
         "border_color": "#8EA0B8",
     },
-    "text": {"valign": "top", "align": "left", "indent": 1},  # which keeps it off the numbers left of it
+    "text": {"valign": "top", "align": "left", "indent": 1},  # keeps the text away from numbers to its left
     "wrap": {"valign": "top", "text_wrap": True, "align": "left", "indent": 1},
     "strong": {"bold": True, "valign": "top", "align": "left", "indent": 1},
     "code": {"font_name": "Consolas", "valign": "top", "text_wrap": True, "align": "left", "indent": 1},
     "answer": {"bold": True, "bg_color": "#EAF1FB", "align": "left", "indent": 1},
-    "word": {"valign": "top", "align": "left", "indent": 1},  # a word that a formula gives
+    "word": {"valign": "top", "align": "left", "indent": 1},  # a word computed by a formula
     "link": {"font_color": "#0563C1", "underline": 1, "valign": "top"},
     "note": {"italic": True, "font_color": "#595959", "valign": "top"},
     "input": {"bg_color": "#FFF2CC", "font_color": "#0000C0", "locked": False, "border": 1, "border_color": "#BF9000"},
@@ -89,8 +89,10 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A column's head: its name, its unit (below the name), its width in characters (by content where 0).
-    ``is_right``: it stands above numbers."""
+    """Describe a column's heading: its name, its unit (below the name), and its width in characters.
+
+    A width of 0 follows the content. ``is_right``: the heading is above numbers.
+    """
 
     name: str
     unit: str = ""
@@ -99,12 +101,15 @@ class Head:
 
 
 class Book:
-    """A workbook being written. ``created``: ISO 8601; ``say`` translates fixed text into the reader's language.
-    ``on_disk``: for sheets of millions of cells, whose parts wait in temporary files to be packed."""
+    """Write a workbook. ``created``: ISO 8601.
+
+    ``say``: translates fixed text into the reader's language. ``on_disk``: for sheets with millions of cells, which are
+    stored in temporary files until they are packed.
+    """
 
     def __init__(self, title: str, created: str, say: Callable[[Message], str] = str, *, on_disk: bool = False) -> None:
         self._out = io.BytesIO()
-        self._folder = tempfile.TemporaryDirectory() if on_disk else None  # which goes when the process does, too
+        self._folder = tempfile.TemporaryDirectory() if on_disk else None  # deleted with the process
         self._book = xlsxwriter.Workbook(
             self._out, {"tmpdir": self._folder.name} if self._folder else {"in_memory": True}
         )
@@ -118,21 +123,23 @@ class Book:
         self._book.set_calc_mode("auto")
 
     def words(self, text: object) -> str:
-        """``text`` as a cell shows it: in the reader's language, nothing that acts instead of showing, not too long."""
+        """Return ``text`` as a cell shows it: translated, without active content, and shortened if too long."""
         content = legal(self._say(text) if isinstance(text, Message) else text)
         return content if len(content) <= MOST_TEXT else content[: MOST_TEXT - 1] + "…"
 
     def sheet(self, name: str, colour: str = "", *, in_rows: bool = False) -> Sheet:
-        """A new sheet at the end; its name is made legal and unique. ``in_rows``, of a book ``on_disk``: its cells come
-        row after row, of which only the last is held."""
+        """Add a sheet at the end, with a legal and unique name.
+
+        ``in_rows``: in a book ``on_disk``, cells are written row by row, and only the last row stays in memory.
+        """
         base = _tab_name(self.words(name))
-        if base.lower() == "history":  # which Excel reserves
+        if base.lower() == "history":  # a name that Excel reserves
             base = "History of it"
         unique, n = base, 1
         while unique.lower() in {s.lower() for s in self.sheets}:
             n += 1
             unique = f"{base[: 28 - len(str(n))]} ({n})"
-        self._book.constant_memory = in_rows  # XlsxWriter asks it of each sheet, though it is set for the book
+        self._book.constant_memory = in_rows  # XlsxWriter asks each sheet, although it is set for the book
         inner = self._book.add_worksheet(unique)
         self._book.constant_memory = False
         if colour:
@@ -148,7 +155,7 @@ class Book:
             inner.write_string(row, 0, text)
 
     def style(self, role: str, form: str = GENERAL, *, quoted: bool = False) -> Any:
-        """Return the format for a role of _ROLES and a number format; ``quoted`` keeps text as text when edited."""
+        """Return the format for a role of _ROLES and a number format. ``quoted``: text stays text when edited."""
         key = (role, form, quoted)
         if key not in self._formats:
             more = {"quote_prefix": True} if quoted else {}
@@ -169,8 +176,9 @@ class Book:
         return unique
 
     def chart(self, kind: str, title: str, **options: Any) -> Any:
-        """An XlsxWriter chart in the common style; ``options`` go to ``add_chart``. Name series by reference: a
-        name that begins with = would be taken for one.
+        """Return an XlsxWriter chart in the common style; ``options`` are passed to ``add_chart``.
+
+        Give the names of series as references, because a name that begins with = would be read as a reference.
         """
         chart = self._book.add_chart({"type": kind, **options})
         chart.set_title({"name": self.words(title).lstrip("="), "name_font": {"size": 12, "bold": True}})
@@ -178,7 +186,7 @@ class Book:
         return chart
 
     def bytes(self) -> bytes:
-        """The workbook; nothing can be added to it afterwards."""
+        """Return the workbook. Nothing can be added to it afterwards."""
         for sheet in self.sheets.values():
             sheet.finish()
         self._book.close()
@@ -188,13 +196,13 @@ class Book:
 
 
 class Sheet:
-    """A sheet. Rows and columns count from 0; ``name`` is what formulas of other sheets call it."""
+    """Write a sheet. Rows and columns count from 0. ``name``: the name in formulas of other sheets."""
 
     def __init__(self, book: Book, name: str, inner: Any) -> None:
         self.book, self.name, self.inner = book, name, inner
         self._widths: dict[int, float] = {}
         self._fixed: dict[int, float] = {}
-        self._wrapped: dict[int, list[tuple[int, float]]] = {}  # row to the columns and widths of its long texts
+        self._wrapped: dict[int, list[tuple[int, float]]] = {}  # maps a row to the columns and widths of its long texts
         inner.set_landscape()
         inner.set_paper(9)
         inner.fit_to_pages(1, 0)
@@ -205,19 +213,19 @@ class Sheet:
     # ------------------------------------------------------------ cells
 
     def text(self, row: int, col: int, text: object, role: str = "text") -> None:
-        """Text that stays text whatever it begins with."""
+        """Write text that stays text, whatever its first character."""
         content = self.book.words(text)
         if not content:
             return
         self._inside(row, col)
         self.inner.write_string(row, col, content, self.book.style(role, quoted=content != inert(content)))
-        if role not in ("title", "heading", "note"):  # which may run over the cells to their right
+        if role not in ("title", "heading", "note"):  # text that may extend over the cells to its right
             self._widths[col] = max(self._widths.get(col, 0), wide(content))
             if _ROLES[role].get("text_wrap"):
                 self._wrapped.setdefault(row, []).append((col, _width_of_prose(content, role)))
 
     def number(self, row: int, col: int, value: float | None, form: str = GENERAL, role: str = "computed") -> None:
-        """A number; nothing where it is None or NaN, and ∞ as text."""
+        """Write a number: an empty cell for None or NaN, and ∞ as text."""
         if value is None or math.isnan(value):
             if role == "input":
                 self.inner.write_blank(row, col, None, self.book.style(role, form))
@@ -237,9 +245,9 @@ class Sheet:
         form: str = GENERAL,
         role: str = "computed",
     ) -> None:
-        """A live formula (``=…``) with the value that Python computed for it; None is an empty text.
+        """Write a live formula (``=…``) with the value that Python computed for it; None is an empty text.
 
-        Raises ValueError for a formula longer than Excel takes and for a value that no cell can hold.
+        Raise ValueError for a formula that is too long for Excel and for a value that no cell can hold.
         """
         if len(formula) > MOST_FORMULA:
             raise ValueError(f"{self.name}!{xl_rowcol_to_cell(row, col)}: a formula of {len(formula)} characters")
@@ -255,7 +263,7 @@ class Sheet:
         self.inner.write_formula(row, col, formula, self.book.style(role, form), cached)
 
     def link(self, row: int, col: int, sheet: str) -> None:
-        """A sheet's name as a link to it."""
+        """Write a sheet's name as a link to the sheet."""
         target = "internal:'" + sheet.replace("'", "''") + "'!A1"
         self.inner.write_url(row, col, target, self.book.style("link"), sheet)
 
@@ -269,11 +277,11 @@ class Sheet:
     # ------------------------------------------------------------ references
 
     def address(self, row: int, col: int) -> str:
-        """The cell as any sheet's formulas name it: ``'Per host'!$B$4``."""
+        """Return the reference of a cell for formulas of any sheet: ``'Per host'!$B$4``."""
         return f"{self._quoted()}!{xl_rowcol_to_cell(row, col, True, True)}"
 
     def span(self, first_row: int, first_col: int, last_row: int, last_col: int) -> str:
-        """A range, both ends included: ``'Per host'!$B$4:$D$9``."""
+        """Return the reference of a range, both ends included: ``'Per host'!$B$4:$D$9``."""
         ends = (xl_rowcol_to_cell(r, c, True, True) for r, c in ((first_row, first_col), (last_row, last_col)))
         return f"{self._quoted()}!{':'.join(ends)}"
 
@@ -283,7 +291,7 @@ class Sheet:
     # ------------------------------------------------------------ parts of a page
 
     def top(self, title: str, note: str = "") -> int:
-        """The sheet's title and what it is for; the row where its content may begin."""
+        """Write the sheet's title and purpose, and return the row where its content may begin."""
         self.text(0, 0, title, "title")
         self.inner.set_row(0, 24)
         if note:
@@ -291,7 +299,7 @@ class Sheet:
         return 3
 
     def heads(self, row: int, heads: Sequence[Head], col: int = 0) -> None:
-        """The heads of a table, with units."""
+        """Write the headings of a table, with units."""
         lines = 1
         for place, head in enumerate(heads, col):
             name, unit = self.book.words(head.name), self.book.words(head.unit)
@@ -305,21 +313,21 @@ class Sheet:
         self.inner.set_row(row, 15 * min(lines, 8) + 3)
 
     def filtered(self, head_row: int, last_row: int, columns: int, *, frozen_columns: int = 0) -> None:
-        """The sheet's one table that can be filtered: its head stays visible and is repeated on paper."""
+        """Set the sheet's only filterable table. Its headings stay visible and are repeated on paper."""
         self.frozen(head_row + 1, frozen_columns)
         self.inner.autofilter(head_row, 0, max(last_row, head_row), columns - 1)
         self.inner.repeat_rows(head_row)
 
     def frozen(self, rows: int, columns: int = 0) -> None:
-        """Rows above and columns left that stay visible."""
+        """Freeze the rows above and the columns to the left of a cell."""
         self.inner.freeze_panes(rows, columns)
 
     def width(self, col: int, characters: float) -> None:
-        """A width that content does not change."""
+        """Set a column width that content does not change."""
         self._fixed[col] = characters
 
     def must_be_number(self, row: int, col: int, lo: float, hi: float, hint: str) -> None:
-        """The input accepts only numbers from ``lo`` to ``hi``; ``hint`` is its prompt and its error message."""
+        """Accept only numbers from ``lo`` to ``hi`` as input. ``hint``: the prompt and the error message."""
         prompt = self.book.words(hint)[:255]
         self.inner.data_validation(
             *(row, col, row, col),
@@ -335,22 +343,25 @@ class Sheet:
         )
 
     def must_be_one_of(self, row: int, col: int, values: Sequence[str]) -> None:
-        """The input takes these only (together at most 255 characters). The values of a named range are suggested."""
+        """Accept only these texts as input; values of a named range are only suggestions.
+
+        The texts may have at most 255 characters in total.
+        """
         named: Mapping[str, Any] = {"source": f"={values}", "error_type": "warning"}
         given = named if isinstance(values, str) else {"source": list(values)}
         self.inner.data_validation(row, col, row, col, {"validate": "list", **given})
 
     def printed(self, last_row: int, last_col: int) -> None:
-        """The area to print, from the first cell on; the workings to its right are not printed."""
+        """Set the area to print, from the first cell. The workings to its right are not printed."""
         self.inner.print_area(0, 0, last_row, last_col)
 
     def place(self, chart: Any, row: int, col: int, width: int = 720, height: int = 360) -> None:
-        """A chart with its upper left corner in a cell; size in pixels."""
+        """Place a chart with its upper left corner in a cell. Sizes are in pixels."""
         chart.set_size({"width": width, "height": height})
         self.inner.insert_chart(row, col, chart, {"object_position": 2})
 
     def finish(self) -> None:
-        """Set the columns' widths, and the heights of rows in which text wraps; the book does it."""
+        """Set the columns' widths, and the heights of rows with wrapped text. The book calls this method."""
         widths = {col: self._fixed.get(col, min(max(w + 3, 9), 60)) for col, w in (self._widths | self._fixed).items()}
         for col, width in widths.items():
             self.inner.set_column(col, col, width)
@@ -361,7 +372,7 @@ class Sheet:
 
 
 class _Exact(float):
-    """A number with all its digits: XlsxWriter asks for 16, one too few to read the same number back."""
+    """Return a number with all its digits: XlsxWriter uses 16, one too few to read the same number back."""
 
     def __format__(self, spec: str) -> str:
         return repr(float(self))
@@ -371,27 +382,27 @@ class _Exact(float):
 
 
 def legal(text: object) -> str:
-    """``text`` without anything that acts instead of showing, and without what XML forbids."""
+    """Return ``text`` without active content and characters that XML forbids."""
     return re.sub("[\ufffe\uffff]", lambda m: f"<U+{ord(m[0]):04X}>", fmt.clean(text))
 
 
 def literal(text: str) -> str:
-    """``text`` as a string in a formula (at most 255 characters)."""
+    """Return ``text`` as a string literal of a formula (at most 255 characters)."""
     return '"' + legal(text)[:255].replace('"', '""') + '"'
 
 
 def wide(text: str) -> int:
-    """How many columns of a monospaced terminal ``text`` takes: Chinese characters are two wide."""
+    """Return the number of terminal columns that ``text`` takes; Chinese characters are two columns wide."""
     return len(text) if text.isascii() else sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _width_of_prose(text: str, role: str) -> float:
-    """Return the width of a text of several words, which break early. Prose is narrower than digits."""
+    """Return the width of a text of several words, which can break early. Prose is narrower than digits."""
     return wide(text) * (0.98 if role == "wrap" and wide(text) == len(text) >= _LONG else 1.08)
 
 
 def cell(row: int, col: int) -> str:
-    """``B4`` for (3, 1)."""
+    """Return ``B4`` for (3, 1)."""
     reference: str = xl_rowcol_to_cell(row, col)
     return reference
 
@@ -403,19 +414,20 @@ def absolute(row: int, col: int) -> str:
 
 
 def t_quantile(confidence: str, df: str) -> str:
-    """Return a formula for Student's two-sided t of ``confidence`` with ``df`` degrees of freedom, also fractional.
+    """Return a formula for Student's two-sided t of ``confidence``, with ``df`` degrees of freedom (fractions allowed).
 
-    By the incomplete beta function, t²/(df + t²) ~ Beta(1/2, df/2) (Abramowitz & Stegun 26.5.27): TINV would cut the
-    degrees of freedom of Welch's test down to a whole number.
+    The formula uses the incomplete beta function, t²/(df + t²) ~ Beta(1/2, df/2) (Abramowitz & Stegun 26.5.27). TINV
+    would truncate the degrees of freedom of Welch's test to a whole number.
     """
     return f"SQRT(({df})/(1/BETAINV({confidence},0.5,({df})/2)-1))"
 
 
 def t_two_sided(t: str, df: str) -> str:
-    """A formula for the probability of a |t| at least this large; ``df`` as in ``t_quantile``. Name cells: both stand
-    in it more than once.
+    """Return a formula for the probability of a |t| at least this large; ``df`` as in ``t_quantile``.
+
+    Pass references to cells, because the formula contains both arguments more than once.
     """
-    square = f"({t})^2"  # near 0 the other tail keeps its digits
+    square = f"({t})^2"  # near 0, the other tail keeps its digits
     near = f"1-BETADIST({square}/(({df})+{square}),0.5,({df})/2)"
     return f"IF({square}<1,{near},BETADIST(({df})/(({df})+{square}),({df})/2,0.5))"
 
@@ -423,18 +435,18 @@ def t_two_sided(t: str, df: str) -> str:
 def form_for(
     values: Sequence[float], unit: str, width: float = math.inf, *, percent: bool = False, counted: str = ""
 ) -> str:
-    """A number format in which figures in a base unit read well: ``210.00 GB/s`` for 2.1e11 B/s.
+    """Return a number format that shows figures in a base unit legibly: ``210.00 GB/s`` for 2.1e11 B/s.
 
-    The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``. Where an interval of
-    ``width`` would be lost in three digits there is a fourth. ``percent``: a share of unit 1 reads in %. ``counted``:
-    the unit of a rate as people say it.
+    The cell keeps the base unit. Values below 1 (mostly seconds) are shown as ``71.0E-9 s``. A fourth digit is added if
+    three digits would hide an interval of ``width``. ``percent``: show a share of unit 1 in %. ``counted``: the display
+    unit of a rate.
     """
     sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
     if not sizes:
         return GENERAL
     size = sizes[len(sizes) // 4]
     scale = scale_for(size, unit, percent=percent, counted=counted)
-    # The sign of % in a format multiplies by 100 itself.
+    # A % sign in a format multiplies by 100.
     power = round(-math.log10(scale.factor)) if unit != "B" and scale.unit != "%" else 0
     shown_unit = scale.unit if unit != "B" else "B"
     if power < 0 or size * scale.factor < 1e-3 or (power == 0 and size >= 1e7):
@@ -449,7 +461,10 @@ def form_for(
 
 
 def _tab_name(title: str) -> str:
-    """Return a title as the name of a tab, without what Excel forbids. A long one ends before a colon, or a word."""
+    """Return a title as a valid name of a tab, without characters that Excel forbids.
+
+    A long title is cut before a colon or a word.
+    """
     if len(title) > MOST_TAB and ": " in title:
         title = title.partition(": ")[0]
     name = re.sub(r"[\[\]:*?/\\]", "-", title).strip("' ")

@@ -1,1 +1,1 @@
-"""Documents that consist of a list, such as campaigns, workloads or imports. Each module covers one subject."""
+"""Present lists as documents, such as campaigns, workloads or imports. Each module covers one subject."""

@@ -1,4 +1,4 @@
-"""The campaigns under a results root as a document."""
+"""Present the campaigns under a results root as a document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number
 
 
 def document(summaries: Sequence[Summary], root: str) -> Document:
-    """Return a row per campaign, with the damage if it is damaged. ``root``: the results root as the user gave it."""
+    """Return a row per campaign, with the damage if there is any. ``root``: the results root as the user gave it."""
     columns = (
         Column("campaign", message("campaign"), "name"),
         Column("created", message("created")),
@@ -35,7 +35,7 @@ def _row(s: Summary) -> tuple[Cell, ...]:
         state = Cell(message("damaged: {damage}", damage=damage), tone="bad")
     return (
         Cell(s.campaign),
-        Cell(s.created[:16]),  # without a space, at which a terminal would break it
+        Cell(s.created[:16]),  # without a space, because a terminal would break the text at it
         Cell(s.suite),
         number(s.hosts),
         Cell(outcomes),

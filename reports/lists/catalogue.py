@@ -1,4 +1,4 @@
-"""Workloads and suites as documents: a list of all, or one workload in full."""
+"""Present workloads and suites as documents: a list of all, or one workload in full."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _metrics(m: Manifest) -> Tabular:
 def _kind(m: Manifest, metric: Metric) -> str:
     """Return the kind of a metric with its exceptions, such as ``capacity; responsiveness in tcp-1``.
 
-    The result is empty for a descriptive metric, of which neither more nor less is better.
+    The result is empty for a descriptive metric, which has no better direction.
     """
     if metric.better is Better.NONE:
         return ""

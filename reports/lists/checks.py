@@ -1,4 +1,4 @@
-"""What the machine that controls a fleet has and lacks, as a document."""
+"""Present what the machine that controls a fleet has and lacks, as a document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleetmark.reports.kit.tabular import Tone
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that this machine should have. ``is_needed``: no run works without it; ``command`` mends it."""
+    """Describe one requirement of this machine. ``is_needed``: no run works without it; ``command``: fixes it."""
 
     name: str
     is_needed: bool
@@ -34,7 +34,7 @@ class Check:
 
 
 def document(checks: Sequence[Check]) -> Document:
-    """Return a line per check, with the command that mends what is missing."""
+    """Return a line per check, with the command that installs or fixes what is missing."""
     missing = sum(check.is_needed and not check.is_good for check in checks)
     answer = message("Everything that a run needs is here.")
     if missing:

@@ -1,4 +1,4 @@
-"""Whether the record decides between machines, and the runs that would, as a document."""
+"""Present whether the record is enough to decide between machines, and which runs would be."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_STEPS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A machine: its mean over the panel, the benchmarks of the panel that it has run, and its number of hosts."""
+    """Hold a machine: its mean over the panel, the panel's benchmarks that it has run, and its number of hosts."""
 
     name: str
     level: Level
@@ -26,7 +26,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What the record says of a question: is the candidate worth ``at_least`` of the baseline, or which is best.
+    """Hold the answer to a question: does the candidate reach ``at_least`` of the baseline, or which is best?
 
     ``leader``: the position of the best contender. ``doubt``: the probability that the decision is wrong. ``plan``:
     what to run next on ``next_machine``.
@@ -45,7 +45,7 @@ class Decision:
     plan: TestPlan
 
     def ratio(self, contender: Contender) -> tuple[float, float, float]:
-        """Return how many of the baseline (or of the best) a contender is worth, and the ends of the 95% interval."""
+        """Return a contender's ratio to the baseline (or to the best contender), and the ends of the 95% interval."""
         against = self.reference or self.contenders[self.leader]
         if against is contender:
             return 1.0, 1.0, 1.0

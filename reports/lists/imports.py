@@ -1,4 +1,4 @@
-"""Imported tables as a document: what was read, what was left out, and how to select it."""
+"""Present imported tables as a document: what was read, what was left out, and how to select it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_NOTES = 12
 
 
 def document(imports: Sequence[Import]) -> Document:
-    """Return a finding per import, and a table of them in CSV. A file that was imported before names its import."""
+    """Return a finding per import, or a table of them in CSV. A file that was imported before names its import."""
     columns = (
         Column("campaign", message("campaign"), "name"),
         Column("source", message("source"), "file"),

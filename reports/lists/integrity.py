@@ -1,4 +1,4 @@
-"""Whether a campaign or a document is as it was recorded, as a document."""
+"""Present whether a campaign or a document still matches its record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.record.archive.integrity import Difference, Integrity
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Document, Finding, Note, Section
 
-MAX_SHOWN = 50  # differences that are shown
+MAX_SHOWN = 50  # maximum differences shown
 
 
 def document(checked: Integrity, signers: str = "") -> Document:
@@ -28,9 +28,9 @@ def document(checked: Integrity, signers: str = "") -> Document:
 def of_document(
     name: str, differing: Sequence[Difference], records: Sequence[Integrity], made_by: str, signers: str
 ) -> Document:
-    """Return whether the figures of a document are those of the record.
+    """Return whether the figures of a document match the record.
 
-    ``records``: the campaigns behind it; ``made_by``: the version that made it, if it is not this one.
+    ``records``: the campaigns behind it. ``made_by``: the version that made it, if it differs from this one.
     """
     answer = first_of(name, differing) if differing else message("{subject} is equal to its record", subject=name)
     notes = []
@@ -71,7 +71,7 @@ def as_json(checked: Integrity) -> dict[str, object]:
 
 
 def findings(differences: Sequence[Difference]) -> tuple[Finding | Note, ...]:
-    """Return what differs, by place. One difference stands in the answer already."""
+    """Return the differences by place. A single difference is already in the answer."""
     if len(differences) < 2:
         return ()
     more = len(differences) - MAX_SHOWN

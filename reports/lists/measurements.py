@@ -1,4 +1,4 @@
-"""Parsed measurements as a document."""
+"""Present parsed measurements as a document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _row(tool: str, output: Parsed, m: Measurement) -> tuple[Cell, ...]:
     metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
     metric = metrics.get(m.metric)
     percent = metric is not None and metric.percent
-    # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared ones.
+    # Rates that no manifest declares, such as those of the reverse direction, are shown like the declared rates.
     bits = metric.bits if metric else any(other.bits and other.unit == m.unit for other in metrics.values())
     noun = counted(tool, m.metric)
     is_count = m.unit == "1" and not percent and float(m.value).is_integer()

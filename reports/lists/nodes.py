@@ -1,4 +1,4 @@
-"""The nodes of a partition, as Slurm describes them, as a document."""
+"""Present the nodes of a partition, as Slurm describes them, as a document."""
 
 from __future__ import annotations
 

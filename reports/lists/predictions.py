@@ -1,4 +1,4 @@
-"""A machine's predicted benchmarks as a document."""
+"""Present a machine's predicted benchmarks as a document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantit
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPrediction:
-    """The prediction of one benchmark, with its unit and better direction."""
+    """Hold the prediction of one benchmark, with its unit and better direction."""
 
     prediction: Prediction
     unit: str

@@ -1,4 +1,4 @@
-"""The hosts on record, and one of them, as documents."""
+"""Present the recorded hosts, or one of them, as documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHost:
-    """A host with the ids of its campaigns, oldest first, its labels, and its facts if the last one collected them."""
+    """Hold a host with its campaign ids (oldest first), its labels, and its facts if the last campaign has them."""
 
     name: str
     campaigns: tuple[str, ...]
@@ -25,7 +25,7 @@ class RecordedHost:
 
 
 def document(hosts: Sequence[RecordedHost], detail: Message, nothing: Message) -> Document:
-    """Return a row per host. ``detail``: which part of the hosts this is; ``nothing``: why there is none."""
+    """Return a row per host. ``detail``: which hosts the list covers; ``nothing``: why the list is empty."""
     columns = (
         Column("host", message("host"), "name"),
         Column("last", message("last campaign"), "name"),

@@ -1,4 +1,4 @@
-"""All versions of saved references as a document."""
+"""Present all versions of saved references as a document."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A capacity plan as documents."""
+"""Build the documents of a capacity plan."""

@@ -1,4 +1,4 @@
-"""A plan in brief: what to buy, its cost, what happens otherwise, risks, limits, and what to order first."""
+"""Summarise a plan: what to buy, its cost, the effect of buying nothing, risks, limits, and what to order first."""
 
 from __future__ import annotations
 

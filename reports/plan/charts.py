@@ -1,6 +1,6 @@
-"""Charts of a capacity plan: demand, its band and capacity; cost by year; power by site; effects of inputs on cost.
+"""Draw the charts of a capacity plan: demand with its band and capacity, cost by year, power by site, sensitivity.
 
-A SKU has the same colour in all of them.
+A SKU has the same colour in all charts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fleetmark.reports.kit.charts import COLOURS, Chart, colour_of
 from fleetmark.reports.kit.language import Language
 from fleetmark.reports.plan.model import PlanView, cost_colours, kind
 
-MOST_CHARTS = 40  # of one kind
-MOST_BARS = 12  # of a tornado
+MOST_CHARTS = 40  # maximum charts of one kind
+MOST_BARS = 12  # maximum inputs of a tornado chart
 _WIDTH = 440
 _LEGEND: Spec = {
     "orient": "top",
@@ -37,7 +37,7 @@ _LEGEND: Spec = {
 def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
     """Return a chart per workload: demand, planned demand, capacity, and what is served if nothing is bought.
 
-    A band shows demand in 5 to 95% of futures.
+    A band shows demand between the 5% and 95% quantiles of the futures.
     """
     result = []
     for name, workload in list(v.question.workloads.items())[:MOST_CHARTS]:
@@ -58,7 +58,7 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a chart over periods, labelled at its end."""
+    """Hold a line of a chart over periods, labelled at its end."""
 
     name: str
     values: Sequence[float]
@@ -76,13 +76,13 @@ def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
 
 
 def _x(periods: Sequence[str]) -> Spec:
-    crowded = sum(map(len, periods)) * 6.5 > _WIDTH - 130  # px that the labels need
+    crowded = sum(map(len, periods)) * 6.5 > _WIDTH - 130  # px for the labels
     axis = {"labelAngle": -45 if crowded else 0, "grid": False, "labelOverlap": True}
     return {"field": "x", "type": "ordinal", "sort": list(periods), "title": None, "axis": axis}
 
 
 def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[float, float]], unit: str) -> Spec:
-    """Return lines with their names at their right ends. The first is drawn wide, so that one over it is seen."""
+    """Return lines with their names at their right ends. The first line is wide, so that a line over it is visible."""
     y: Spec = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}, "axis": {"tickCount": 6}}
     x = _x(periods)
     area = [{"x": period, "lo": lo, "hi": hi} for period, (lo, hi) in zip(periods, band, strict=False)]
@@ -102,12 +102,12 @@ def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[
             mark["opacity"] = 0.45
         data = {"values": points}
         layers.append({"data": data, "mark": mark, "encoding": {"x": x, "y": y}})
-        if len(points) == 1:  # no line to be seen
+        if len(points) == 1:  # no visible line
             layers.append({"data": data, "mark": {"type": "point", "color": line.colour}, "encoding": {"x": x, "y": y}})
         label = {"type": "text", "align": "left", "dx": 8, "color": line.colour, "fontWeight": "bold"}
         data = {"values": [{"x": periods[-1], "y": height, "t": line.name}]}
         layers.append({"data": data, "mark": label, "encoding": {"x": x, "y": y, "text": {"field": "t"}}})
-    padding = {"left": 4, "top": 4, "bottom": 4, "right": 28}  # for fonts in which the names are wider
+    padding = {"left": 4, "top": 4, "bottom": 4, "right": 28}  # leaves room for fonts with wider names
     return {"width": _WIDTH - 110, "height": 220, "padding": padding, "layer": layers if area else layers[1:]}
 
 
@@ -210,7 +210,7 @@ def power(v: PlanView, _: Language) -> list[Chart]:
 
 
 def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
-    """Return a chart of the inputs that move the cost most, each alone over its range."""
+    """Return a chart of the inputs with the largest effect on cost, each varied alone over its range."""
     shown = effects[:MOST_BARS]
     ends = [abs(x) for e in shown for x in (e.at_low, e.at_high) if x is not None]
     top = max(ends, default=1.0)

@@ -1,4 +1,4 @@
-"""A capacity plan for programs: figures with full precision, periods by name, money in the question's currency."""
+"""Export a capacity plan for programs: figures with full precision, periods by name, money in its own currency."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _KEYS = {"by_period": "whole", "reason": "why"}  # fields that have a different 
 
 
 def as_json(answer: Answer, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan with its analyses, or why there is none. ``details``: further keys at the top (command, time)."""
+    """Return a plan with its analyses, or the reason why there is none.
+
+    ``details``: further keys at the top (command, time).
+    """
     if answer.conflict is not None:
         return _refusal(answer.question, answer.conflict, details)
     v = view(answer)
@@ -103,7 +106,7 @@ def _question(q: Question) -> dict[str, Any]:
 
 
 def _bound_by(supply: Supply) -> str | None:
-    """Return what bounds most of a workload's servers, or None if it needs no resources."""
+    """Return the resources that limit most of a workload's servers, or None if it needs no resources."""
     shares = supply.bound_by
     return (max(shares, key=shares.__getitem__) or "speed") if shares else None
 
@@ -163,7 +166,7 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
 
 
 def _use(v: PlanView, q: Question) -> list[dict[str, Any]]:
-    """Return the share of a pool's servers (``of``) that is available to each workload, and the share that works."""
+    """Return the share of a pool's servers (``of``) available to each workload, and the share that is operational."""
     n = v.answer.ledger
     return [
         {"workload": w, "pool": q.pool(w), "sku": n.pairs[p][0], "site": n.pairs[p][1], "period": q.periods[t]}
@@ -210,7 +213,7 @@ def _plain_keys(doc: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to JSON types. Infinities (such as degrees of freedom) and NaN become null."""
+    """Convert a value to JSON types. Infinities (such as infinite degrees of freedom) and NaN become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return _plain({_KEYS.get(f.name, f.name): getattr(value, f.name) for f in fields(value)})
     if isinstance(value, Mapping):
@@ -223,6 +226,6 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, Sequence):
         return [_plain(v) for v in value]
-    if hasattr(value, "item"):  # numpy's numbers
+    if hasattr(value, "item"):  # a number of numpy
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""A capacity plan as a document: the answer, then purchases, costs, capacity, sites, limits, risks and inputs."""
+"""Build a capacity plan's document: answer, purchases, costs, capacity, sites, limits, risks and inputs."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from fleetmark.reports.plan.front import NO_PLAN, basis, front, other_plan, sing
 from fleetmark.reports.plan.model import PlanView, trades, view
 from fleetmark.reports.plan.workbook import book
 
-MOST_YEARS = 10  # cards with the cost of a year
+MOST_YEARS = 10  # maximum cards with the cost of a year
 _READ: tuple[Kind, ...] = ("terminal", "markdown", "html", "pdf")  # formats that are read from top to bottom
 _BY_PERIOD: tuple[Kind, ...] = ("html", "pdf", "csv", "json")  # formats with room for every period
 _STATIC: tuple[Kind, ...] = ("terminal", "markdown", "html", "pdf", "csv", "json")  # a workbook has live tables instead
 
 
 def document(answer: Answer, created: str, command: str, _: Language) -> Document:
-    """Return the plan, or why there is none.
+    """Return the document of the plan, or of the reason why there is none.
 
-    ``created``: ISO 8601. ``command``: the command that makes the plan again. ``_``: the language of charts.
+    ``created``: ISO 8601. ``command``: the command that repeats the plan. ``_``: the language of charts.
     """
     q = answer.question
     data = as_json(answer, {"created": created, "command": command, "seconds": answer.seconds})
@@ -75,7 +75,7 @@ def document(answer: Answer, created: str, command: str, _: Language) -> Documen
 
 
 def _tone_of_target(v: PlanView) -> Tone:
-    """Return ``bad`` if too few futures meet demand, ``unsure`` if that may be so, and nothing otherwise."""
+    """Return ``bad`` if too few futures meet demand, ``unsure`` if that is possible, and nothing otherwise."""
     target = 1 - v.question.promise
     if v.futures is None or v.futures.shortfall.value <= target:
         return ""
@@ -121,7 +121,7 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
 
 
 def _summary(v: PlanView) -> Iterator[Exhibit]:
-    """Yield what to order first, costs, and what happens otherwise."""
+    """Yield what to order first, the costs, and what happens if nothing is bought."""
     first = front(v)
     if first.now:
         yield Note(first.now, "strong")
@@ -224,7 +224,7 @@ def _refusal(answer: Answer, command: str) -> tuple[Message, tuple[Section, ...]
 
 
 def _relaxation(q: Question, limit: Limit) -> Message:
-    """Return by how much the limit must be relaxed, or that relaxing it does not help, and what bounds its servers."""
+    """Return by how much the limit must be relaxed, or that this does not help, and which resource is the limit."""
     change = _change(q, limit)
     for resource in dict.fromkeys(limit.scarce.values()):
         bounded = joined(fmt.clean(s) for s, other in limit.scarce.items() if other == resource)

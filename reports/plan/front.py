@@ -1,4 +1,4 @@
-"""The first screen of a plan: what to buy and retire, what it costs, what happens otherwise, its risks and limits."""
+"""Build the first screen of a plan: purchases, retirements, costs, the effect of buying nothing, risks and limits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.plan.model import Load, Order, PlanView, Supply, left_out, price_of
 
 RISKS, LIMITS = 3, 3
-NAMED = 4  # SKUs named one by one
+NAMED = 4  # maximum SKUs named one by one
 _NO_SHARE = 0.005  # share of demand that a percentage without decimals shows as 0
-TIGHT = 0.9  # share of a limit from which it is named
+TIGHT = 0.9  # minimum used share of a limit for it to be named
 _MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain|GPU)s$")
 _ONE = {
     "rack units": message("rack unit"),
@@ -43,8 +43,10 @@ NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Sentences. ``now``: what to order first, and when; empty if nothing is bought. ``risks`` and ``limits``: the most
-    important first; ``years``: (year, cost), undiscounted.
+    """Hold the sentences of the first screen.
+
+    ``now``: what to order first, and when; empty if nothing is bought. ``risks`` and ``limits``: the most important
+    first. ``years``: (year, cost), undiscounted.
     """
 
     answer: str
@@ -58,7 +60,7 @@ class Front:
 
 
 def front(v: PlanView) -> Front:
-    """The first screen of the plan ``v``."""
+    """Return the first screen of the plan ``v``."""
     years = tuple((name, fmt.money(v.in_year(n))) for n, name in enumerate(v.years))
     limits = [*_tight(v), *_prices(v)][:LIMITS]
     return Front(
@@ -93,7 +95,7 @@ def _decided(bought: str, retired: str) -> str:
 
 
 def _now(v: PlanView) -> str:
-    """What to order first, by when, and from when on it can be used."""
+    """Return what to order first, the order deadline, and the period from which it is usable."""
     if not v.orders:
         return ""
     first = min(order.period for order in v.orders)
@@ -115,7 +117,7 @@ def _now(v: PlanView) -> str:
 
 
 def counted(orders: Sequence[Order]) -> str:
-    """Servers by SKU, in the order in which they come: ``29 genoa, 395 turin``."""
+    """Return the servers by SKU, in order of arrival: ``29 genoa, 395 turin``."""
     counts: dict[str, int] = {}
     for order in orders:
         counts[order.sku] = counts.get(order.sku, 0) + order.count
@@ -196,7 +198,7 @@ def _nothing(v: PlanView) -> str:
 
 
 def in_place(v: PlanView) -> int:
-    """Servers at the start."""
+    """Return the number of servers at the start."""
     return sum(c.count for c in v.question.fleet if not c.ordered)
 
 
@@ -281,7 +283,7 @@ def basis(q: Question) -> Message:
 
 
 def _risks(v: PlanView, tornado: Sequence[Effect]) -> list[str]:
-    """The inputs that can make the plan impossible, then those that can make it dearest."""
+    """Return the inputs that can make the plan impossible, then the inputs that can increase its cost most."""
     rated = sorted(((_worst(e), n, e) for n, e in enumerate(tornado)), key=lambda risk: (-risk[0], risk[1]))
     return [_risk(v, effect, extra) for extra, _, effect in rated if extra > 0][:RISKS]
 
@@ -313,7 +315,7 @@ def _risk(v: PlanView, effect: Effect, extra: float) -> str:
 
 
 def _tight(v: PlanView) -> list[str]:
-    """The limits of sites that are nearly used up, the tightest first, each once."""
+    """Return the limits of sites that are nearly used up, the tightest first, without duplicates."""
     uses = [use for load in v.loads for use in _uses(load)]
     tightest: dict[tuple[str, str], tuple[float, Load, str]] = {}
     for share, load, resource, text in uses:
@@ -327,7 +329,7 @@ def _tight(v: PlanView) -> list[str]:
 
 
 def _uses(load: Load) -> Iterator[tuple[float, Load, str, str]]:
-    """Share of a limit, the load, which limit, and both in words."""
+    """Yield the used share of a limit, the load, the name of the limit, and both amounts as text."""
     site = fmt.clean(load.site)
     if load.power_limit_w:
         used, limit = kilowatts(load.power_w), kilowatts(load.power_limit_w)
@@ -344,7 +346,7 @@ def _uses(load: Load) -> Iterator[tuple[float, Load, str, str]]:
 
 
 def kilowatts(watts: float) -> str:
-    """Power in kW with one decimal: ``259.9``."""
+    """Return power in kW with one decimal: ``259.9``."""
     return f"{watts / 1000:,.1f}"
 
 
@@ -353,7 +355,7 @@ def _prices(v: PlanView) -> list[str]:
 
 
 def saving(v: PlanView, binding: Binding) -> str:
-    """What one unit more of a limit (of a demand: less) saves."""
+    """Return the saving from one more unit of a limit (for a demand: one unit less)."""
     saves, _ = price_of(binding)
     return message(
         "{step} saves {money} {currency}", step=step(binding), money=fmt.money(saves), currency=v.question.currency
@@ -361,21 +363,21 @@ def saving(v: PlanView, binding: Binding) -> str:
 
 
 def step(binding: Binding) -> str:
-    """By how much the limit is relaxed: ``1 kW more``."""
+    """Return by how much the limit is relaxed: ``1 kW more``."""
     unit = singular(price_of(binding)[1])
     return message("1 {unit} less", unit=unit) if binding.demand else message("1 {unit} more", unit=unit)
 
 
 def singular(unit: str) -> str:
-    """A unit in the singular."""
+    """Return a unit in the singular."""
     return _ONE.get(unit, unit) if isinstance(unit, Message) else _MANY.sub(r"\1", fmt.clean(unit))
 
 
-# --- what several formats say in the same words --------------------------------------------------------------------
+# --- sentences shared by several formats ----------------------------------------------------------------------------
 
 
 def servers_of(s: Supply) -> str:
-    """The servers of a workload: whole ones, and the share of them that is there for it where it shares them."""
+    """Return the servers of a workload: the number of whole servers, and its share of them if it shares them."""
     number = f"{s.servers:,}"
     if s.share >= 1 - 5e-4:
         return number
@@ -385,7 +387,7 @@ def servers_of(s: Supply) -> str:
 
 
 def other_plan(v: PlanView, other: Alternative) -> str:
-    """An alternative and what it costs more."""
+    """Return an alternative with its additional cost."""
     extra = message(
         "{name}: {extra} {currency} ({part})",
         name=other.name,
@@ -397,5 +399,5 @@ def other_plan(v: PlanView, other: Alternative) -> str:
 
 
 def drawn(v: PlanView, futures: Futures) -> Mapping[str, Any]:
-    """The values of the heading of the futures."""
+    """Return the values for the heading of the futures."""
     return {"period": fmt.clean(v.question.periods[-1]), "n": f"{futures.draws:,}", "seed": futures.seed}

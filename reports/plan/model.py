@@ -1,4 +1,4 @@
-"""A capacity plan as rows that every document shows: purchases, retirements, costs, capacity against demand, sites."""
+"""Convert a capacity plan to the rows of all documents: purchases, retirements, costs, capacity and demand, sites."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """``count`` servers of ``sku`` for ``site``, ordered in period ``period``, in use from ``arrives`` on (None: after
-    the last period), for ``money`` undiscounted. Also a retirement: then nothing arrives and money is migration.
+    """Hold an order of ``count`` servers of ``sku`` for ``site`` in period ``period``.
+
+    ``arrives``: the first period of use; None if it is after the last period. ``money``: the undiscounted price. A
+    retirement has the same form; it has no arrival, and its money is the cost of migration.
     """
 
     period: int
@@ -40,15 +42,17 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
-    work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
-    same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
-    workload's unit. ``servers``: whole servers of its pool where it may run, at all sites, of which the ``share`` is
-    there for it; ``pool``: its name, empty for the servers that all others share. ``bound_by``: the share of its
-    servers whose work each resource bounds, under an empty name their speed; empty if it needs no resources.
-    ``load``: how busy the servers for it are at the planned demand with everything up, ``load_lost``: those that are
-    left with the worst failure domain lost (None if that is not survived). ``runs``: of work that may be pre-empted,
-    the least share that gets done on average; None of other work.
+    """Hold the supply of a workload in a period; amounts are in the workload's unit.
+
+    ``demand``: the median demand. ``planned``: the median with the plan's margin. ``capacity``: the work of the plan's
+    servers, with the worst failure domain lost if the question asks for survival. ``all_up``: the same with every site
+    up. ``nothing``: the work of the present servers if nothing is bought. ``servers``: the whole servers of its pool at
+    all sites where it may run. ``share``: the workload's share of these servers. ``pool``: the name of the pool, empty
+    for the servers that all others share. ``bound_by``: the share of its servers whose work is limited by each
+    resource, or by speed under an empty name; empty if the workload needs no resources. ``load``: the utilisation of
+    its servers at the planned demand with everything up. ``load_lost``: the same for the servers left without the worst
+    failure domain (None if the plan does not survive that loss). ``runs``: for pre-emptible work, the least share that
+    gets done on average; None for other work.
     """
 
     workload: str
@@ -68,16 +72,17 @@ class Supply:
 
     @property
     def spare(self) -> float:
-        """Capacity beyond the planned demand, as a share of it."""
+        """Return the capacity beyond the planned demand, as a share of that demand."""
         return self.capacity / self.planned - 1 if self.planned else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A site in a period: servers in place, and their use of each limit (None: no limit): W at peak, or as provisioned.
+    """Hold a site in a period: its servers, and their use of each limit (None without a limit).
 
-    ``mean_w``: their mean power with everything up, ``failover_w`` with a failure domain lost elsewhere. ``racks``:
-    positions for racks that are taken, ``liquid`` those with liquid cooling.
+    Power is in W, at peak or as provisioned. ``mean_w``: the mean power with everything up. ``failover_w``: the mean
+    power with a failure domain lost elsewhere. ``racks``: used rack positions. ``liquid``: used positions with liquid
+    cooling.
     """
 
     site: str
@@ -102,7 +107,7 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
+    """Hold a plan in rows. ``costs``: maps kind to (undiscounted by year, present value). ``years``: their names."""
 
     answer: Answer
     question: Question
@@ -116,31 +121,31 @@ class PlanView:
 
     @property
     def nothing(self) -> Nothing:
-        """What happens if nothing is bought."""
+        """Return what happens if nothing is bought."""
         return self.answer.nothing
 
     @property
     def futures(self) -> Futures | None:
-        """The plan in simulated futures."""
+        """Return the plan in simulated futures."""
         return self.answer.futures
 
     @property
     def tornado(self) -> Sequence[Effect]:
-        """What its cost depends on."""
+        """Return the inputs that its cost depends on."""
         return self.answer.tornado
 
     @property
     def alternatives(self) -> Sequence[Alternative]:
-        """The next best plans."""
+        """Return the next best plans."""
         return self.answer.alternatives
 
     @property
     def bindings(self) -> Sequence[Binding]:
-        """The limits that bind."""
+        """Return the binding limits."""
         return self.answer.bindings
 
     def bought(self) -> dict[str, int]:
-        """SKU to the number bought over all periods."""
+        """Return the number bought over all periods by SKU."""
         counts: dict[str, int] = {}
         for order in self.orders:
             counts[order.sku] = counts.get(order.sku, 0) + order.count
@@ -148,37 +153,37 @@ class PlanView:
 
     @property
     def by_price(self) -> list[Binding]:
-        """The limits that bind, by what one unit more of each saves; those without a saving last."""
+        """Return the binding limits, sorted by the saving from one more unit; limits without a saving come last."""
         return sorted(self.bindings, key=lambda b: price_of(b)[0], reverse=True)
 
     @property
     def others_missing(self) -> Message | None:
-        """A note if there are fewer next best plans than ``OTHERS``; None if there are enough."""
+        """Return a note if there are fewer next best plans than ``OTHERS``; otherwise None."""
         if not self.orders or len(self.alternatives) >= OTHERS:
             return None
         return message("No other plan was found that buys less of something: there is none, or the time was too short.")
 
     @property
     def cash(self) -> Cash:
-        """Capital and operating expenses by year."""
+        """Return the capital and operating expenses by year."""
         named = self.question.year_names
         return by_year(self.answer.ledger, [self.years.index(name) for name in named])
 
     def in_year(self, number: int) -> float:
-        """All costs of a year, undiscounted."""
+        """Return all costs of a year, undiscounted."""
         return sum(by_year[number] for by_year, _ in self.costs.values())
 
     def in_place(self, sku: str) -> int:
-        """Servers of a SKU at the start, at all sites."""
+        """Return the servers of a SKU at the start, at all sites."""
         return sum(c.count for c in self.question.fleet if c.sku == sku and not c.ordered)
 
     def supply_of(self, workload: str) -> list[Supply]:
-        """A workload, period by period."""
+        """Return the supply of a workload, period by period."""
         return [s for s in self.supply if s.workload == workload]
 
 
 def view(answer: Answer) -> PlanView:
-    """The rows of an answer that has a plan."""
+    """Return the rows of an answer that has a plan."""
     q, plan = answer.question, answer.plan
     assert plan is not None
     named = tuple(q.year_names)
@@ -276,7 +281,7 @@ def _loads(n: Ledger) -> list[Load]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What one server of a SKU is worth for a workload, with its 95% interval, and how far it is used."""
+    """Hold how much of a workload one server of a SKU serves, with its 95% interval, and the server's utilisation."""
 
     workload: str
     sku: str
@@ -287,7 +292,7 @@ class Served:
 
 
 def reason(q: Question, sku: str, workload: str) -> str:
-    """Return why servers are used that far: the resource that bounds their work, or what limits their utilisation."""
+    """Return why servers reach only this utilisation: the limiting resource, or what limits their utilisation."""
     resource = q.binding(sku, workload)
     if not resource:
         return q.skus[sku].worth[workload].reason or q.workloads[workload].reason
@@ -296,7 +301,7 @@ def reason(q: Question, sku: str, workload: str) -> str:
 
 
 def served(q: Question) -> list[Served]:
-    """A row for each SKU that can run a workload."""
+    """Return a row for each SKU that can run a workload."""
     return [
         Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason(q, s, w))
         for w in q.workloads
@@ -306,7 +311,7 @@ def served(q: Question) -> list[Served]:
 
 
 def left_out(q: Question) -> list[Message]:
-    """SKUs that cannot run a workload within its objective, and why."""
+    """Return the SKUs that cannot run a workload within its objective, with the reasons."""
     return [
         message("{sku} cannot serve {workload}: {why}", sku=s, workload=w, why=reason)
         for s, sku in q.skus.items()
@@ -315,7 +320,7 @@ def left_out(q: Question) -> list[Message]:
 
 
 def availability(name: str) -> Message:
-    """What becomes of a workload when a failure domain is lost, in words."""
+    """Describe what happens to a workload when a failure domain is lost."""
     return {
         SURVIVES: message("survives a lost failure domain"),
         NORMAL: message("loses what is lost"),
@@ -324,7 +329,7 @@ def availability(name: str) -> Message:
 
 
 def shares_with(q: Question, workload: str) -> Message | str:
-    """Whose servers a workload shares, in words."""
+    """Describe which workloads share their servers with this one."""
     pool = q.pool(workload)
     others = joined([w for w in q.pools[pool] if w != workload])
     if q.workloads[workload].pool:
@@ -335,14 +340,14 @@ def shares_with(q: Question, workload: str) -> Message | str:
 
 
 def price_of(binding: Binding) -> tuple[float, str]:
-    """The saving from one unit more of a limit (of a demand: less), and the unit; power is in kW, not W."""
+    """Return the saving from one more unit of a limit (for a demand: one less), and the unit; power is in kW, not W."""
     if binding.unit != "W":
         return binding.saves, binding.unit
     return binding.saves * 1000, "kW"
 
 
 def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
-    """The differences of an alternative to the plan: name, and figure with unit."""
+    """Return the differences between an alternative and the plan: name, and figure with unit."""
     units = {
         "purchases": (message("purchases"), 1.0, currency, 0),
         "running": (message("running costs"), 1.0, currency, 0),
@@ -359,12 +364,12 @@ def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
 
 
 def cost_colours() -> dict[str, str]:
-    """Return a colour for each kind of cost. The residual value, which is no expense, is grey."""
+    """Return a colour for each kind of cost. The residual value, which is not an expense, is grey."""
     return {**colour_of(KINDS[:-1]), KINDS[-1]: "#BDBDBD"}
 
 
 def kind(name: str) -> Message:
-    """A kind of cost (of ``KINDS``) as a translatable word."""
+    """Return a kind of cost (from ``KINDS``) as a translatable word."""
     return {
         "purchase": message("purchase"),
         "rent": message("rent"),

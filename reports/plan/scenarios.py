@@ -1,4 +1,4 @@
-"""Scenarios beside the plan: figure by figure, and what differs."""
+"""Compare scenarios with the plan: each figure, and the differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleetmark.reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure of the plan and of every scenario; None where a scenario has no plan."""
+    """Hold a figure of the plan and of every scenario; None for a scenario without a plan."""
 
     name: Message | str
     unit: Message | str
@@ -21,12 +21,12 @@ class Row:
 
     @property
     def differences(self) -> list[float | None]:
-        """Of the scenarios to the plan."""
+        """Return the differences of the scenarios from the plan."""
         return [None if value is None else value - self.plan for value in self.scenarios]
 
 
 def rows(answer: Answer) -> list[Row]:
-    """The table of differences; empty without scenarios."""
+    """Return the table of differences; it is empty without scenarios."""
     if not answer.scenarios or answer.plan is None:
         return []
     q = answer.question
@@ -58,7 +58,7 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def shown(value: float | None) -> Message | str:
-    """A difference with its sign; the words if there is no plan."""
+    """Return a difference with its sign, or words if there is no plan."""
     if value is None:
         return message("no plan")
     return "0" if round(value) == 0 else fmt.change_of_money(value)

@@ -1,4 +1,4 @@
-"""The tables of a capacity plan: purchases, costs, capacity, sites, limits, scenarios, risks and inputs."""
+"""Build the tables of a capacity plan: purchases, costs, capacity, sites, limits, scenarios, risks and inputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fleetmark.reports.plan.model import (
     shares_with,
 )
 
-MOST_ORDERS, MOST_LINES = 40, 8  # rows in a terminal: of orders, and of limits or inputs
+MOST_ORDERS, MOST_LINES = 40, 8  # maximum rows in a terminal: of orders, and of limits or inputs
 
 
 def orders(v: PlanView) -> Tabular:
@@ -148,7 +148,7 @@ def capacity_by_period(v: PlanView) -> Tabular:
     """Return capacity and demand of each workload in each period."""
     columns = (
         Column("workload", message("workload"), "name"),
-        Column("unit", message("unit"), only=("html", "xlsx", "csv", "json")),  # paper has it in the table above
+        Column("unit", message("unit"), only=("html", "xlsx", "csv", "json")),  # on paper, the table above has it
         Column("period", message("period")),
         Column("demand", message("demand, median"), "number"),
         Column("margin", message("margin"), "number"),
@@ -176,13 +176,13 @@ _USE = (
 
 
 def _bound(v: PlanView) -> tuple[Column, ...]:
-    """Return the column of what bounds the servers, if any workload needs resources."""
+    """Return the column of the resource that limits the servers, if any workload needs resources."""
     some = any(work.needs for work in v.question.workloads.values())
     return (Column("bound_by", message("bound by")),) if some else ()
 
 
 def _bound_by(v: PlanView, s: Supply) -> tuple[Cell, ...]:
-    """Return the resources that bound the work of a workload's servers, those of most servers first."""
+    """Return the resources that limit a workload's servers, sorted by the number of servers that each limits."""
     shares = sorted(s.bound_by.items(), key=lambda item: -item[1])
     names = [(message("speed") if not name else fmt.clean(name), part) for name, part in shares]
     listed = [name if part > 1 - NEAR else joined([name, fmt.share(part, 0)], " ") for name, part in names]
@@ -198,7 +198,7 @@ def _use(s: Supply) -> tuple[Cell, Cell, Cell]:
 
 
 def sites(v: PlanView) -> Tabular:
-    """Return the servers of each site and its use of each limit, the most in any period."""
+    """Return the servers of each site and the highest use of each limit in any period."""
     rows = []
     for site in v.question.sites:
         loads = [load for load in v.loads if load.site == site]
@@ -249,7 +249,7 @@ def _power(watts: float | None) -> Cell:
 
 
 def bindings(v: PlanView) -> Tabular:
-    """Return the limits that bind, and what relaxing each by one unit saves."""
+    """Return the binding limits, and the saving from relaxing each by one unit."""
     columns = (
         Column("limit", message("limit"), "name"),
         Column("step", message("relaxed by")),
@@ -261,7 +261,7 @@ def bindings(v: PlanView) -> Tabular:
 
 
 def compared(answer: Answer) -> Tabular:
-    """Return the figures of the plan, and the differences of each scenario to it."""
+    """Return the figures of the plan, and the differences of each scenario from it."""
     columns = (
         Column("figure", message("figure"), "name"),
         Column("unit", message("unit")),
@@ -299,7 +299,7 @@ def needed(v: PlanView, futures: Futures) -> Tabular:
 
 
 def drivers(v: PlanView, effects: Sequence[Effect]) -> Tabular:
-    """Return the change of the present value with each input at an end of its range."""
+    """Return the change of the present value with each input at the ends of its range."""
     money = v.question.currency
     columns = (
         Column("name", message("input"), "name"),
@@ -324,7 +324,7 @@ def drivers(v: PlanView, effects: Sequence[Effect]) -> Tabular:
 
 
 def worth(v: PlanView) -> Tabular:
-    """Return the worth and utilisation of one server, by workload and SKU."""
+    """Return the equivalence and utilisation of one server, by workload and SKU."""
     columns = (
         Column("workload", message("workload"), "name"),
         Column("sku", message("SKU")),
@@ -367,7 +367,7 @@ def _sku(v: PlanView, sku: Sku) -> tuple[Cell, ...]:
 
 
 def workloads(v: PlanView) -> Tabular:
-    """Return how each workload is placed: its unit, its availability, its neighbours and its sites."""
+    """Return the placement of each workload: its unit, availability, neighbours and sites."""
     q = v.question
     columns = (
         Column("workload", message("workload"), "name"),
@@ -390,7 +390,7 @@ def workloads(v: PlanView) -> Tabular:
 
 
 def sources(source: Mapping[str, Any]) -> Tabular:
-    """Return the files and versions that the question was read from."""
+    """Return the files and versions from which the question was read."""
     columns = (
         Column("source", message("source"), "name", name="question_source"),
         Column("version", message("version or hash"), "code", name="question_source"),

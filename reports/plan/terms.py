@@ -1,4 +1,4 @@
-"""Other terms of a plan as sentences: rack positions, power of rows, late orders, changing prices, rates, forecasts."""
+"""Describe other terms of a plan: rack positions, row power, late orders, changing prices, rates, forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLE = message("Racks, deliveries, prices and forecasts")
 
 
 def lines(ledger: Ledger) -> list[Message]:
-    """A sentence for each, of those that the question has."""
+    """Yield a sentence for each term that the question has."""
     return [*_racks(ledger), *_rows(ledger), *_limits(ledger.question), *_orders(ledger.question)]
 
 

@@ -1,1 +1,1 @@
-"""A workload's profile as it is shown."""
+"""Build the document of a workload's profile."""

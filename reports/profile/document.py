@@ -1,4 +1,4 @@
-"""A workload's profile as a document: its bottlenecks, the gain from more of each resource, and what is unknown."""
+"""Build a profile's document: the workload's bottlenecks, the gain from more of each resource, and unknowns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fleetmark.reports.kit.document import Document, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number, quantity, times
 from fleetmark.workloads.declared import throttle
 
-MOST = 6  # maximum number of omitted machines that are named
+MOST = 6  # maximum number of omitted machines to name
 MORE = 1.2  # factor applied to a resource to show the gain from more of it
 _OVERLAP = {1.0: message("one after the other (additive)"), math.inf: message("wholly overlapped (roofline)")}
 _PARTLY = message("partly overlapped")
@@ -27,7 +27,7 @@ def more_of_each(profiled: Profiled) -> list[Gain]:
 
 
 def document(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> Document:
-    """Return the demand vector, its shares or the reason why there are none, upgrades, and predicted machines."""
+    """Return the demand vector, its shares or the reason for missing shares, upgrades, and predicted machines."""
     p = profiled.profile
     used = message(
         "Resources are used {overlap} (p = {p}); the prediction error is {error} on machines left out",

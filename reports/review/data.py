@@ -1,4 +1,4 @@
-"""The machine-readable review of a plan: figures at full precision, periods by name, money in its currency."""
+"""Export the review of a plan for programs: figures with full precision, periods by name, money in its currency."""
 
 from __future__ import annotations
 

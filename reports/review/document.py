@@ -1,4 +1,4 @@
-"""The review of a plan as a document: deliveries, what the supplier owes, the new purchases and what they cost."""
+"""Present the review of a plan: deliveries, the supplier's debts, the new purchases and their cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TONES: dict[Verdict, Tone] = {Verdict.BELOW: "bad", Verdict.KEPT: "good", Verdi
 
 
 def document(review: Review, created: str, command: str) -> Document:
-    """Return the document. ``created``: ISO 8601; ``command``: what makes it again."""
+    """Return the document. ``created``: ISO 8601. ``command``: the command that repeats the review."""
     q = review.question
     first, last = fmt.clean(q.periods[0]), fmt.clean(q.periods[-1])
     return Document(
@@ -50,7 +50,7 @@ def _sections(review: Review, command: str) -> Iterator[Section]:
     yield provenance(command)
 
 
-# --- what was delivered --------------------------------------------------------------------------------------------
+# --- deliveries -----------------------------------------------------------------------------------------------------
 
 
 def _answer(review: Review) -> str:
@@ -89,7 +89,7 @@ def _owes(review: Review, finding: Finding) -> str:
 
 
 def _plus_minus(estimate: Estimate) -> str:
-    """A value with the half-width of its interval: ``1.71 ± 0.03``."""
+    """Return a value with the half-width of its interval: ``1.71 ± 0.03``."""
     assert estimate.lo is not None and estimate.hi is not None
     value, half = fmt.figure(estimate.value), (estimate.hi - estimate.lo) / 2
     rounded = f"{half:.{len(value.partition('.')[2])}f}"
@@ -97,7 +97,7 @@ def _plus_minus(estimate: Estimate) -> str:
 
 
 def _probability(p: float) -> Cell:
-    """A probability, with a sign where rounding would make it impossible or certain."""
+    """Return a probability, with < or > where rounding would show it as impossible or certain."""
     if p < _LEAST:
         return Cell(f"<{fmt.share(_LEAST)}", p)
     return Cell(f">{fmt.share(1 - _LEAST)}", p) if p > 1 - _LEAST else share(p)
@@ -144,7 +144,7 @@ def _deliveries(review: Review) -> Iterator[Exhibit]:
 
 
 def _remarks(findings: Sequence[Finding]) -> Iterator[Note]:
-    """What qualifies the findings of one lot."""
+    """Return sentences that qualify the findings about one lot."""
     delivery = findings[0].delivery
     lot = fmt.clean(delivery.lot.name)
     if delivery.like:
@@ -188,7 +188,7 @@ def _verdict(verdict: Verdict) -> str:
     return texts[verdict]
 
 
-# --- what changes --------------------------------------------------------------------------------------------------
+# --- changes --------------------------------------------------------------------------------------------------------
 
 
 def _summary(review: Review) -> Iterator[Note]:
@@ -247,7 +247,7 @@ def _summary(review: Review) -> Iterator[Note]:
 
 
 def _counted(orders: Iterable[tuple[str, int]]) -> str:
-    """Servers by SKU: ``29 genoa, 395 turin``."""
+    """Return servers by SKU: ``29 genoa, 395 turin``."""
     counts: dict[str, int] = {}
     for sku, servers in orders:
         counts[sku] = counts.get(sku, 0) + servers
@@ -291,7 +291,7 @@ def _money(old: float, new: float) -> tuple[Cell, Cell, Cell]:
 
 
 def _change(value: float) -> Cell:
-    """A change with its sign, 0 without."""
+    """Return a change with its sign; 0 has no sign."""
     return Cell(fmt.change_of_money(value) if abs(value) >= 0.5 else "0", value)
 
 

@@ -1,4 +1,4 @@
-"""The purchases of the old and the new plan side by side."""
+"""Compare the purchases of the old and the new plan."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fleetmark.planner.review.review import Review
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """Hold the servers of a SKU to order for a site in a period; ``money`` is the change of their price.
+    """Hold the order of a SKU for a site in a period.
 
-    ``period`` and ``arrives`` are numbers in the remaining question.
+    ``money``: the change of the price. ``period`` and ``arrives`` are numbers in the remaining question.
     """
 
     period: int
@@ -27,7 +27,7 @@ class Purchase:
 
     @property
     def change(self) -> int:
-        """Return the servers more than planned."""
+        """Return how many more servers are ordered than planned."""
         return self.now - self.planned
 
 
@@ -54,5 +54,5 @@ def purchases(review: Review) -> list[Purchase]:
 
 
 def _priced(q: Question, plan: Plan) -> dict[tuple[int, str, str], tuple[int, float]]:
-    """Return (period, site, SKU) to the servers bought and their price, undiscounted."""
+    """Return the number and undiscounted price of bought servers by (period, site, SKU)."""
     return {(o.period, o.site, o.sku): (o.count, o.money) for o in orders(q, plan)}

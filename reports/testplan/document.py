@@ -1,4 +1,4 @@
-"""The test plan of a dry run as a document."""
+"""Build the test plan of a dry run as a document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.reports.testplan.sections import sections, title
 
 
 def document(dry: DryRun, created: str) -> Document:
-    """Return the plan as a document."""
+    """Return the document of the plan."""
     return Document(
         title=dry.suite.name,
         answer=title(dry),

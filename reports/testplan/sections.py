@@ -1,4 +1,4 @@
-"""The sections of a test plan, with the same text in every format."""
+"""Build the sections of a test plan, with the same text in every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_NAMES = 6  # maximum number of host names in a cell
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts of one type that run the same cases. ``name``: the group number, or empty for a single group."""
+    """Group hosts of one type that run the same cases. ``name``: the group number, or empty for a single group."""
 
     name: str
     hosts: tuple[PlannedHost, ...]
@@ -35,7 +35,7 @@ class Group:
 
 
 def groups(dry: DryRun) -> list[Group]:
-    """Return the reachable hosts grouped by type and by the cases they run, in inventory order."""
+    """Return the reachable hosts grouped by type and by the cases that they run, in inventory order."""
     alike: dict[object, list[PlannedHost]] = defaultdict(list)
     for host in dry.hosts:
         if host.facts:

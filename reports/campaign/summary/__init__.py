@@ -1,1 +1,1 @@
-"""The short form of a campaign: what is slow and why, what to doubt, and its brief."""
+"""Summarise a campaign: what is slow and why, which figures are doubtful, and a brief."""

@@ -1,4 +1,4 @@
-"""A campaign in brief: its headline figures, what is odd, what was not measured, and what to do next."""
+"""Summarise a campaign: headline figures, anomalies, what was not measured, and what to do next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slow hosts of a campaign, each with the fact that may explain it and the command that repeats its benchmarks."""
+"""Find the slow hosts of a campaign, each with its likely cause and the command that repeats its benchmarks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fleetmark.reports.hosts.likely import MOST_MEASURED, Shortfall, SlowHost
 from fleetmark.reports.kit import format as fmt
 
 MOST_SLOW = 3
-_LEAST_LOSS = 0.05  # of a benchmark that a ticket names
+_LEAST_LOSS = 0.05  # characters of a benchmark's name in a ticket
 
 
 def slow_hosts(view: View, deviations: Deviations) -> list[SlowHost]:
-    """Return the slowest hosts, at most MOST_SLOW, the slowest first."""
+    """Return at most MOST_SLOW of the slowest hosts, the slowest first."""
     slow = [host for host in unlike(deviations) if host.deviation < 0][:MOST_SLOW]
     if not slow:
         return []

@@ -1,4 +1,4 @@
-"""Figures of a campaign that cannot be what they seem: a cache or the host itself was measured, not the device."""
+"""Find implausible figures of a campaign, which measured a cache or the host itself instead of the device."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fleetmark.reports.campaign.deviation import title
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
 
-FASTER_WRITES = 2.0  # times the reads: no drive writes so much faster than it reads
-FASTEST_DISK_S = 5e-6  # fastest access to a drive; the drives closest to memory (Optane on PCIe) take about 10 µs
-ABOVE_PEAK = 1.05  # share of the peak beyond which data must have come from a cache
+FASTER_WRITES = 2.0  # ratio of writes to reads; no drive writes so much faster than it reads
+FASTEST_DISK_S = 5e-6  # shortest plausible access time of a drive; the fastest drives (Optane on PCIe) take about 10 µs
+ABOVE_PEAK = 1.05  # share of the peak above which the data must have come from a cache
 _ARRAYS = re.compile(r"--set[= ](\S+)\.array_elements=(\d+)")
 _ELEMENT, _TIMES_CACHE = 8, 4  # bytes of an element; arrays must exceed the last-level caches by this factor
 
@@ -28,7 +28,7 @@ class _Rate:
 
 
 def suspects(view: View, against: Against) -> Iterator[Message]:
-    """Yield a sentence for each headline that should not be relied on, with what to do."""
+    """Yield a sentence for each unreliable headline, with what to do about it."""
     yield from _buffered_writes(view)
     yield from _in_memory(view)
     yield from _loopback(view)
@@ -57,7 +57,7 @@ def _buffered_writes(view: View) -> Iterator[Message]:
 
 
 def _in_memory(view: View) -> Iterator[Message]:
-    """Yield the storage benchmark with the lowest latency, if that is lower than any drive's."""
+    """Yield the storage benchmark with the lowest latency, if no drive can be that fast."""
     latencies = [
         (float(rows["value"].min()), metric, shown)
         for metric, rows, shown in view.headlines

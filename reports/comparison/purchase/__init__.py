@@ -1,1 +1,1 @@
-"""What a side costs: prices, the bills for the same work, and the figures behind a decision strip."""
+"""Compute what a side costs: prices, the bills for the same work, and the figures behind a decision strip."""

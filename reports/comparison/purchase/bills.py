@@ -1,4 +1,4 @@
-"""The table of costs: what each side costs that does the work of the baseline's servers."""
+"""Build the table of costs: what each side costs to do the work of the baseline's servers."""
 
 from __future__ import annotations
 

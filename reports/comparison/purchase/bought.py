@@ -1,4 +1,4 @@
-"""The amounts by which each side's figures are divided: prices with their date, cores, sockets, GPUs or watts."""
+"""Describe the amounts that figures of a side are divided by: prices with date, cores, sockets, GPUs or watts."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def currency(hosts: Sequence[HostInfo]) -> str:
 
 
 def bought(comparison: Comparison, hosts: Sequence[HostInfo], piece: str = "") -> str:
-    """Return the amounts that figures are divided by, and the prices of all sides that have one.
+    """Return the amounts that figures are divided by, and all known prices of sides.
 
-    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``. ``piece``: what the
-    prices are of, if not of servers.
+    For example: ``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``. ``piece``: what a
+    price buys, if not a server.
     """
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
     prices = price_list(titles, hosts, piece)
@@ -48,7 +48,7 @@ def bought(comparison: Comparison, hosts: Sequence[HostInfo], piece: str = "") -
 
 
 def price_list(titles: Sequence[str], hosts: Sequence[HostInfo], piece: str = "") -> str:
-    """Return the price of a server, or ``piece``, of each side, with its date; nothing without prices."""
+    """Return the price of a server, or of a ``piece``, on each side, with its date; nothing without prices."""
     return _shared(titles, hosts, "money", piece)
 
 

@@ -1,6 +1,6 @@
-"""The cost of the same work on every side: servers, money, power, rack units, and the break-even price.
+"""Compute the cost of the same work on every side: servers, money, power, rack units, and the break-even price.
 
-Prices are of whole servers, so that costs do not depend on what figures are divided by.
+Prices are for whole servers, so costs do not depend on what figures are divided by.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """Hold what it costs to do the work of the baseline's servers with one side, for one class of work.
+    """Hold the cost of doing the work of the baseline's servers on one side, for one class of work.
 
     ``work``: the title of the class, empty for the baseline. ``class_``: its name. ``piece``: what is counted, if not
-    servers. ``ratio``: baseline servers that one server replaces. ``cost``: of the servers needed. ``minimum`` and
-    ``maximum``: the ends of their number. ``change``: the cost relative to the baseline's, as a fraction. ``unit``: the
-    currency and billing term of the offer.
+    servers. ``ratio``: baseline servers that one server replaces. ``cost``: the cost of the needed servers. ``minimum``
+    and ``maximum``: the ends of the interval of their number. ``change``: the cost relative to the baseline's, as a
+    fraction. ``unit``: the currency and billing term of the offer.
     """
 
     side: str
@@ -54,7 +54,10 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """The server of each side. ``unit``, ``hours``: of all prices; empty and None without a price in one unit."""
+    """Hold the average server of each side.
+
+    ``unit``, ``hours``: the common unit and term of all prices; empty and None if prices have no common unit.
+    """
 
     by_side: Mapping[str, Offer]
     unit: str
@@ -65,8 +68,8 @@ class Offers:
 class Costs:
     """Hold the costs of all sides.
 
-    ``offers``: the server of each side. ``lines``: the classes that costs are about, of whole servers.
-    ``totals``: sentences on servers and money, and why costs are not known. ``more``: on years and break-even prices.
+    ``offers``: the average server of each side. ``lines``: the classes that costs cover, for whole servers. ``totals``:
+    sentences on servers and money, and why costs are unknown. ``more``: sentences on years and break-even prices.
     """
 
     terms: Terms
@@ -79,7 +82,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """The prices of one side's hosts. ``unit``: their currency and term. ``term``: the hours that they pay for."""
+    """Hold the prices of one side's hosts. ``unit``: the currency and term. ``term``: the hours that a price covers."""
 
     by_host: Mapping[str, float]
     unit: str
@@ -88,7 +91,7 @@ class _Price:
     rack_units: float | None
 
     def offer(self, strata: Strata = ()) -> Offer:
-        """Return the mean server, weighted by the share of each stratum if there are any."""
+        """Return the mean server, weighted by the share of each stratum if there are strata."""
         return self._offer(_mean(self.by_host, strata))
 
     def offer_of_unit(self, sizes: Mapping[str, float]) -> Offer:
@@ -204,8 +207,9 @@ def _of_class(
     ratio: Estimate,
     terms: Terms,
 ) -> Iterator[Bill]:
-    """Yield the bill of a candidate. If a class is compared size by size, servers are bought in the baseline's shares
-    of sizes.
+    """Yield the bill of a candidate.
+
+    If a class is compared size by size, servers are bought in the same shares of sizes as the baseline has.
     """
     price, base = prices.get(candidate.title), prices.get(whole_servers.baseline)
     strata = [(share, names) for share, _, names in candidate.classes[line.class_].strata]
@@ -262,7 +266,7 @@ def _bill(
 def offers(titles: Sequence[str], hosts: Sequence[HostInfo], sizes: Mapping[str, float] | None = None) -> Offers:
     """Return the average server of each side: its price (if all have the same currency), power and rack units.
 
-    ``sizes``: the number of accelerators of each machine; each side's offer is then that of its mean accelerator.
+    ``sizes``: the number of accelerators of each machine; each side's offer is then its mean accelerator.
     """
     parts = sizes or {}
     known = {t: _price(t, [h for h in hosts if h.generation == t]) for t in titles}
@@ -305,7 +309,10 @@ def _price(title: str, hosts: Sequence[HostInfo]) -> _Price | Message | None:
 
 
 def _mean_of(hosts: Sequence[HostInfo], label: str, sizes: Mapping[str, float] = MappingProxyType({})) -> float | None:
-    """Return the mean of a label over all hosts, or None if one has none. ``sizes``: what each host's is divided by."""
+    """Return the mean of a label over all hosts, or None if a host lacks it.
+
+    ``sizes``: the number by which each host's value is divided.
+    """
     known = [(positive(h.labels.get(label)), sizes.get(_machine(h), 1.0)) for h in hosts]
     present = [value / size for value, size in known if value is not None]
     return fmean(present) if present and len(present) == len(known) else None
@@ -323,12 +330,12 @@ def _mean(values: Mapping[str, float], strata: Strata) -> float:
 
 
 def currency_of(unit: str) -> str:
-    """Return the currency of a price's unit: ``USD`` of ``USD per hour``."""
+    """Return the currency of a price's unit: ``USD`` for ``USD per hour``."""
     return unit.split(" ", maxsplit=1)[0]
 
 
 def summed(value: float) -> str:
-    """Return a sum of prices: without decimals from 100, otherwise as ``fmt.price`` writes it."""
+    """Return a sum of prices as text: without decimals from 100, otherwise as ``fmt.price`` formats it."""
     return fmt.money(value) if value >= 99.995 or value == 0 else fmt.price(value)
 
 
@@ -336,7 +343,10 @@ def summed(value: float) -> str:
 
 
 def _by_side(bills: Sequence[Bill], service: str) -> dict[str, list[Bill]]:
-    """Return the bills by side; ``service``: only of this service, otherwise of no service."""
+    """Return the bills by side.
+
+    ``service``: only the bills of this service; otherwise only bills without a service.
+    """
     by_side: dict[str, list[Bill]] = {}
     for bill in bills:
         if (bill.work if bill.piece else "") == service:
@@ -362,7 +372,7 @@ def _more(whole_servers: Comparison, by_side: Mapping[str, Sequence[Bill]], term
 
 
 def _per_million(baseline: str, served: Sequence[Service]) -> Iterator[Message]:
-    """Yield what a million tokens cost on each side at each service's speed per user."""
+    """Yield the cost of a million tokens on each side, at the speed per user of each service."""
     for service in served:
         results = list(service.results.items())
         work = {baseline: results[0][1].baseline} | {side: e.candidate for side, e in results} if results else {}

@@ -1,4 +1,4 @@
-"""Make the figures of a comparison's decision strip: ratios of whole servers by class, prices, power and rack units."""
+"""Compute the figures of a comparison's decision strip: ratios of whole servers by class, prices, power, rack units."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def strip(
     terms: Terms,
     command: Sequence[str],
 ) -> Strip | None:
-    """Return the strip; None if there is no capacity to replace.
+    """Return the decision strip; None if there is no capacity to replace.
 
-    Without a class of capacity, the strip is about the first service that is compared at equal speed.
+    Without a class of capacity, the strip covers the first service that is compared at equal speed.
 
-    ``comparisons``: of whole servers, from each viewpoint. ``families``: loads. ``command``: repeats the comparison.
+    ``comparisons``: the comparisons of whole servers, from each viewpoint. ``families``: the loads. ``command``: the
+    command that repeats the comparison.
     """
     titles = [comparisons[0].baseline, *(c.title for c in comparisons[0].candidates)]
     all_offers, piece = offers(titles, hosts), ""
@@ -105,7 +106,7 @@ def _ratio(comparison: Comparison, candidate: Candidate, name: str, shared: set[
 
 
 def _mix(comparison: Comparison, names: Sequence[str]) -> tuple[dict[str, float], bool]:
-    """Return the share of each class in the user's mix, or equal shares; and whether the user gave a mix."""
+    """Return each class's share in the user's mix, or equal shares; and whether the user gave a mix."""
     weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares = dict.fromkeys(names, 0.0)
     for title, share in weights.items():
@@ -120,7 +121,7 @@ def _mix(comparison: Comparison, names: Sequence[str]) -> tuple[dict[str, float]
 def _given(
     candidate: Candidate, mix: Mapping[str, float], is_given: bool
 ) -> tuple[float, float | None, float | None] | None:
-    """Return the ratio of the initial mix with its interval, if Python has computed one."""
+    """Return the ratio of the initial mix with its interval, if one was computed."""
     e = candidate.classes.get(WORK_MIX) if is_given else None
     head = None if e is None else e.headline
     return None if head is None else (head.value, head.lo, head.hi)

@@ -1,1 +1,1 @@
-"""Sentences of the first screen."""
+"""Write the sentences of the first screen."""

@@ -1,4 +1,4 @@
-"""The title of a comparison: the best candidate with its ratio or range of ratios, and the rank of the others."""
+"""Write the title of a comparison: the best candidate with its ratio or range, and the rank of the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fleetmark.reports.frontier.section import unit_of
 from fleetmark.workloads.declared import frontier
 
 MOST_FIGURES = 2  # maximum number of candidates with a figure in the title
-MOST_NAMED = 3  # maximum number of other candidates named in it; of more, the next best one
+MOST_NAMED = 3  # maximum number of other candidates named in the title; of more, only the next best one
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A candidate with its text in the title, whether it is a range, and the mean of its log ratios."""
+    """Hold a candidate with its text in the title, whether the text is a range, and the mean of its log ratios."""
 
     title: str
     amount: str
@@ -83,14 +83,14 @@ def leading(comparison: Comparison, lines: Sequence[Line], served: Sequence[Serv
 
 
 def leaders(lines: Sequence[Line]) -> Sequence[Line]:
-    """Return the lines for the sentence: the mix if there is one, else all classes, without peak variants of a base."""
+    """Return the lines for the sentence: the mix if there is one, otherwise all classes without peak variants."""
     names = {line.class_ for line in lines}
     mix = [line for line in lines if line.class_ == WORK_MIX]
     return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
 
 
 def amount(lead: Sequence[Line], k: int) -> str:
-    """Return the ratio of candidate ``k``, such as ``2.32 (2.21–2.44)``, or the lowest and highest of its classes."""
+    """Return the ratio of candidate ``k``, such as ``2.32 (2.21–2.44)``, or its lowest and highest class ratios."""
     return _amount(lead, k)[0]
 
 
@@ -113,7 +113,7 @@ def _amount(lead: Sequence[Line], k: int) -> tuple[str, bool, float]:
 
 
 def _rest(lead: Sequence[Line], ranked: Sequence[_Ranked], names: Sequence[str]) -> Message:
-    """Return the candidates that follow, in their order, and whether all classes agree on it."""
+    """Return the other candidates in order, and whether all classes agree on the order."""
     values = {"candidates": some(names, MOST_NAMED if len(names) <= MOST_NAMED else 1)}
     if len(lead) == 1:
         return message("then {candidates}", **values)

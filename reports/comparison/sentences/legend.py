@@ -1,4 +1,4 @@
-"""The legend of the first screen: the meaning of its intervals, and the reasons for missing ones."""
+"""Write the legend of the first screen: the meaning of its intervals, and the reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from fleetmark.reports.comparison.sentences.reliance import some
 
 
 def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
-    """Explain the two intervals and any missing ones; in ``published`` results, publishers take the place of hosts."""
+    """Explain the two intervals and any missing ones.
+
+    In ``published`` results, publishers take the place of hosts.
+    """
     cells = [cell for line in lines for cell in line.cells]
     brackets = any(cell.interval and not cell.repeats for cell in cells)
     if brackets and published:
@@ -36,7 +39,7 @@ def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
 
 
 def _by_reason(lines: Sequence[Line], name: str) -> dict[str, list[str]]:
-    """Return the titles of the lines, grouped by the reason that their cells have in the field ``name``."""
+    """Return the titles of the lines, grouped by the reason in the field ``name`` of their cells."""
     titles: dict[str, dict[str, None]] = {}
     for line in lines:
         for cell in line.cells:

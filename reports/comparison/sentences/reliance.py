@@ -1,4 +1,4 @@
-"""What to know before relying on a comparison: hosts unlike their peers, settings that differ, standing, gaps."""
+"""List what to check before relying on a comparison: unusual hosts, differing settings, standing and gaps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TUNED = _SETTINGS[:5]
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence; ``details``: the section that has more (``excluded``, ``hosts``, ``peers``), or nothing."""
+    """Hold a sentence. ``details``: the section with details (``excluded``, ``hosts``, ``peers``), or nothing."""
 
     text: str
     details: str = ""
@@ -78,13 +78,13 @@ def remarks(
 
 
 def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
-    """Return the first of ``names`` and the number of others."""
+    """Return the first of ``names`` and the number of other names."""
     listed = joined([fmt.clean(n) for n in names[:limit]])
     return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - limit:,}") if len(names) > limit else listed
 
 
 def odd_hosts(outliers: Sequence[Outlier], without: str) -> str:
-    """Return a sentence on hosts unlike their peers, with the answer without them."""
+    """Return a sentence on hosts that differ from their peers, with the answer without these hosts."""
     named = joined([_outlier(o) for o in outliers[:MOST_HOSTS]])
     if len(outliers) > MOST_HOSTS:
         named = message("{hosts} and {n} more", hosts=named, n=len(outliers) - MOST_HOSTS)
@@ -108,7 +108,10 @@ def _outlier(o: Outlier) -> str:
 
 
 def settings(hosts: Sequence[HostInfo], *, sizes: bool = True) -> Iterator[tuple[Message, Mapping[str, Sequence[str]]]]:
-    """Yield settings that differ between hosts of one side, with these hosts by side; ``sizes`` adds hardware sizes."""
+    """Yield settings that differ between hosts of one side, with these hosts by side.
+
+    ``sizes``: also check hardware sizes.
+    """
     known = by_generation(hosts)
     side_of = {h.name: h.generation or "" for h in hosts}
     differing: dict[tuple[str, str], list[str]] = {}
@@ -143,8 +146,9 @@ def sides_set_apart(hosts: Sequence[HostInfo]) -> Iterator[Message]:
 
 
 def threads(hosts: Sequence[HostInfo]) -> Iterator[Finding]:
-    """Yield a warning if only some sides use SMT, since a thread is then a whole core on one and half a core on
-    another.
+    """Yield a warning if only some sides use SMT.
+
+    A thread is then a whole core on one side and half a core on another.
     """
     by_side: dict[str, set[float]] = {}
     for host in hosts:

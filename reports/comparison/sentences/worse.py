@@ -1,4 +1,4 @@
-"""List what gets worse, or may get worse, and which guardrails are broken."""
+"""List what gets worse, what may get worse, and which guardrails are broken."""
 
 from __future__ import annotations
 

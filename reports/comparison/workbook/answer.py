@@ -1,4 +1,4 @@
-"""The first tab of a comparison's workbook: servers, costs and break-even prices, live from inputs on the same tab."""
+"""Build the first tab of a comparison's workbook: servers, costs and break-even prices, computed from its inputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _YEAR = f"{HOURS_PER_YEAR:g}"
 
 
 def section(face: Face, rows: Sequence[ClassRow]) -> Section:
-    """Return the tab. Ratios are live copies of the tab Classes if whole servers are compared."""
+    """Return the tab. If whole servers are compared, ratios are live copies of cells in the tab Classes."""
     return Section("tab-answer", message("Answer"), (_inputs(face), _bills(face, rows)), ("xlsx",), is_sheet=True)
 
 
@@ -183,7 +183,7 @@ _CHANGE = (
 
 
 def _input(key: str, value: float | None, number: int, first: int) -> Cell:
-    """Return an input of a side, or in its further rows a copy of it."""
+    """Return an input cell of a side, or a copy of it in the side's further rows."""
     if number == first:
         hint = message("a number above 0, or empty")
         return Cell("" if value is None else repr(value), value, is_input=True, limits=(0, 1e12), hint=hint)
@@ -196,7 +196,7 @@ def _count(ratio: str) -> str:
 
 
 def _energy(count: int) -> str:
-    """Return the formula of a year's energy: 0 unless its price and the power of every side are known."""
+    """Return the formula for a year's energy cost: 0 unless the energy price and every side's power are known."""
     return f'=IF(OR({ENERGY}="",COUNT([{_TABLE}!watts])<{count}),0,{{watts}}/1000*{_YEAR}*{ENERGY})'
 
 
@@ -208,7 +208,7 @@ def _yearly(hours: float | None) -> str:
 
 
 def _even(ratio: str, hours: float | None) -> str:
-    """Return the formula of a price at which the same work costs the same, at an end of the ratio."""
+    """Return the formula for the price at which the same work costs the same, at one end of the ratio's interval."""
     price, energy = f"[{_TABLE}!price!0]", f"[{_TABLE}!energy!0]"
     blank = f'OR({price}="",{{{ratio}}}="")'
     if hours is not None:

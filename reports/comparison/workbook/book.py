@@ -1,4 +1,4 @@
-"""The sections of a comparison's workbook, in the order of their tabs."""
+"""Build the sections of a comparison's workbook, in the order of their tabs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def sections(face: Face, sides: Mapping[str, Side], folder: str, say: Say) -> It
 
 
 def first(face: Face, sides: Mapping[str, Side]) -> Section:
-    """Return the tab with the numeric answer, whose ratios are those of the tab Classes."""
+    """Return the tab with the numeric answer; its ratios are copied from the tab Classes."""
     return answer.section(face, classes.lines(grid(face.comparison, sides)))
 
 
@@ -185,7 +185,7 @@ def _ratio(
 
 
 def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, int]:
-    """Return the classes by candidates, those of capacity first, and how many of these there are."""
+    """Return the classes by candidates, capacity classes first, and the number of capacity classes."""
     is_replaced = face.comparison.per == "server"
     columns = [Column("class", message("class"), "name"), Column("kind", message("kind"))]
     for k, side in enumerate(face.candidates):
@@ -229,7 +229,7 @@ def _conversion_columns(k: int, side: str, say: Say, *, is_replaced: bool) -> It
 
 
 def _converted(k: int, line: ClassRow | None, servers: int, *, is_replaced: bool) -> list[Cell]:
-    """Return the cells of one candidate: live copies of the tab Classes, and the servers needed."""
+    """Return the cells of one candidate: live copies of the tab Classes, and the number of needed servers."""
     if line is None:
         return [Cell()] * (9 if is_replaced else 6)
     ratio, kind = line.ratio, line.kind

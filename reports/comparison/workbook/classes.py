@@ -1,4 +1,4 @@
-"""Classes in a comparison's workbook: weights that can be changed, scores of hosts, and headlines made of them."""
+"""Build the tabs of classes in a comparison's workbook: editable weights, scores of hosts, and headlines."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _PLACES = {key: place for place, key in enumerate(_KEYS)}  # columns of the tab 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRow:
-    """A row of the tab Classes: a class of one candidate, or its headline for equal work.
+    """Describe a row of the tab Classes: a class of one candidate, or its headline for equal work.
 
-    ``kind``: a Kind. ``row``: its number there. ``first``: the row of the tab Weights where its benchmarks begin.
-    ``score``: the row of its hosts' scores.
+    ``kind``: a Kind. ``row``: the row's number in the tab. ``first``: the row of the tab Weights where its benchmarks
+    begin. ``score``: the row of its hosts' scores.
     """
 
     candidate: Candidate
@@ -55,11 +55,11 @@ class ClassRow:
     score: int
 
     def cell(self, key: str) -> str:
-        """Return the cell of a column of the tab Classes."""
+        """Return the cell of this row in a column of the tab Classes."""
         return cells(HEADLINES, (self.row, _PLACES[key]))
 
     def weights(self, column: int, benchmarks: int) -> str:
-        """Return the cells of its benchmarks in a column of the tab Weights."""
+        """Return the cells of the row's benchmarks in a column of the tab Weights."""
         return cells(WEIGHTS, (self.first, column), (self.first + benchmarks - 1, column))
 
     @property
@@ -69,7 +69,7 @@ class ClassRow:
 
     @property
     def basis(self) -> Basis:
-        """Return what the ratio rests on: totals of a mix are those for equal work alone."""
+        """Return the basis of the ratio. Only the headline for equal work of a mix is based on totals."""
         e = self.equivalence
         is_work = e.basis is Basis.TOTALS and e.work is not None
         return Basis.MEAN if is_work and not self.equal_work else e.basis
@@ -85,18 +85,18 @@ class ClassRow:
 
     @property
     def has_live_weights(self) -> bool:
-        """Return whether the weights are inputs: those of the class, which its headline for equal work shares."""
+        """Return whether the weights are inputs: those of the class, shared with its headline for equal work."""
         line = replace(self, equal_work=False)
         return line.is_live or line.ratio is None
 
     @property
     def is_judged(self) -> bool:
-        """Return whether the row has a verdict. Of a mix, only the headline for equal work has one."""
+        """Return whether the row has a verdict. For a mix, only the headline for equal work has one."""
         return self.equal_work or self.class_ != WORK_MIX
 
 
 def lines(grid: Grid) -> list[ClassRow]:
-    """Return every row: candidate by candidate, and those without a headline at the end, after those of the chart."""
+    """Return all rows, candidate by candidate; rows without a headline come last, after the rows of the chart."""
     rows: list[ClassRow] = []
     first = score = 0
     for candidate in grid.comparison.candidates:
@@ -115,7 +115,7 @@ def lines(grid: Grid) -> list[ClassRow]:
                         score=score,
                     )
                 )
-                score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
+                score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # room for the row of differences
             first += len(grid.members(name))
     rows.sort(key=lambda line: (line.ratio is None, line.kind != Kind.CAPACITY))
     return [replace(line, row=row) for row, line in enumerate(rows)]
@@ -132,11 +132,11 @@ def title(line: ClassRow) -> Message | str:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """What Python computes for a row.
+    """Hold the values that Python computes for a row.
 
-    ``share``: the share of each benchmark. ``hours``: the candidate's hours for it, for equal work. ``delta``: the
-    logarithm of its ratio over the hosts that have all benchmarks. ``a``, ``b``: the scores of hosts. Missing figures
-    are NaN.
+    ``share``: the share of each benchmark. ``hours``: the candidate's hours for each benchmark, for equal work.
+    ``delta``: the logarithm of its ratio over the hosts that have all benchmarks. ``a``, ``b``: the scores of hosts.
+    Missing figures are NaN.
     """
 
     share: _Logs
@@ -185,7 +185,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
 
 
 def _inputs(line: ClassRow, grid: Grid) -> tuple[list[float], list[bool]]:
-    """Return the weight of each benchmark of the class, and whether it is in the headline."""
+    """Return the weight of each benchmark of the class, and whether the headline includes it."""
     e, titles = line.equivalence, grid.members(line.class_)
     weights = [float(e.weights.get(t, 0.0)) for t in titles]
     return weights, [w > 0 and t in e.each for w, t in zip(weights, titles, strict=True)]
@@ -215,7 +215,7 @@ def _scored(grid: Grid, line: ClassRow) -> _Scored:
 
 
 def _dot(side: _Logs, share: _Logs, chosen: npt.NDArray[np.bool_]) -> _Logs:
-    """Return a score per host, NaN if it lacks a chosen benchmark."""
+    """Return a score per host, NaN for a host that lacks a chosen benchmark."""
     if not chosen.any():
         return np.full(len(side), np.nan)
     scores: _Logs = side[:, chosen] @ share[chosen]
@@ -276,7 +276,7 @@ def _weights(grid: Grid, line: ClassRow, v: _Scored, has_hours: bool) -> Iterato
 
 
 def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> tuple[str, str, str]:
-    """Return formulas for the hosts of both sides that have a score, and for the difference of their mean logs."""
+    """Return formulas for the number of hosts with a score on each side, and for the difference of their mean logs."""
     if pairing is Pairing.SAME_HOSTS:
         both = f"ISNUMBER({score_a})*ISNUMBER({score_b})"
         n = f"SUMPRODUCT({both})"
@@ -286,7 +286,7 @@ def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> 
 
 
 def _scores(grid: Grid, line: ClassRow, v: _Scored) -> Iterator[Row]:
-    """Yield a row of scores, and of pairs a row of differences. Hosts that lack a benchmark have no score."""
+    """Yield a row of scores, and for paired hosts a row of differences. Hosts that lack a benchmark have no score."""
     number = len(grid.members(line.class_))
     share = line.weights(_SHARE, number)
     used = line.weights(_HOURS_SHARE, number) if line.equal_work else share
@@ -322,7 +322,7 @@ def _difference(row: int, before: int, after: int) -> str:
 
 
 def _class(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> Row:
-    """Return the headline of a class: its ratio and interval, from the hosts' scores."""
+    """Return the headline of a class: its ratio and interval, computed from the hosts' scores."""
     number = len(grid.members(line.class_))
     weights, counted, share = (line.weights(column, number) for column in (_WEIGHT, _COUNTED, _SHARE))
     inputs, inside = _inputs(line, grid)
@@ -374,7 +374,7 @@ def yours(line: ClassRow) -> list[tuple[str, float | None]]:
 
 
 def _fixed(line: ClassRow) -> dict[str, Cell]:
-    """Return a headline that formulas cannot give as values, or the reason why there is none."""
+    """Return the values of a headline that formulas cannot compute, or the reason why there is none."""
     e, ratio = line.equivalence, line.ratio
     if ratio is None:
         return {"note": Cell(line.equivalence.reason)}
@@ -405,7 +405,7 @@ _MIX = message("the mix decides: the figure for the same jobs differs by more th
 
 
 def _note(line: ClassRow, say: Say) -> Cell:
-    """Return why there is no headline any more, and for equal work whether it differs from the geometric mean."""
+    """Return a note if edits remove the headline or, for equal work, make it differ from the geometric mean."""
     formula, value = f'IF({{count}}=0,{quoted(say(_NOTHING))},"")', ""
     if line.equal_work:
         other = cells(HEADLINES, (line.row + 1, _PLACES["ratio"]))

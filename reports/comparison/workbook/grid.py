@@ -1,4 +1,4 @@
-"""The positions of benchmarks and hosts in a comparison's workbook: a row per benchmark, a column per host."""
+"""Locate benchmarks and hosts in a comparison's workbook: a row per benchmark, a column per host."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fleetmark.reports.kit.layout import FIRST_ROW
 from fleetmark.reports.kit.tabular import Cell, Column, Row
 from fleetmark.reports.kit.workbook import absolute, literal
 
-FIRST_COLUMN = 4  # of hosts, after class, benchmark, unit and direction
+FIRST_COLUMN = 4  # first column of hosts, after class, benchmark, unit and direction
 
-Say = Callable[[str], str]  # translates the words in a formula
+Say = Callable[[str], str]  # function that translates the words in a formula
 
 
 def cells(table: str, first: tuple[int, int], last: tuple[int, int] | None = None) -> str:
@@ -31,22 +31,22 @@ def cells(table: str, first: tuple[int, int], last: tuple[int, int] | None = Non
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as a string of a formula."""
+    """Return ``text`` as a string literal of a formula."""
     return literal(text)
 
 
 def figure(value: float | None, formula: str = "") -> Cell:
-    """Return a cell whose column has a number format. ``formula``: what computes it."""
+    """Return a cell of a column with a number format. ``formula``: the formula that computes it."""
     return Cell("" if value is None else repr(value), value, formula=formula)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The benchmarks and hosts of a comparison.
+    """Hold the benchmarks and hosts of a comparison.
 
-    ``titles``: the benchmarks by class, then by name, without guardrails. ``classes``: the first and last place of each
-    class among them. ``frames``: the oriented logarithms of each side, hosts by benchmarks, as they are compared (per
-    unit where ``--per`` asks for it). ``first``: the column of each side's first host.
+    ``titles``: the benchmarks by class, then by name, without guardrails. ``classes``: the first and last position of
+    each class in ``titles``. ``frames``: the oriented logarithms of each side, hosts by benchmarks, as they are
+    compared (per unit with ``--per``). ``first``: the column of each side's first host.
     """
 
     comparison: Comparison
@@ -61,12 +61,12 @@ class Grid:
         return cells(table, (row, first), (row, first + len(self.frames[side]) - 1))
 
     def benchmarks(self, table: str, class_: str, column: int) -> str:
-        """Return the cells of a class's benchmarks (all for a class that is a mix of them) in a column of ``table``."""
+        """Return the cells of a class's benchmarks in a column of ``table``; for a mix, the cells of all benchmarks."""
         first, last = self.place(class_)
         return cells(table, (first, column), (last, column))
 
     def place(self, class_: str) -> tuple[int, int]:
-        """Return the first and last place among ``titles`` of the benchmarks of a class."""
+        """Return the first and last position of a class's benchmarks in ``titles``."""
         return self.classes.get(class_, (0, len(self.titles) - 1))
 
     def members(self, class_: str) -> Sequence[str]:
@@ -75,7 +75,7 @@ class Grid:
         return self.titles[first : last + 1]
 
     def columns(self, form: str) -> tuple[Column, ...]:
-        """Return the columns of a table with a row per benchmark and a column per host with figures of this form."""
+        """Return columns for a table with a row per benchmark and a column per host. ``form``: the number format."""
         return (
             Column("class", message("class")),
             Column("benchmark", message("benchmark"), "name"),
@@ -93,7 +93,7 @@ class Grid:
         )
 
     def names(self, title: str) -> Row:
-        """Return the cells that stand before the figures of a benchmark."""
+        """Return the cells to the left of a benchmark's figures."""
         facts = self.comparison.benchmarks.loc[title]
         return (Cell(str(facts["class"])), Cell(title), Cell(str(facts["unit"])), Cell(word(str(facts["better"]))))
 
@@ -131,7 +131,7 @@ def grid(comparison: Comparison, sides: Mapping[str, Side]) -> Grid:
 
 
 def _compared(side: Side, comparison: Comparison, candidate: Candidate | None) -> pd.DataFrame:
-    """Return a side's figures that are compared: with a candidate, or with any candidate for the baseline."""
+    """Return a side's compared figures: with one candidate, or with any candidate for the baseline."""
     means = side.means if side.shared is None else side.shared
     excluded = [set(c.excluded) for c in ([candidate] if candidate else comparison.candidates)]
     titles = [title for title in means.columns if title not in set.intersection(*excluded)]

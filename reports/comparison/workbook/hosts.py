@@ -1,4 +1,4 @@
-"""Hosts in a comparison's workbook: the measurements, the logarithms of hosts made of them, and their figures."""
+"""Build the tabs of hosts in a comparison's workbook: measurements, logarithms of hosts, and their figures."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular, 
 from fleetmark.reports.kit.workbook import LOG, MOST_FORMULA
 from fleetmark.workloads.declared import counted, in_bits, in_percent
 
-MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
-MOST_PARTS = 200  # means in one formula; Excel takes 255
+MOST_SHOWN = 50_000  # maximum figures of hosts shown as values besides their logarithms
+MOST_PARTS = 200  # maximum means in one formula; Excel allows 255 arguments
 RAW, LOGS, FIGURES = "raw", "logs", "figures"  # keys of tables
 _BEFORE: Mapping[str, Message] = {
     "side": message("side"),
@@ -57,7 +57,7 @@ def raw(sources: Sources, per: str, folder: str) -> Tabular:
 
 
 def _measurements(sources: Sources) -> Iterator[Row]:
-    texts: dict[str, Cell] = {}  # texts that rows share have one cell
+    texts: dict[str, Cell] = {}  # equal texts share one cell
 
     def text(value: object) -> Cell:
         shown = fmt.clean(value)
@@ -90,7 +90,7 @@ def _no_rows(sources: Sources, folder: str) -> Message:
 
 
 def logs(grid: Grid, sources: Sources) -> Tabular:
-    """Return the mean of each host's logarithms, as formulas over the measurements if they are listed."""
+    """Return the mean of each host's logarithms, as formulas over the measurements if these are listed."""
     lower = _lower(grid)
 
     def rows() -> Iterator[Row]:
@@ -110,7 +110,7 @@ def logs(grid: Grid, sources: Sources) -> Tabular:
 
 
 def figures(grid: Grid) -> Tabular:
-    """Return the geometric mean of each host in base units, whose number format scales it."""
+    """Return the geometric mean of each host in base units; the number format scales it."""
     title = message("Geometric mean of each host")
     size = sum(frame.size for frame in grid.frames.values())
     if size > MOST_SHOWN:
@@ -150,7 +150,7 @@ def _lower(grid: Grid) -> set[str]:
 def _mean(centres: Mapping[str, Sequence[Middle]], host: str, is_lower: bool) -> str:
     """Return a formula such as ``=-AVERAGE(Raw!…)``, or an empty string if it is too long.
 
-    It is the mean of several centres, or the best of several hosts if the side is one host.
+    The result is the mean of several centres, or the best of several hosts if the side counts as one host.
     """
     hosts = [centres[host]] if host in centres else list(centres.values())
     if not hosts or max(len(hosts), *map(len, hosts), *(len(m.parts) for ms in hosts for m in ms)) > MOST_PARTS:

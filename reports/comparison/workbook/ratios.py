@@ -1,4 +1,4 @@
-"""Ratios as live formulas: Welch's, Student's on pairs or against a pinned figure, as planner.ratio has them."""
+"""Write ratios as live formulas: Welch's, paired Student's or against a pinned figure, as in ``planner.ratio``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ _Logs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formulas:
-    """Formulas for the parts of a ratio (without the leading =): hosts counted, the log of the ratio, the
-    variances of both means (of the mean difference, in ``var_b``, if there is but one), and the ratio where it is
-    not just exp of that log. ``pairing`` as everywhere.
+    """Hold formulas for the parts of a ratio, without the leading =.
+
+    ``n_a``, ``n_b``: the numbers of hosts. ``delta``: the log of the ratio. ``var_a``, ``var_b``: the variances of both
+    means; a single variance, such as that of the mean difference, is in ``var_b``. ``ratio``: the ratio if it is not
+    exp of ``delta``.
     """
 
     pairing: Pairing
@@ -48,7 +50,7 @@ class Formulas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """The same as Python computes it; None is an empty cell."""
+    """Hold the values of the formulas as Python computes them; None is an empty cell."""
 
     n_a: int
     n_b: int
@@ -59,7 +61,7 @@ class Values:
     ratio: Ratio | None
 
 
-# In the order of their columns: first the results, then the workings.
+# In the order of the columns: first the results, then the workings.
 KEYS = ("ratio", "lo", "hi", "p", "verdict")
 WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
 
@@ -87,13 +89,13 @@ def columns(baseline: str, keys: Sequence[str], say: Say) -> dict[str, Column]:
 
 
 def verdict_rules(key: str, say: Say) -> tuple[tuple[str, Tone], ...]:
-    """Return the tones of a column of verdicts, which follow the words that its formulas give."""
+    """Return the tones of a column of verdicts, which depend on the words that its formulas return."""
     words = ((say(word(verdict)), tone) for verdict, tone in VERDICTS.items() if tone)
     return tuple((f"{{{key}}}={quoted(text)}", tone) for text, tone in words)
 
 
 def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
-    """Over cells of hosts that hold a number or nothing at all."""
+    """Return formulas over the cells of hosts, each of which contains a number or is empty."""
     if pairing is Pairing.SAME_HOSTS:
         both = f"ISNUMBER({a})*ISNUMBER({b})"
         n = f"SUMPRODUCT({both})"
@@ -109,7 +111,10 @@ def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
 
 
 def of_scores(a: str, b: str, differences: str, pairing: Pairing, only_if: str, ratio: str = "") -> Formulas:
-    """Over scores, which are a number or an empty text; ``differences``: those of pairs, of the same hosts."""
+    """Return formulas over scores, each of which is a number or an empty text.
+
+    ``differences``: the score differences of paired hosts.
+    """
     if pairing is Pairing.SAME_HOSTS:
         n, mean = f"COUNT({differences})", f"AVERAGE({differences})"
         return Formulas(
@@ -148,7 +153,7 @@ def _means(a: str, b: str, pairing: Pairing) -> Formulas:
 
 
 def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Values:
-    """What the workings come to for the logs of both sides (NaN if a host has none)."""
+    """Return the values of the workings for the logs of both sides (NaN if a host has none)."""
     if pairing is Pairing.SAME_HOSTS:
         d = (y - x)[~np.isnan(x) & ~np.isnan(y)]
         n_a = n_b = len(d)
@@ -166,14 +171,14 @@ def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Val
 
 
 def _variance(logs: _Logs) -> float | None:
-    """The variance of a mean."""
+    """Return the variance of a mean."""
     return float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else None
 
 
 def live(f: Formulas, v: Values, verdict: str, *, has_adjusted: bool, is_judged: bool = True) -> dict[str, Cell]:
-    """Return KEYS and WORKINGS as formulas that name the columns of their row. ``verdict``: the formula of the verdict.
+    """Return KEYS and WORKINGS as formulas over columns of the same row. ``verdict``: the formula of the verdict.
 
-    The adjusted p is as many times p as it was, so it does not follow changes of other benchmarks. A row that is not
+    The adjusted p keeps its original ratio to p, so it does not follow changes of other benchmarks. A row that is not
     judged has no verdict.
     """
     ratio = v.ratio
@@ -210,7 +215,7 @@ def live(f: Formulas, v: Values, verdict: str, *, has_adjusted: bool, is_judged:
 
 
 def fixed(ratio: Ratio, *, is_judged: bool = True) -> dict[str, Cell]:
-    """Return the ratio and its workings as values, for a ratio that formulas over hosts do not give."""
+    """Return the ratio and its workings as values, for a ratio that formulas over hosts cannot compute."""
     parts = {
         "ratio": figure(ratio.value),
         "lo": figure(ratio.lo),

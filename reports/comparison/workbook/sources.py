@@ -1,4 +1,4 @@
-"""The measurements behind the host means of a comparison, in an order in which each mean is of neighbouring rows."""
+"""Sort the measurements behind the host means of a comparison so that each mean covers adjacent rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from fleetmark.base.measurement import Centre
 from fleetmark.planner.comparison import Side
 from fleetmark.reports.kit import format as fmt
 
-LIVE = 20_000  # measurements up to which host means are formulas over them
+LIVE = 20_000  # maximum measurements for which host means are formulas
 
 
 @dataclass(frozen=True, slots=True)
 class Middle:
-    """A centre in ``Sources.rows``: of each of ``parts``, runs of neighbouring rows (both ends included), and of these.
-    ``is_median``: by which rule; the geometric mean otherwise.
+    """Describe a centre of adjacent rows in ``Sources.rows``.
+
+    ``parts``: the first and last row of each part; the centre is computed for each part, then over the parts.
+    ``is_median``: use the median instead of the geometric mean.
     """
 
     parts: Sequence[tuple[int, int]]
@@ -27,9 +29,11 @@ class Middle:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """``rows``: measurements, with their ``side``, ``title`` (of the benchmark), ``machine`` and ``amount`` (what the
-    value is shared out by). ``centres``: (side, title) to the centres of each host on it, by its place in Side.means.
-    ``count``: how many measurements stand behind the means, listed or not.
+    """Hold the measurements behind the host means.
+
+    ``rows``: measurements with their ``side``, ``title`` (of the benchmark), ``machine`` and ``amount`` (the divisor of
+    the value). ``centres``: maps (side, title) to the centres of each host, by its position in Side.means. ``count``:
+    the number of measurements behind the means, listed or not.
     """
 
     rows: pd.DataFrame
@@ -43,7 +47,7 @@ class Sources:
 
 
 def sources(compared: Mapping[str, Side], titles: Sequence[str]) -> Sources:
-    """Return the measurements behind the host means of ``titles``, without rows if there are more than LIVE of them."""
+    """Return the measurements behind the host means of ``titles``; no rows if there are more than LIVE of them."""
     count = sum(side.count for side in compared.values())
     values = [side.values.assign(side=name) for name, side in compared.items() if side.values is not None]
     if count > LIVE or not values:

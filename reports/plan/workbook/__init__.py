@@ -1,1 +1,1 @@
-"""The workbook of a capacity plan, tab by tab."""
+"""Build the workbook of a capacity plan, tab by tab."""

@@ -1,7 +1,7 @@
-"""The tabs of the plan's workbook, which planners can edit: inputs, live formulas, the solver's decisions, checks.
+"""Build the tabs of the plan's editable workbook: inputs, live formulas, the solver's decisions and checks.
 
-Sizing, power, cost and checks follow a change of a price, a demand or an equivalence. The solver's decisions do not
-change; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
+Sizing, power, cost and checks update with a price, a demand or an equivalence. The solver's decisions do not change;
+``fleetmark.demand.workbook`` reads the inputs back for another solve.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fleetmark.reports.plan.workbook.cells import across, down, live, names, num
 from fleetmark.reports.plan.workbook.inputs import Say
 from fleetmark.reports.plan.workbook.numbers import Numbers
 
-Limits = Callable[[], Sequence[checks.Check]]  # the limits of a plan, worked out when a workbook asks for them
+Limits = Callable[[], Sequence[checks.Check]]  # limits of a plan, computed when a workbook needs them
 _GUIDE: Sequence[tuple[Cell, Message]] = (
     (
         Cell(message("input: edit it"), is_input=True),
@@ -364,7 +364,7 @@ def _charts(n: Numbers) -> Iterator[Chart]:
 
 
 def _demand(n: Numbers, i: int) -> Iterator[Series]:
-    """Yield the demand of a workload with its band, what is planned, and capacity."""
+    """Yield a workload's demand with its band, the planned demand, and the capacity."""
 
     def line(table: str) -> str:
         return across(table, i, n.periods - 1)

@@ -1,4 +1,4 @@
-"""Cells, columns and references of the plan's workbook. A column of a period has the key ``p0``, ``p1`` and so on."""
+"""Create cells, columns and references of the plan's workbook. Columns of periods have the keys ``p0``, ``p1``, ...."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT, SHARE, MONEY = "#,##0;-#,##0;–", "0.0%;-0.0%;–", "#,##0;-#,##0;0"
 
 SPARE = 5  # empty rows below a table of inputs, for new entries
 
-Key = str | int  # of a column; a number is a period
+Key = str | int  # key of a column; a number is a period
 
 
 def _key(key: Key) -> str:
@@ -29,7 +29,7 @@ def ref(table: str, key: Key, row: int = 0) -> str:
 
 
 def down(table: str, key: Key, first: int | None = None, last: int | None = None) -> str:
-    """Return the reference of a column, or of some of its rows, both included."""
+    """Return the reference of a column, or of some of its rows (first and last included)."""
     if first is None or last is None:
         return f"[{table}!{_key(key)}]"
     return f"[{table}!{_key(key)}!{first}:{_key(key)}!{last}]"
@@ -53,7 +53,7 @@ def decided(value: float) -> Cell:
 
 
 def plain(value: float | None) -> Cell:
-    """Return a cell with a number that is not an input and follows from none."""
+    """Return a cell with a number that is neither an input nor computed."""
     return Cell() if value is None else Cell("", float(value))
 
 
@@ -80,7 +80,7 @@ def grid(
     row: Callable[[int], Iterable[Cell]],
     **more: Any,
 ) -> Tabular:
-    """Return a table of ``size`` rows, which are made when they are read."""
+    """Return a table of ``size`` rows, which are created when they are read."""
 
     def rows() -> list[Row]:
         return [tuple(row(i)) for i in range(len(lazy))]
@@ -112,7 +112,7 @@ def by_period(
 
 
 def total(values: Floats, form: str = MONEY, **more: Any) -> tuple[Column, Callable[[int], Cell]]:
-    """Return a column with the sum of each row. ``values``: of its periods."""
+    """Return a column with the sum of each row. ``values``: the values of the row's periods."""
 
     def cell(i: int) -> Cell:
         return live(f"SUM({{p0}}:{{p{len(values[i]) - 1}}})", values[i].sum(), **more)

@@ -1,4 +1,4 @@
-"""The table of checks: formulas for the slack of every limit of the plan, and whether the limit is kept."""
+"""Build the table of checks: formulas for the slack of every limit of the plan, and whether the limit is kept."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from fleetmark.reports.plan.workbook.cells import across, down, grid, live, numb
 from fleetmark.reports.plan.workbook.limits import limit_cell, losses
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
-TOLERANCE = 1e-6  # rounding of the solver, as a share of the limit, or of 1 if the limit is less
+TOLERANCE = 1e-6  # rounding tolerance of the solver, relative to the limit, or to 1 for smaller limits
 _DIGITS = 6
 _SLACK = "#,##0.####;[Red]-#,##0.####;0"
 
 Slack = tuple[str, float | None]  # a formula and its value
-Formula = Callable[[int], str]  # period to formula
+Formula = Callable[[int], str]  # maps a period to its formula
 Value = Callable[[int], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit: its ``kind``, the ``subject`` that it applies to, the ``unit`` of its ``slack`` (one cell, or one per
-    period), and the ``size`` of the limit, for the tolerance.
+    """Describe a limit.
+
+    ``kind``: the kind of limit. ``subject``: what it applies to. ``unit``: the unit of ``slack``, which is one cell or
+    one cell per period. ``size``: the size of the limit, for the tolerance.
     """
 
     kind: Message
@@ -41,7 +43,7 @@ class Check:
 
     @property
     def least(self) -> float | None:
-        """Return the least slack of all periods; None if there is no limit."""
+        """Return the smallest slack of all periods; None if there is no limit."""
         return min((value for _, value in self.slack if value is not None), default=None)
 
     @property
@@ -174,7 +176,7 @@ def _as_solved(n: Numbers, i: int) -> Check:
 
 
 def _failures_as_solved(n: Numbers) -> Check:
-    """Check that the plan was solved for as many failure domains at once as the inputs ask for."""
+    """Check that the plan was solved for as many simultaneous failure domain losses as the inputs ask for."""
     asked = f'IF(question_survive="{YES}",1,IF(question_survive="{NO}",0,VALUE(question_survive)))'
     slack = f"MIN(0,{max(n.question.survive, 1)}-{asked})"
     return Check(
@@ -209,9 +211,9 @@ def _of_allocation(n: Numbers) -> Iterator[Check]:
 
 
 def _shared(n: Numbers, subject: str, mine: Sequence[int], col: str, number: int) -> Check:
-    """Check that the shares of a pool's servers add up to at most all of them.
+    """Check that the shares of a pool's servers add up to at most 1.
 
-    The pool's rows of the tab Allocation have ``number`` in the column ``col``.
+    ``number``: the value that the pool's rows of the tab Allocation have in the column ``col``.
     """
     stays = np.array([not n.question.yields(n.combos[c][0]) for c in mine], dtype=bool)
     common = f",{down('allocation', 'pool_no')},0" if col != "pool_no" else ""
@@ -323,7 +325,7 @@ def _carbon(n: Numbers) -> Check:
 
 
 def _carbon_by_year(n: Numbers) -> Iterator[Check]:
-    """Yield the checks of the carbon of each year, against the limits written in one cell."""
+    """Yield the checks of each year's carbon, against the limits listed in one cell."""
     emitted = n.embodied + n.question.grid * n.kwh
     for year in n.year_names:
         mine = [t for t, name in enumerate(n.question.year_names) if name == year]

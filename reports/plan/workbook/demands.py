@@ -1,4 +1,4 @@
-"""The tables of demand: medians and spread, quantiles, what is planned for, and the capacity that the plan gives."""
+"""Build the tables of demand: medians and spread, quantiles, planned demand, and the plan's capacity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fleetmark.reports.plan.workbook.numbers import BAND, Floats, Numbers, quant
 
 
 def _growing(n: Numbers, rows: Sequence[int]) -> Tabular:
-    """Return the inputs of workloads that grow by the same rate in all periods; their medians follow."""
+    """Return the inputs of workloads that grow at the same rate in all periods; their medians are computed."""
     start = Rule(message("a demand"))
     growth = Rule(message("a change"), minimum=-0.99, maximum=100)
     columns = (
@@ -50,7 +50,7 @@ def _growing(n: Numbers, rows: Sequence[int]) -> Tabular:
 
 
 def _mix(n: Numbers) -> Tabular:
-    """Return the inputs of the mix of work: a factor on the demand of each workload."""
+    """Return the inputs of the workload mix: a factor on the demand of each workload."""
     column = tables.MIX
     columns = (
         Column("workload", message("workload"), "name", name=f"{column.name}_of"),
@@ -71,7 +71,7 @@ def _grown(row: int, period: int) -> str:
 
 
 def demands(n: Numbers) -> Iterator[Tabular]:
-    """Yield demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."""
+    """Yield demand by workload and period, its quantiles, the planned demand, and the plan's capacity."""
     q = n.question
     works = list(q.workloads.values())
     labels = names(workload=message("workload"), unit=message("unit"))

@@ -1,4 +1,4 @@
-"""The tab At a glance: money, purchases, servers and power by year, the promise, the risks and the next decision."""
+"""Build the tab At a glance: money, purchases, servers and power by year, service level, risks, next decision."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ REDO = message(
     "then run: {command}",
     command=COMMAND,
 )
-_NEAR = 1e-9  # relative difference of figures that are the same
+_NEAR = 1e-9  # relative difference below which figures count as equal
 
 
 def rules(say: Say) -> tuple[tuple[str, Tone], ...]:
-    """Return the rule by which the row of ``decisions`` is red when the solver must run again."""
+    """Return the rule that colours the row of ``decisions`` red when the solver must run again."""
     return ((f"{{value}}={literal(say(EDITED))}", "bad"),)
 
 
 def decisions(n: Numbers, say: Say) -> Row:
-    """Return the row that says whether the solver's decisions are those of the inputs as they are now."""
+    """Return the row that says whether the solver's decisions match the current inputs."""
     same, other = say(message("as solved")), say(EDITED)
     last = f"p{n.periods - 1}!{len(n.workloads) - 1}"
     sums = [(f"SUM([{key}!p0!0:{last}])", float(np.nansum(values))) for key, values in _followed(n)]
@@ -44,7 +44,7 @@ def decisions(n: Numbers, say: Say) -> Row:
 
 
 def _followed(n: Numbers) -> Iterator[tuple[str, Floats]]:
-    """Yield the figures that follow the inputs: planned demand and capacity, by workload and period."""
+    """Yield the figures that depend on the inputs: planned demand and capacity, by workload and period."""
     yield "planned", n.planned
     yield "counted", np.array([n.counted(i) for i in range(len(n.workloads))])
 
@@ -80,7 +80,7 @@ def _figures(n: Numbers, say: Say) -> Tabular:
 
 
 def _again(say: Say) -> Tabular:
-    """Return how to solve again, in red if the inputs have been edited."""
+    """Return how to run the solver again, in red if the inputs have been edited."""
     edited = f"{ref('glance', 'value', 1)}={literal(say(EDITED))}"
     columns = (*names(what=message("what")), Column("sentence", message("how"), "note", rules=((edited, "bad"),)))
     return Tabular(
@@ -148,7 +148,7 @@ def _bought(n: Numbers) -> Tabular:
 
 
 def _sentences(v: PlanView) -> Tabular:
-    """Return the next decision, the promise and the largest risks, as they were when the plan was solved."""
+    """Return the next decision, the service level and the largest risks, as they were when the plan was solved."""
     first = front(v)
     sentences = [(message("next decision"), first.now or message("Nothing is bought."))]
     sentences += [(message("promise"), sentence) for sentence in first.sure]

@@ -1,4 +1,4 @@
-"""The tables that a planner edits: settings and periods, sites, fleet, SKUs, equivalence, utilisation, demand."""
+"""Build the tables that a planner edits: settings, periods, sites, fleet, SKUs, equivalence, utilisation, demand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _inputs(
     follow: Callable[[int, str, Cell], Cell] = lambda i, field, cell: cell,
     notes: tuple[str, ...] = (),
 ) -> Tabular:
-    """Return a table of inputs with empty rows below. ``results`` of a row stand in the columns ``more``."""
+    """Return a table of inputs with empty rows below. ``results``: the values of a row's columns ``more``."""
     listed = [
         Column(c.field, c.title, "text" if c.rule.text else "number", unit=c.unit, name=c.name, has_interval=False)
         for c in columns
@@ -71,7 +71,7 @@ def _listed(entries: Iterable[tuple[object, float]]) -> str:
 
 
 def _setting(q: Question, field: str) -> object:
-    """Return a setting of the question in the form of its cell."""
+    """Return a setting of the question as its cell shows it."""
     if field == "currencies":
         return _listed(q.rates.items())
     if field.startswith("shock_"):
@@ -93,7 +93,7 @@ def _first(value: object) -> object:
 
 
 def _of_site(q: Question, site: Site, field: str) -> object:
-    """Return a field of a site in the form of its cell."""
+    """Return a field of a site as its cell shows it."""
     if field in ("maintenance", "spare_share"):
         return _first(getattr(site, field)) or None
     if field == "windows":
@@ -102,7 +102,7 @@ def _of_site(q: Question, site: Site, field: str) -> object:
 
 
 def _of_sku(sku: Sku, field: str) -> object:
-    """Return a field of a SKU in the form of its cell."""
+    """Return a field of a SKU as its cell shows it."""
     shown: dict[str, object] = {
         "cooling": LIQUID if sku.liquid else None,
         "price_breaks": _listed(sku.breaks),
@@ -139,7 +139,7 @@ def settings(n: Numbers) -> Tabular:
 
 
 def periods(n: Numbers) -> Tabular:
-    """Return the periods with their budgets. Nothing may stand below them, since new periods do."""
+    """Return the periods with their budgets. Nothing may be below them, so that users can add periods."""
     q = n.question
     (budget,) = tables.periods(q.currency)
     columns = (
@@ -179,7 +179,7 @@ def sites(n: Numbers) -> Tabular:
     runs = demand.Column("site_runs", message("may run: yes or no"), tables.RUNS)
 
     def one(d: int) -> str:
-        """Return a formula for the d-th name of a comma-separated list, or the site itself if there is no list."""
+        """Return a formula for the d-th name of a comma-separated list, or for the site itself if there is no list."""
         part = f'TRIM(MID(SUBSTITUTE({{domain}},",",REPT(" ",200)),{200 * d + 1},200))'
         return f'IF({{domain}}="",{"{name}" if d == 0 else chr(34) * 2},{part})'
 
@@ -191,7 +191,7 @@ def sites(n: Numbers) -> Tabular:
             return
         k = n.sites[i]
         yield from (live(one(d), n.domain(i, d)) for d in domains)
-        # Each name is between commas, so that FIND, which has no wildcards, matches whole names only.
+        # Each name is enclosed in commas, so that FIND, which has no wildcards, matches whole names only.
         listed = '&","&'.join(['","', *(f"{{domain_{d}}}" for d in domains), '""'])
         yield live(listed, "," + "".join(f",{n.domain(i, d)}" for d in domains) + ",")
         yield live(f'{HOURS:g}/1000*question_years*IF({{pue}}="",question_pue,{{pue}})', q.energy(k))
@@ -240,17 +240,20 @@ def fleet(n: Numbers, say: Say) -> Tabular:
 
 
 def supply(n: Numbers) -> Tabular:
-    """Return the most that can be ordered."""
+    """Return the maximum number of servers that can be ordered."""
     q = n.question
     rows = [[s.item, s.maximum, None if s.period is None else q.periods[s.period]] for s in q.supply]
     return _inputs("supply", message("Supply"), tables.supply(), rows)
 
 
-# --- what servers are worth ------------------------------------------------------------------------------------------
+# --- work per server -----------------------------------------------------------------------------------------------
 
 
 def benchmarks(n: Numbers) -> Tabular:
-    """Return the worth of each SKU at the time of the plan. Nobody edits it, so edits of Equivalence show."""
+    """Return the equivalence of each SKU when the plan was solved.
+
+    These cells are not editable, so that edits of Equivalence show.
+    """
     value, se, df = (column.form for column in tables.worths()[2:5])
     columns = (
         Column("sku", message("SKU"), "name", name="planned_sku"),
@@ -275,7 +278,7 @@ def benchmarks(n: Numbers) -> Tabular:
 
 
 def equivalence(n: Numbers, say: Say) -> Tabular:
-    """Return what one server of a SKU serves of a workload, with its interval, and whether that was edited."""
+    """Return how much of a workload one server of a SKU serves, with its interval, and whether that was edited."""
     q = n.question
     worths = [q.skus[s].worth[w] for s, w in n.pairs_of_worth]
     rows = [
@@ -316,7 +319,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
 
 
 def utilisation(n: Numbers) -> Tabular:
-    """Return how fully servers are used for each workload, and what a lost failure domain means for it."""
+    """Return the utilisation of servers for each workload, and the effect of a lost failure domain on it."""
     q = n.question
     rows = [
         (
@@ -345,7 +348,7 @@ def utilisation(n: Numbers) -> Tabular:
 
 
 def skus(n: Numbers) -> Tabular:
-    """Return what servers cost, draw and need, and what one costs over all periods."""
+    """Return the prices, power and space of servers, and the cost of one server over all periods."""
     q, columns = n.question, equipment.skus(n.question.currency)
     yearly = message("{money} a year", money=q.currency)
     present = message("{money}, present value", money=q.currency)

@@ -1,4 +1,4 @@
-"""The tables that compare the plan with its limits: sizing, failure domains, rack and power, refresh, scenarios."""
+"""Build the tables that compare the plan with its limits: sizing, failure domains, racks, power, refresh, scenarios."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fleetmark.reports.plan.workbook.stock import pair_labels
 
 _WORK, _WHOLE, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
 _MULTIPLIERS = (0.8, 1.0, 1.2)
-_OTHER = 1.5  # the first value of the multiplier's input
+_OTHER = 1.5  # initial value of the multiplier's input
 
 
 def rounded_up(demand: str, one: str) -> str:
-    """Return the formula of servers for a demand. It rounds first, because noise differs between programs."""
+    """Return the formula of servers for a demand. It rounds the quotient, because noise differs between programs."""
     return f"ROUNDUP(ROUND({demand}/({one}),6),0)"
 
 
@@ -35,7 +35,7 @@ def able(n: Numbers, workload: str) -> list[str]:
 
 
 def sizing(n: Numbers) -> Iterator[Tabular]:
-    """Yield, for each workload, the servers of one SKU alone that it needs."""
+    """Yield, for each workload, the number of servers needed if all are of one SKU."""
     for i, w in enumerate(n.workloads):
         skus = able(n, w)
         one = numbers("rate", message("E u: work of one server"), "#,##0.0000", width=16)
@@ -53,18 +53,18 @@ def sizing(n: Numbers) -> Iterator[Tabular]:
         yield by_period(n, f"sizing_{i}", title, labels, rows, cell, _WHOLE)
 
 
-Places = tuple[tuple[int, int], ...]  # failure domains that are lost together: site, and number of the site's domain
+Places = tuple[tuple[int, int], ...]  # failure domains lost together: site, and number of the domain there
 
 
 def losses(n: Numbers) -> list[tuple[int, Places]]:
-    """Return the losses of failure domains: workload, and places of the domains."""
+    """Return the losses of failure domains: workload, and positions of the domains."""
     places = [(k, d) for k in range(len(n.sites)) for d in range(n.most_domains)]
     together = list(itertools.combinations(places, min(max(n.question.survive, 1), len(places))))
     return [(i, lost) for i in range(len(n.workloads)) for lost in together]
 
 
 def lost(n: Numbers) -> Iterator[Tabular]:
-    """Yield the capacity left without each failure domain, and how far it is above the planned demand."""
+    """Yield the capacity left without each failure domain, and its margin above the planned demand."""
     listed = losses(n)
     labels = names(
         workload=message("workload"), site=message("without the domain of"), domain=message("failure domain")
@@ -107,7 +107,7 @@ def _domains(n: Numbers, places: Places) -> Cell:
 
 
 def ruled(table: Tabular, n: Numbers, rule: str) -> Tabular:
-    """Return the table with bad news where the ``rule`` about a ``{period}`` is true."""
+    """Return the table, with bad news marked where the ``rule`` about a ``{period}`` is true."""
     keys = {f"p{t}" for t in range(n.periods)}
     columns = tuple(
         replace(c, rules=((rule.replace("{period}", f"{{{c.key}}}"), "bad"),)) if c.key in keys else c
@@ -149,7 +149,7 @@ def limit_cell(n: Numbers, block: str, k: int, t: int) -> str:
 
 
 def _limited(n: Numbers, key: str, title: str, unit: str, limit: str, figure: str, used: Floats) -> Tabular:
-    """Return the use of a limit at each site: of installed servers, or the sum of orders if there is no ``figure``."""
+    """Return the use of a limit at each site: by installed servers, or the sum of orders without a ``figure``."""
     labels = (
         *names(site=message("site")),
         Column("unit", message("unit")),
@@ -216,7 +216,7 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
 
 
 def scenarios(n: Numbers) -> Iterator[Tabular]:
-    """Yield the servers of one SKU that a workload needs, by demand and by the ends of E's interval."""
+    """Yield the servers of one SKU that a workload needs, by demand and by the ends of the interval of E."""
     chosen = Cell("", n.periods, is_input=True, choices=tuple(str(t + 1) for t in range(n.periods)), form="0")
     hint = message("a multiple of the demand: a number, 0 to 1000")
     multiplier = Cell("", _OTHER, is_input=True, limits=(0, 1000), hint=hint, form="0.00")
@@ -264,7 +264,7 @@ def scenarios(n: Numbers) -> Iterator[Tabular]:
 
 
 def work_of(n: Numbers, end: str, place: int) -> str:
-    """Return the formula of the work of one server at an ``end`` of the interval of its worth."""
+    """Return the formula of the work of one server at one ``end`` of its interval."""
     if not n.resources:
         return f"{ref('worth', end, place)}*{ref('worth', 'used', place)}"
     units = f"[worth!units_0!{place}:units_{len(n.resources) - 1}!{place}]"

@@ -1,4 +1,4 @@
-"""The tables of costs: by kind and period, as present value, by year, and purchases by SKU."""
+"""Build the tables of costs: by kind and period, as present value, by year, and purchases by SKU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORDS: Mapping[str, Message] = {
     "carbon": message("carbon"),
     "residual": message("worth at the end"),
 }
-LAST = len(KINDS) - 1  # the last row of kinds; their sum is below it
+LAST = len(KINDS) - 1  # the last row of kinds, above the row of sums
 
 
 def tables(n: Numbers) -> Iterator[Tabular]:
@@ -115,7 +115,7 @@ def _summed(
     *,
     name: str = "",
 ) -> Tabular:
-    """Return a table of money with a row of sums below it, and a column of sums beside both."""
+    """Return a table of money with a row of sums below and a column of sums at its side."""
     everything = np.vstack([values, values.sum(axis=0)])
     last = len(labels) - 1
 
@@ -135,7 +135,7 @@ def _in(title: str, n: Numbers) -> Message:
 
 
 def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
-    """Return the formula of each kind of cost for a period, and of the carbon emitted."""
+    """Return the formula of each kind of cost for a period, and of the emitted carbon."""
 
     def column(name: str) -> str:
         return down("figures", name)

@@ -1,6 +1,6 @@
-"""The tables of resources: what demand needs, what servers have, and what bounds the servers of each workload.
+"""Build the tables of resources: what demand needs, what servers have, and what limits each workload's servers.
 
-Each row of Equivalence has the units of demand that the resources of one server serve, which may lower its utilisation.
+Each row of Equivalence states how much demand the resources of one server serve. This may lower the utilisation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleetmark.reports.plan.workbook.numbers import Numbers
 
 
 def columns(n: Numbers) -> tuple[Column, ...]:
-    """Return the columns of Equivalence that follow the utilisation, if any workload needs resources."""
+    """Return the columns of Equivalence to the right of the utilisation, if any workload needs resources."""
     if not n.resources:
         return ()
     unit = message("unit of the workload")
@@ -55,13 +55,13 @@ def used(n: Numbers, sku: str, workload: str, general: str) -> Iterator[Cell]:
 
 
 def _amount(kind: str, owner: str, name: str) -> str:
-    """Return the formula of an amount in the table of resources; 0 if it is not there."""
+    """Return the formula of an amount in the table of resources; 0 if the table lacks it."""
     rows = f"EXACT(resource_kind,{literal(kind)})*EXACT(resource_owner,{owner})*EXACT(resource_name,{literal(name)})"
     return f"SUMPRODUCT({rows}*resource_amount)"
 
 
 def table(n: Numbers) -> Tabular:
-    """Return what one unit of each demand needs, and what each server has."""
+    """Return the resources that one unit of each demand needs, and the resources of each server."""
     columns = tables.resources()
     q = n.question
     rows = [(tables.NEEDS, w, name, need) for w, work in q.workloads.items() for name, need in work.needs.items()]
@@ -77,7 +77,7 @@ def table(n: Numbers) -> Tabular:
 
 
 def bound_by(n: Numbers) -> Tabular:
-    """Return the share of each workload's servers that each resource bounds, by period."""
+    """Return the share of each workload's servers that each resource limits, by period."""
     works = [(i, w) for i, w in enumerate(n.workloads) if n.question.workloads[w].needs]
     shares = [(i, w, name, values) for i, w in works for name, values in n.bound_by(i).items()]
     labels = [(Cell(w), Cell(name) if name else Cell(message("speed"))) for _, w, name, _ in shares]

@@ -1,4 +1,4 @@
-"""The tables of sensitivity: each input moved alone, live; and the stored results of simulations and further solves."""
+"""Build the tables of sensitivity: each input varied alone, live; and stored results of simulations and solves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.reports.plan.workbook.numbers import Numbers, servers_for
 
 _STEP = 0.1
 _COUNT = "#,##0"
-_TRADES: Mapping[str, tuple[Message, str]] = {  # the unit is money where it is empty
+_TRADES: Mapping[str, tuple[Message, str]] = {  # an empty unit means money
     "purchases": (message("purchases"), ""),
     "running": (message("running costs"), ""),
     "servers": (message("servers"), message("servers")),
@@ -64,7 +64,7 @@ def tables(n: Numbers, v: PlanView) -> Iterator[Tabular]:
 
 
 def _costs(n: Numbers) -> Tabular:
-    """Return the cost of the same plan with one price higher."""
+    """Return the cost of the same plan with one price increased."""
     q, last = n.question, n.periods - 1
     lines: list[tuple[Message, str, float]] = [
         (label, ref("present", "total", KINDS.index(kind)), float(n.kinds[kind] @ n.weight)) for kind, label in _PRICES
@@ -172,7 +172,7 @@ def _simulated(n: Numbers, f: Futures) -> Iterator[Tabular]:
 
 
 def _figure(n: Numbers, name: str, value: float | str) -> Cell:
-    """Return a stored figure. Servers that are needed are rounded up."""
+    """Return a stored figure. Numbers of needed servers are rounded up."""
     if name == "period":
         return Cell(n.question.periods[int(value)])
     if isinstance(value, str):
@@ -181,7 +181,7 @@ def _figure(n: Numbers, name: str, value: float | str) -> Cell:
 
 
 def _alternatives(v: PlanView) -> Tabular:
-    """Return the next best plans, as differences to this one."""
+    """Return the next best plans, as differences from this plan."""
     money = v.question.currency
     columns = (
         *names(plan=message("plan")),

@@ -1,4 +1,4 @@
-"""The table of figures that change from period to period, and the cells elsewhere that follow from them."""
+"""Build the table of figures that change from period to period, and the dependent cells of other tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.reports.plan.workbook.numbers import Numbers
 
 
 def follows(n: Numbers, cell: Cell, key: str, name: str) -> Cell:
-    """Return the input cell of a figure; if it changes over time, the first of its figures, which are inputs there."""
+    """Return the input cell of a figure; if it changes over time, a reference to its first input in the series."""
     figures = n.series.get((key, name))
     if figures is None:
         return cell

@@ -1,4 +1,4 @@
-"""The costs by workload: of each SKU at a site, each workload's part of it, and the sums."""
+"""Build the table of costs by workload: each workload's share of every SKU at a site, and the sums."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tables(n: Numbers) -> Iterator[Tabular]:
 
 
 def columns_of_combos(n: Numbers) -> tuple[Column, Column]:
-    """Return the columns of what each workload uses of a SKU at a site, and what it costs."""
+    """Return the columns of each workload's use of a SKU at a site, and its cost."""
     return (
         numbers("used_up", message("servers, over all periods"), "#,##0.00", width=14),
         numbers("cost", message("its part of the cost"), MONEY, unit=n.question.currency, width=14),
@@ -50,7 +50,7 @@ def of_combo(n: Numbers, c: int) -> Iterator[Cell]:
 
 
 def _by_workload(n: Numbers) -> Tabular:
-    """Return the cost of each workload; costs of servers that no workload uses follow the other costs."""
+    """Return the cost of each workload; costs of unused servers are divided in proportion to the other costs."""
     money = by_workload(n)
     total, mine = float(money.sum()), down("allocation", "cost")
 

@@ -1,4 +1,4 @@
-"""The tables of the plan: the solver's decisions, the resulting stock, and the allocation of servers."""
+"""Build the tables of the plan: the solver's decisions, the resulting stock, and the allocation of servers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pair_names(n: Numbers) -> list[tuple[Cell, Cell]]:
 
 
 def tables(n: Numbers) -> Iterator[Tabular]:
-    """Yield what to order, retire and switch on, what is in place then, and the workings behind costs."""
+    """Yield what to order, retire and switch on, the resulting stock, and the workings behind costs."""
     given = [(Cell(s), Cell(k)) for s, k in n.pairs]
     for key, title, values in (
         ("buy", message("Servers to order, by period of the order (as solved)"), n.buy),
@@ -129,7 +129,7 @@ def _paid(n: Numbers, i: int, t: int) -> str:
 
 
 def _level(n: Numbers, row: int, period: str, begins: str) -> str:
-    """Return the price of the SKU in that row over its first price, ordered in a ``period`` that ``begins`` then."""
+    """Return the SKU's price relative to its first price, ordered in a ``period`` that starts at ``begins``."""
     sku = n.skus[row]
     if ("price", sku) not in n.series:
         return f"(1+N({ref('skus', 'price_change', row)}))^{begins}"
@@ -171,7 +171,7 @@ def _kept_worth(n: Numbers, i: int, t: int) -> str:
 
 
 def _figures(n: Numbers) -> Tabular:
-    """Return the figures of each row's SKU and site for the formulas above and those of Cost."""
+    """Return the figures of each row's SKU and site, for the formulas above and for those of Cost."""
     q = n.question
     servers, yearly = message("servers"), message("{money} a year", money=q.currency)
     columns = (
@@ -252,7 +252,7 @@ def _figures(n: Numbers) -> Tabular:
 
 
 def allocation(n: Numbers) -> Tabular:
-    """Return which share of whole servers serves what, and the work that it can do."""
+    """Return which share of whole servers serves each workload, and the work that it can do."""
     one_or_zero, of_server = message("1 or 0"), message("share of a server")
     columns = (
         *names(workload=message("workload"), sku=message("SKU"), site=message("site")),
@@ -309,7 +309,7 @@ def _allocated(n: Numbers, c: int) -> Iterator[Cell]:
 
 
 def pools(n: Numbers) -> Tabular:
-    """Return a row for each pool of its own and the SKU and site of its servers."""
+    """Return a row for each dedicated pool, with the SKU and site of its servers."""
     columns = (
         *names(pool=message("pool"), sku=message("SKU"), site=message("site")),
         numbers("pair_no", message("no. of the row in Purchase plan"), width=18),
