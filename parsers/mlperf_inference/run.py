@@ -200,7 +200,7 @@ class Run:
         return "Server"
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Return why this run is not a score, or None if it is."""
+        """Return the reason why this run does not count as a score, or None if it does."""
         reasons = []
         if self.verdict is None:
             reasons.append("no line says whether the result is valid: the log is cut or damaged")

@@ -281,7 +281,7 @@ def _loads(n: Ledger) -> list[Load]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Hold how much of a workload one server of a SKU serves, with its 95% interval, and the server's utilisation."""
+    """Hold the capacity of one server of a SKU for a workload, with its 95% interval, and the server's utilisation."""
 
     workload: str
     sku: str

@@ -1,4 +1,4 @@
-"""Read bundles: files that contain everything to fetch for a run without a network, with the SHA-256 of each part.
+"""Read bundles: files with everything that an offline run would otherwise download, and the SHA-256 of each part.
 
 A bundle is an uncompressed tar. Its first member is ``bundle.json`` (``Contents``); the others are regular files:
 

@@ -144,7 +144,7 @@ class Job:
                     self.dead = cluster.dead(self.names)
 
     def tell_alive(self) -> None:
-        """Update the heartbeat file, which shows the nodes that a controller is running."""
+        """Update the heartbeat file, which tells the nodes that the controller is still alive."""
         new = self.folder / ".alive"
         new.touch()
         new.rename(self.folder / "alive")

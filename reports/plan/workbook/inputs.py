@@ -71,7 +71,7 @@ def _listed(entries: Iterable[tuple[object, float]]) -> str:
 
 
 def _setting(q: Question, field: str) -> object:
-    """Return a setting of the question as its cell shows it."""
+    """Return a setting of the question, formatted for its cell."""
     if field == "currencies":
         return _listed(q.rates.items())
     if field.startswith("shock_"):
