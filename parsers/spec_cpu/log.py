@@ -3,7 +3,8 @@
 Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 
 ``Error`` appears with an ``errorcode``, and ``Run`` if the output was not verified. Power is 0 if it was not measured.
-The log does not say which run was selected. As SPEC's tools do, select the run with the median time, or the slower of two.
+The log does not say which run was selected. As SPEC's tools do, select the run with the median time, or the slower
+of two.
 """
 
 from __future__ import annotations

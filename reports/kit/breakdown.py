@@ -47,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Hold the evidence behind a figure: the repeats of all members and, for each side, the ``commands`` that measured them.
+    """Hold the evidence behind a figure: the repeats of all members and, for each side, the ``commands`` behind them.
 
     ``shown``: the format of the figures, whose base unit is ``unit``.
     """
