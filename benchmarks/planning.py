@@ -28,12 +28,16 @@ from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import plan as planning
 from fleetmark.verbs.documents import Documents, renderers
 
-QUARTERS = 12  # the horizon, whatever the number of periods
+QUARTERS = 12  # the horizon of the benchmark, whatever the number of periods
 
 
-def question(workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1) -> Question:
+def question(
+    workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1, quarters: float = 1.0
+) -> Question:
     """Return a question of this size: three generations of servers, the oldest no longer sold, GPU servers that run
     only a few workloads, growing demand with seasons, failure domains that must be survived, spares, and budgets.
+
+    A period lasts this number of quarters; demand grows by the quarter.
     """
     rng = np.random.default_rng(seed)
     works = [f"work{j:02d}" for j in range(workloads)]
@@ -76,13 +80,7 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
         per_server = float(np.mean([kinds[s].worth[w].value for s in able]))
         use = float(np.round(rng.uniform(0.5, 0.8), 2))
         points = (
-            share
-            * servers
-            * use
-            * per_server
-            * (1 - 1 / domains)
-            * growth ** (np.arange(periods) * QUARTERS / periods)
-            * season
+            share * servers * use * per_server * (1 - 1 / domains) * growth ** (np.arange(periods) * quarters) * season
         )
         here = places if rng.random() < 0.8 else places[: max(sites * 2 // 3, 3)]
         demand[w] = Workload(
@@ -101,7 +99,7 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
         currency="EUR",
         date="2027-01-01",
         periods=[f"{2027 + t // 4}-Q{t % 4 + 1}" for t in range(periods)],
-        years=QUARTERS / 4 / periods,
+        years=quarters / 4,
         workloads=demand,
         skus=kinds,
         sites={
@@ -169,7 +167,7 @@ def main() -> None:
         print("|-|-|-|-|-|-|-|-|-|")
         for servers in options.servers:
             for seed in options.seeds:
-                problem = uncertain(question(workloads, skus, sites, periods, servers, seed))
+                problem = uncertain(question(workloads, skus, sites, periods, servers, seed, QUARTERS / periods))
                 row = command_row(problem, options.gap, options.seconds)
                 print(f"| {servers:,.0f} | {seed} | {row}", flush=True)
         return
@@ -177,7 +175,7 @@ def main() -> None:
     print("|-|-|-|-|-|-|-|-|-|-|")
     for servers in options.servers:
         for seed in options.seeds:
-            problem = question(workloads, skus, sites, periods, servers, seed)
+            problem = question(workloads, skus, sites, periods, servers, seed, QUARTERS / periods)
             model = build(problem, {})
             size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.integer.sum()):,}"
             clock, cpu = time.monotonic(), time.process_time()

@@ -143,7 +143,11 @@ def test_a_campaign_is_found_by_what_people_type(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "cannot be read"), ('{"schema": 99}', "schema 99 is not one"), (None, "is not a campaign")],
+    [
+        ("{", "cannot be read"),
+        ('{"schema": 99}', "schema 99 is not supported by this version"),
+        (None, "is not a campaign"),
+    ],
 )
 def test_what_is_no_campaign_says_so(tmp_path: Path, text: str | None, words: str) -> None:
     if text is not None:

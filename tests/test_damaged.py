@@ -196,7 +196,7 @@ def test_a_full_disk_is_nobodys_wrong_use(
     monkeypatch.setattr(sys, "argv", ["fleetmark", "rebuild", str(archive.path)])
     monkeypatch.setattr(archives, "replace_inside", no_room)
     assert cli.status() == SOME_FAILED
-    assert f"make room, then fleetmark run --resume {archive.path}" in capsys.readouterr().err
+    assert f"disk space, then fleetmark run --resume {archive.path}" in capsys.readouterr().err
 
 
 def test_somebody_elses_campaign_is_listed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("pue: 1.3", "pue: 0.9", "0.9", "pue: 0.9 is below 1"),
         ("pue: 1.3", "pue: 1.3\npue: 1.4", "pue: 1.4", "pue: is there twice, at line 6 and line 7"),
         ("pue: 1.3", "pue: 1.3\nbudget: [1, none]", "budget", "budget: has 2 figures for 4 periods"),
-        ("pue: 1.3", "pue: 1.3\nsurvive: perhaps", "survive", "survive: 'perhaps' is neither yes nor no"),
+        ("pue: 1.3", "pue: 1.3\nsurvive: perhaps", "survive", "survive: 'perhaps' is neither yes, no nor 2"),
         ("skus:\n", "skus:\n  no: {}\n", "no:", "'no' is False in YAML: put the key in quotes"),
         ("    worth: {web: 1}", "    worth: {}", "worth: {}", "skus.icelake.worth: is empty: no workload runs on this SKU"),
     ],

@@ -606,7 +606,7 @@ def test_one_vendor_is_called_a_vendor(tmp_path: Path) -> None:
     dell = "vendor=Dell*,chips=2,processor=*EPYC {}"
     words = ("compare", "-b", dell.format("9654"), "-c", dell.format("9755"), "--only", "*/SPECrate2017_int/base_score")
     text = " ".join(run(tmp_path, *words).split())
-    assert "EPYC 9755 x2: 4 machines count as 1 host, those of one vendor together" in text
+    assert "EPYC 9755 x2: 4 machines count as 1 host, one per vendor" in text
     assert "these two machines, not" not in text
 
 

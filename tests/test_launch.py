@@ -111,6 +111,7 @@ def test_a_job_is_started_over_the_open_connection() -> None:
         "telemetry.py",
         "accelerators.py",
         "accelerator_sources.py",
+        "groups.py",
         "nic_counters.py",
         "container.py",
         "interpreter.py",

@@ -169,7 +169,7 @@ def test_profiles_that_are_absent_or_damaged(root: Path) -> None:
     with pytest.raises(FleetmarkError, match=r"web\.1\.json: damaged"):
         profiling.load(root, "web")
     file.write_text(text.replace('"schema": 1', '"schema": 9'))
-    with pytest.raises(FleetmarkError, match="schema 9 is not one"):
+    with pytest.raises(FleetmarkError, match="schema 9 is not supported by this version"):
         profiling.load(root, "web")
     with pytest.raises(FleetmarkError, match="no machine has all rates"):
         record(root, "bare", {"bare": {"gen": "bare"}}, {("bare", TRIAD): [1e9]})

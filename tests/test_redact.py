@@ -104,7 +104,7 @@ def test_a_command_with_a_secret_is_refused_and_does_not_show_it(command: str, n
     for value in (command, ["first", command]):
         with pytest.raises(FleetmarkError) as refused:
             conceal({"w": {"command": value}})
-        assert f"w.command has the value of {name} in it" in str(refused.value)
+        assert f"w.command contains the value of {name}" in str(refused.value)
         assert "sk-abc" not in str(refused.value)
 
 

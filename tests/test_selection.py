@@ -76,7 +76,7 @@ def test_what_would_match_is_said(text: str, words: str) -> None:
 
 
 def test_an_empty_record() -> None:
-    with pytest.raises(FleetmarkError, match="nothing on record"):
+    with pytest.raises(FleetmarkError, match="no machine is recorded"):
         choose([], "gen=ice")
 
 

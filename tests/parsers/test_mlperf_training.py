@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -608,7 +609,7 @@ def test_from_a_file() -> None:
 )
 def test_damaged_gzip(damage: Any) -> None:
     packed = damage(gzip.compress(WHOLE.encode(), mtime=0))
-    assert error(packed).startswith("mlperf_training: expected a log that can be unpacked, got 'gzip that ")
+    assert re.search(r"expected a log that can be unpacked, got .(truncated|damaged) gzip data", error(packed))
 
 
 def test_every_truncation_is_an_error_or_the_whole_result() -> None:

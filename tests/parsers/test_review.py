@@ -82,7 +82,7 @@ def test_guidellm_says_where_the_asked_rate_was_not_kept(rate: float, is_behind:
     parsed = parsers.parse("guidellm", json.dumps(report).encode())
     assert {m.value for m in parsed.measurements if m.metric == "offered_requests_per_second"} == {rate}
     assert bool(parsed.notes) is is_behind
-    assert not is_behind or "requests/s were answered of 1e+03 asked for" in parsed.notes[0]
+    assert not is_behind or "requests/s were answered of 1e+03 requested" in parsed.notes[0]
 
 
 TESTPMD = b"""EAL: Detected CPU lcores: 16

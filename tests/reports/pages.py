@@ -27,7 +27,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "input", "img"):
+        if tag not in ("meta", "br", "wbr", "input", "img"):
             self._open.append(tag)
         if "template" in self._open:
             return  # seen from another baseline

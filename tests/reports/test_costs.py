@@ -218,10 +218,10 @@ def test_what_imported_tables_lack_can_be_run_on_such_machines(tmp_path: Path) -
 def test_tables_with_a_part_of_a_classs_benchmarks_do_not_lack_them(tmp_path: Path) -> None:
     """Publish one benchmark of a class for both systems, and another for one of them."""
     rows = [
-        "machine,benchmark,value,unit,class,kind,gen",
-        *(f"a{n},x,{n + 1},score,cpu-int,capacity,old" for n in range(2)),
+        "machine,benchmark,value,unit,better,class,kind,gen",
+        *(f"a{n},x,{n + 1},score,higher,cpu-int,capacity,old" for n in range(2)),
     ]
-    rows += [f"b{n},{name},{n + 3},score,cpu-int,capacity,new" for n in range(2) for name in "xy"]
+    rows += [f"b{n},{name},{n + 3},score,higher,cpu-int,capacity,new" for n in range(2) for name in "xy"]
     (tmp_path / "figures.csv").write_text("\n".join(rows))
     run(tmp_path, "import", "table", str(tmp_path / "figures.csv"))
     text = " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())

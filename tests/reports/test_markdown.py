@@ -76,9 +76,9 @@ def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(tmp_path: 
     assert first[0] == ["class of work", "new: times old", "new: 100 old become"]
     bandwidth = next(row for row in first if row[0] == "memory bandwidth")
     assert re.fullmatch(r"2\.00 \(1\.\d\d–2\.\d\d\)", bandwidth[1]) and bandwidth[2].startswith("50 (")
-    assert below[0] == ["benchmark", "old", "new: value", "new: ratio"]
+    assert below[0] == ["benchmark", "new: ratio", "new: value", "old"]
     stream = next(row for row in below if row[0].startswith("stream"))
-    assert stream[:3] == ["stream all-cores triad", "101 GB/s", "202 GB/s"] and stream[3] == bandwidth[1]
+    assert stream == ["stream all-cores triad", bandwidth[1], "202 GB/s", "101 GB/s"]
     gaps = next(table for table in tables(text) if table[0][0] == "reason")
     assert ["not measured on new", "new", "1", "spec_cpu2017 505.mcf_r"] in gaps
     assert "not comparable with published SPEC results" in html
