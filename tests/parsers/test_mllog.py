@@ -37,7 +37,9 @@ def test_gzip_and_byte_order_marks() -> None:
         packed + b"junk",
         b"\x1f\x8b\x08",
     ):
-        with pytest.raises(ParseError, match="mlperf_inference: expected a whole log, got '(truncated|damaged) gzip data"):
+        with pytest.raises(
+            ParseError, match="mlperf_inference: expected a whole log, got '(truncated|damaged) gzip data"
+        ):
             parse(damaged)
 
 
