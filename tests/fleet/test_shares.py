@@ -104,7 +104,7 @@ def test_a_host_that_cannot_hold_shares_measures_nothing(command: Command) -> No
 
 
 def test_a_campaign_under_shares_says_so(command: Command) -> None:
-    command.passes("--suite", suite(command.root), "--limit", "h2")
+    command.passes("--suite", suite(command.root), "--limit", "h2", "--include-busy")
     assert not command.fleet.exec("h2", ["find", "/sys/fs/cgroup", "-name", "fleetmark-0-*"]).stdout
     job = json.loads((command.campaign / "jobs" / "h2.json").read_text())
     assert job["shares"] == {"cpu": 0.5, "memory": 200 << 20}
