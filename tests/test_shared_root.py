@@ -21,6 +21,7 @@ from fleetmark.campaign.options import Options
 from fleetmark.record.archive import Archive
 from fleetmark.record.campaigns import campaigns_inside, find
 from fleetmark.verbs.confirm import with_suite
+from fleetmark.verbs.manifest import commit
 from tests.fleets import older_baseline
 from tests.records import IOPS, NULL, TRIAD, record
 from tests.selftests import CAMPAIGN, measured_here
@@ -223,6 +224,7 @@ def test_nothing_planted_in_a_document_runs_or_is_reached(
     Run every verb that acts on the document each time; rotate the verbs that only show it. Verbs that act on the other
     campaign rotate for a campaign.json; after damage to a step they may rightly run it again.
     """
+    commit()  # runs Git once in a process, for the manifest of a document
     canary = tmp_path / "canary"
     canary.mkdir()
     texts = (COMMAND.replace("CANARY", str(canary / "sung")), PATH.replace("CANARY", str(canary)[1:]), ADDRESS)
