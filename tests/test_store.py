@@ -346,7 +346,8 @@ def test_a_file_and_a_folder_of_one_name_are_named(store: stores.Store, folder: 
     assert sentence.startswith(f"{url}/a: both an object and a folder (facts/a/b); ")
     store.client.delete_object(Bucket=store.bucket, Key=f"{key}/a")
     sentence = refused(Path(store.url), "report", "last")
-    assert "facts/a/b: a file locally and a folder in s3://" in sentence and sentence.endswith("move it away")
+    assert "facts/a/b is a file on one side and a folder on the other (s3://" in sentence
+    assert sentence.endswith("move or rename one of them")
 
 
 def test_what_is_no_store_is_not_measured_for(store: stores.Store, monkeypatch: pytest.MonkeyPatch) -> None:
