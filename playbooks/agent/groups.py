@@ -15,6 +15,7 @@ import pwd
 import re
 import subprocess
 
+PREFIX = "fleetmark-"  # of the names of groups
 GROUPS = "groups"  # in the job's folder: the groups that its runner made, a line each
 PERIOD_US = 100000
 LEAST_QUOTA_US = 1000  # the kernel accepts no less
@@ -194,7 +195,7 @@ def make_group(place, kinds):
 
 
 def make_folder(parent):
-    group = os.path.join(parent, "fleetmark-%d-%d" % (os.geteuid(), os.getpid()))
+    group = os.path.join(parent, "%s%d-%d" % (PREFIX, os.geteuid(), os.getpid()))
     os.mkdir(group)
     return group
 
@@ -234,6 +235,8 @@ def leave(left, folder):
 def remove(folder):
     """Remove the groups that a runner of the job in ``folder`` made. One with processes stays."""
     for group in lines_of(os.path.join(folder, GROUPS)):
+        if not os.path.basename(group).startswith(PREFIX):
+            continue  # not a name that ``make_folder`` gives
         try:
             os.rmdir(group)
         except OSError:

@@ -119,9 +119,10 @@ def begin(payload, folder):
 
 
 def last_line(folder):
-    with open(os.path.join(folder, "runner.log"), errors="replace") as log:
-        lines = log.read()[-2000:].strip().splitlines()
-    return lines[-1][:300] if lines else "without a word"
+    with open(os.path.join(folder, "runner.log"), "rb") as log:
+        log.seek(max(0, os.fstat(log.fileno()).st_size - 2000))
+        lines = log.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def clear_over(work):

@@ -65,10 +65,10 @@ def test_the_kernel_holds_a_job_to_its_shares(tmp_path: Path, groups: ModuleType
 
 
 def test_a_group_of_a_killed_runner_is_removed_with_its_job(tmp_path: Path, groups: ModuleType) -> None:
-    (tmp_path / "group").mkdir()
+    (tmp_path / "fleetmark-0-7").mkdir()
     (tmp_path / "groups").write_text(f"{tmp_path / 'group'}\n{tmp_path / 'gone'}\n")
     groups.remove(str(tmp_path))
-    assert not (tmp_path / "group").exists()
+    assert not (tmp_path / "fleetmark-0-7").exists()
 
 
 def host(root: Path, cgroup: str, mountinfo: str) -> str:
