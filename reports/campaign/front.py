@@ -17,9 +17,10 @@ from fleetmark.reports.campaign.against import Against
 from fleetmark.reports.campaign.deviation import Deviations, sentence, title, unlike
 from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
 from fleetmark.reports.campaign.problems import Problem, go_on
+from fleetmark.reports.campaign.summary.suspect import NETWORK
 from fleetmark.reports.campaign.versions import mixed
 from fleetmark.reports.campaign.view import View
-from fleetmark.reports.comparison.areas import lacking, unmeasured_workloads
+from fleetmark.reports.comparison.areas import NO_COST, gaps, unmeasured_workloads
 from fleetmark.reports.comparison.purchase.bought import price_list
 from fleetmark.reports.hosts.generations import Deviation, by_generation
 from fleetmark.reports.hosts.likely import SlowHost, advice
@@ -143,17 +144,12 @@ def unmeasured(view: View, *, has_reference: bool) -> str:
     if not classes:
         return ""
     is_single = len(view.hosts) == 1
-    areas = lacking(classes - ({"net", "net-flow"} if is_single else set()))
     prices = price_list([g for g in view.generations if g], view.hosts)
-    return joined(
-        [
-            message("Not measured: {areas}", areas=areas) if areas else None,
-            message("No verdict: a single host has no peers, and no reference is saved for its kind")
-            if is_single and not has_reference
-            else None,
-            prices or message("No cost: no host has a price. Add the labels price and currency to the inventory"),
-        ],
-        ". ",
+    verdict = message("No verdict: a single host has no peers, and no reference is saved for its kind")
+    return gaps(
+        classes - (NETWORK if is_single else frozenset()),
+        verdict if is_single and not has_reference else None,
+        prices or NO_COST,
     )
 
 

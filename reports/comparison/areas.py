@@ -41,6 +41,7 @@ _AREAS: Mapping[str, Message] = {
 }
 _ORDER = tuple(dict.fromkeys(_AREAS.values()))
 _POWER = message("power")
+NO_COST = message("No cost: no host has a price. Add the labels price and currency to the inventory")
 _GPU = ("gpu", "collective")  # prefixes of accelerator classes
 
 
@@ -70,6 +71,12 @@ def lacking(classes_found: Collection[str]) -> str:
     """Return the areas of these classes' suite in which nothing was measured, such as ``storage, network``."""
     names = {name.removesuffix(PEAK) for name in classes_found}
     return joined(area for area in _complete(_suite(names)) if not _has(area, names, powered=False))
+
+
+def gaps(classes_found: Collection[str], *others: str | None) -> str:
+    """Return the areas that these classes do not cover, as ``lacking`` does, and ``others`` as sentences."""
+    areas = lacking(classes_found)
+    return joined([message("Not measured: {areas}", areas=areas) if areas else None, *others], ". ")
 
 
 def expected(comparison: Comparison) -> dict[str, str]:

@@ -12,6 +12,7 @@ from fleetmark.planner.diagnosis.finding import Kind
 from fleetmark.record.diagnosis import Diagnosis, as_json
 from fleetmark.record.diagnosis.gate import Acceptance
 from fleetmark.record.roofs import Roof
+from fleetmark.reports.comparison.areas import NO_COST, gaps
 from fleetmark.reports.diagnosis import gate, steps
 from fleetmark.reports.diagnosis.sentences import (
     benchmark,
@@ -22,7 +23,6 @@ from fleetmark.reports.diagnosis.sentences import (
     sentence,
     share,
     sure,
-    unmeasured,
 )
 from fleetmark.reports.diagnosis.slow import slow_hosts
 from fleetmark.reports.hosts import roofs as under_roofs
@@ -136,7 +136,8 @@ def _first_notes(diagnosis: Diagnosis) -> Iterator[Note]:
     """Yield the cost of the slow hosts, the certainty of the findings, and what was not measured."""
     yield from map(Note, lost(diagnosis))
     certain = joined(list(sure(diagnosis)), " ")
-    for text in (certain, unmeasured(diagnosis)):
+    missing = gaps(diagnosis.classes, None if diagnosis.prices else NO_COST) if diagnosis.classes else ""
+    for text in (certain, missing):
         if text:
             yield Note(text, quiet=True)
 

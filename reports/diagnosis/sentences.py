@@ -9,7 +9,6 @@ from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.planner.diagnosis.outliers import DISCOVERY
 from fleetmark.record.diagnosis import Diagnosis
-from fleetmark.reports.comparison.areas import lacking
 from fleetmark.reports.comparison.titles import class_title
 from fleetmark.reports.kit import format as fmt
 from fleetmark.workloads import declared
@@ -74,22 +73,6 @@ def sure(diagnosis: Diagnosis) -> Iterator[Message]:
         )
     if len(named) > certain:
         yield message("{n} to be confirmed by a repeat.", n=count(len(named) - certain, "finding"))
-
-
-def unmeasured(diagnosis: Diagnosis) -> str:
-    """Return the areas of work without a benchmark, and a note if no host has a price."""
-    if not diagnosis.classes:
-        return ""
-    areas = lacking(diagnosis.classes)
-    return joined(
-        [
-            message("Not measured: {areas}", areas=areas) if areas else None,
-            None
-            if diagnosis.prices
-            else message("No cost: no host has a price. Add the labels price and currency to the inventory"),
-        ],
-        ". ",
-    )
 
 
 def amounts(finding: Finding) -> tuple[str, str]:

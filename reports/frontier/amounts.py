@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.amounts import positive
 
 _HOURS: Mapping[str, float] = {"h": 1, "hour": 1, "d": 24, "day": 24, "month": 730.5, "y": 8766, "year": 8766}
 _TERM = re.compile(r"(?:per\s+|/)?(\d{1,6}(?:\.\d{1,6})?)?\s*([a-z]+?)s?")
@@ -44,12 +44,3 @@ def provisioned(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> dict[s
     """Return the provisioned power of one unit in W by host, from the label ``provisioned_w``."""
     watts = {h.name: positive(h.labels.get("provisioned_w")) for h in hosts}
     return {name: w / sizes.get(name, 1.0) for name, w in watts.items() if w}
-
-
-def positive(text: str | None) -> float | None:
-    """Return a number above zero; None for any other text."""
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if 0 < value < math.inf else None

@@ -16,6 +16,7 @@ from fleetmark.base.text import message
 from fleetmark.planner.frontier import EqualService, Point, equivalence
 from fleetmark.planner.power import has_devices
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.amounts import positive
 from fleetmark.reports.frontier import amounts
 from fleetmark.workloads import declared
 from fleetmark.workloads.manifest import Frontier
@@ -137,7 +138,7 @@ def _family(hosts: Sequence[HostInfo], frontier: Frontier, size: str, rows: pd.D
     drawn = {str(m): _drawn(group, frontier) for m, group in rows.groupby("machine")}
     measured = {str(m): list(_points(group, frontier, size, drawn[str(m)][0])) for m, group in rows.groupby("machine")}
     generation = {h.name: h.generation or "" for h in hosts}
-    labelled = {h.name: amounts.positive(h.labels.get("gpus")) for h in hosts}  # accelerators by machine, from labels
+    labelled = {h.name: positive(h.labels.get("gpus")) for h in hosts}  # accelerators by machine, from labels
     points = {m: [(point, used or labelled.get(m)) for point, used in group] for m, group in measured.items()}
     sized = bool(size) and all(devices for group in points.values() for _, devices in group)
     sides: dict[str, dict[str, tuple[Point, ...]]] = {}

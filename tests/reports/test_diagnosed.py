@@ -63,7 +63,7 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     ("price", "cost"),
     [
         ({"price": "10000", "currency": "EUR"}, r"memory bandwidth \((1,9|2,0)\d\d EUR\)\."),
-        ({"price": "4", "currency": "USD", "term": "hour"}, r"memory bandwidth \(0\.(7[89]|8)\d* USD/hour\)\."),
+        ({"price": "4", "currency": "USD", "term": "hour"}, r"memory bandwidth \(0\.(7[89]|8)\d* USD per hour\)\."),
         ({"price": "many", "currency": "EUR"}, r"memory bandwidth\..* No cost: no host has a price\."),
         ({"price": "10000"}, r"memory bandwidth\..* No cost: no host has a price\."),
     ],

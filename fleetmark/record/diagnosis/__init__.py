@@ -26,6 +26,7 @@ from fleetmark.record.diagnosis import pairs, shared, unjudged
 from fleetmark.record.diagnosis.baselines import Baseline, since, titled
 from fleetmark.record.diagnosis.table import BENCHMARK, Table
 from fleetmark.record.figures import Figures
+from fleetmark.record.sides.amounts import positive
 from fleetmark.record.values.host import numbered
 
 MOST_EVIDENCE = 3  # maximum raw files in a finding
@@ -187,12 +188,9 @@ def diagnose(
 
 def _price(labels: Mapping[str, str]) -> tuple[float, str] | None:
     """Return the price of a host with its currency, and the term that it is for; None if labels give no amount."""
-    try:
-        amount = float(labels.get("price", ""))
-    except ValueError:
-        return None
-    unit = "/".join(part for part in (labels.get("currency"), labels.get("term")) if part)
-    return (amount, unit) if 0 < amount < math.inf and unit else None
+    amount = positive(labels.get("price"))
+    unit = " per ".join(part for part in (labels.get("currency"), labels.get("term")) if part)
+    return (amount, unit) if amount and unit else None
 
 
 _TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults that belong to no single host

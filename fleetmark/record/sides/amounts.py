@@ -189,8 +189,9 @@ def _threads(machine: Machine) -> float | None:
 
 
 def positive(text: str | None) -> float | None:
+    """Return a finite number above zero; None for any other text."""
     try:
         value = float(text or "")
     except ValueError:
         return None
-    return value if value > 0 else None
+    return value if 0 < value < math.inf else None

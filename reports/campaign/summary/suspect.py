@@ -15,6 +15,7 @@ from fleetmark.reports.kit import format as fmt
 
 FASTER_WRITES = 2.0  # ratio of writes to reads; no drive writes so much faster than it reads
 FASTEST_DISK_S = 5e-6  # shortest plausible access time of a drive; the fastest drives (Optane on PCIe) take about 10 µs
+NETWORK = frozenset(("net", "net-flow"))  # classes that a single host cannot measure
 ABOVE_PEAK = 1.05  # share of the peak above which the data must have come from a cache
 _ARRAYS = re.compile(r"--set[= ](\S+)\.array_elements=(\d+)")
 _ELEMENT, _TIMES_CACHE = 8, 4  # bytes of an element; arrays must exceed the last-level caches by this factor
@@ -77,7 +78,7 @@ def _loopback(view: View) -> Iterator[Message]:
     """Yield the network benchmarks that a single host ran with itself."""
     if len(view.hosts) != 1:
         return
-    names = {metric.workload for metric, rows, _ in view.headlines if str(rows["class"].iloc[0]) in ("net", "net-flow")}
+    names = {metric.workload for metric, rows, _ in view.headlines if str(rows["class"].iloc[0]) in NETWORK}
     for workload in sorted(names):
         yield message(
             "Suspect: {workload} ran over the loopback of one host, so it measured no network. Run it on two hosts",

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetmark.base.text import Message, joined, message
 from fleetmark.planner.comparison import Comparison
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.amounts import positive
 from fleetmark.reports.comparison.titles import spaced
-from fleetmark.reports.frontier.amounts import positive
 from fleetmark.reports.kit import format as fmt
 
 MOST = 6  # maximum number of sides named

@@ -17,11 +17,12 @@ from fleetmark.planner.cost import Cost, Offer, Terms, break_even, cost, needed
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.frontier import Bound
 from fleetmark.record.results import HostInfo
+from fleetmark.record.sides.amounts import positive
 from fleetmark.reports.comparison.cell import Line
 from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price
 from fleetmark.reports.comparison.service import Service
 from fleetmark.reports.comparison.titles import spaced
-from fleetmark.reports.frontier.amounts import hours, positive
+from fleetmark.reports.frontier.amounts import hours
 from fleetmark.reports.frontier.section import cost_per_million, unit_of
 from fleetmark.reports.kit import format as fmt
 
