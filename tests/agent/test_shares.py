@@ -65,10 +65,12 @@ def test_the_kernel_holds_a_job_to_its_shares(tmp_path: Path, groups: ModuleType
 
 
 def test_a_group_of_a_killed_runner_is_removed_with_its_job(tmp_path: Path, groups: ModuleType) -> None:
-    (tmp_path / "fleetmark-0-7").mkdir()
-    (tmp_path / "groups").write_text(f"{tmp_path / 'group'}\n{tmp_path / 'gone'}\n")
+    names = ("fleetmark-0-7", "other", "fleetmark-0-8")
+    for name in names[:2]:
+        (tmp_path / name).mkdir()
+    (tmp_path / "groups").write_text("".join(f"{tmp_path / name}\n" for name in names))
     groups.remove(str(tmp_path))
-    assert not (tmp_path / "fleetmark-0-7").exists()
+    assert not (tmp_path / "fleetmark-0-7").exists() and (tmp_path / "other").exists()
 
 
 def host(root: Path, cgroup: str, mountinfo: str) -> str:
