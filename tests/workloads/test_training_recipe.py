@@ -212,14 +212,15 @@ def test_of_many_ranks_the_slowest_and_the_median_are_kept() -> None:
 
 
 RANKS = Path(__file__).parents[1] / "standins" / "training_recipe" / "ranks.py"
+SLEEP_S = 0.5  # more than a busy machine takes from another rank
 
 
 @needs_torch
 @pytest.mark.parametrize("source", ["printed", "lines", "traces"])
 def test_the_slow_one_of_four_gloo_ranks_is_named(tmp_path: Path, source: str) -> None:
-    """Rank 2 sleeps 0.25 s in each step, so every step is at least that much longer than the work of the others."""
+    """Rank 2 sleeps for SLEEP_S in each step, so every step is at least that much longer than the work of the others."""
     python = Path(PYTHON) / "bin/python" if Path(PYTHON).is_dir() else Path(PYTHON)
-    command = f"exec {python} {RANKS} {source} {tmp_path} 2 0.25"
+    command = f"exec {python} {RANKS} {source} {tmp_path} 2 {SLEEP_S}"
     words = ["--case=ddp", "--framework=json", f"--command={command}", "--env=OMP_NUM_THREADS=1"]
     words += [f"--ranks={tmp_path}/rank*"] if source != "printed" else []
     done = subprocess.run([sys.executable, PROGRAM, *words], capture_output=True, timeout=300, check=True)
@@ -227,7 +228,7 @@ def test_the_slow_one_of_four_gloo_ranks_is_named(tmp_path: Path, source: str) -
     assert parsed.invalid is None
     (named,) = [m for m in parsed.measurements if m.metric == "straggler_time"]
     assert named.labels == {"rank": "2"}
-    assert 0.5 * 0.25 < named.value < 2 * 0.25 + value(parsed, "step_time")
+    assert 0.5 * SLEEP_S < named.value < 2 * SLEEP_S + value(parsed, "step_time")
     assert "rank 2 was the slowest" in parsed.notes[-1]
     share, steps = value(parsed, "lost_to_stragglers"), value(parsed, "steps")
     assert share == pytest.approx(steps * named.value / value(parsed, "run_time"), rel=0.5)
