@@ -228,6 +228,7 @@ def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
             {**plan, "question": {"source": "x"}},
             {**plan, "question": {**plan["question"], "discount": -1}},
             {**plan, "question": {**plan["question"], "colour": "red"}},
+            {**plan, "question": {**plan["question"], "carbon_by_year": {"1999": 5.0}}},
             {**plan, "question": {k: v for k, v in plan["question"].items() if k != "skus"}},
             {**plan, "plan": {**plan["plan"], "stock": [{"sku": "x"}]}},
         ],

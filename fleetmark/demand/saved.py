@@ -98,7 +98,10 @@ def _question(doc: Mapping[str, Any]) -> Question:
         },
         "workloads": {w: _reasoned(work) for w, work in doc["workloads"].items()},
     }
-    return TypeAdapter(Question).validate_python(_immutable(changed))
+    question = TypeAdapter(Question).validate_python(_immutable(changed))
+    if set(question.carbon_by_year) - set(question.year_names):
+        raise ValueError("a limit on carbon in a year without a period")
+    return question
 
 
 def _immutable(value: Any) -> Any:
