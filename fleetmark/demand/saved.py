@@ -54,8 +54,8 @@ def read(file: Path) -> tuple[Question, Plan]:
         raise FleetmarkError(f"{file}: says that there is no plan, so nothing was bought by it; relax its limits first")
     try:
         question = _question(doc["question"])
-        plan = _plan(doc["plan"], question)
         with np.errstate(all="ignore"):
+            plan = _plan(doc["plan"], question)
             wrong = check(question, plan)
     except (ValidationError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         raise again from error
