@@ -83,7 +83,7 @@ def demands(n: Numbers) -> Iterator[Tabular]:
     def given(column: demand.Column, key: str, values: Floats, rows: list[tuple[Cell, Cell]]) -> Tabular:
         def cell(i: int, t: int) -> Cell:
             if key == "median" and i in growing:
-                return live(_grown(growing[i], t), values[i][t])
+                return live(_grown(growing[i], t), values[i][t], column.form)
             return entry(column, values[i][t] if i < len(works) else None)
 
         table = by_period(n, key, column.title, labels, [*rows, *[(Cell(), Cell())] * SPARE], cell)
