@@ -14,7 +14,7 @@ are healed, and ``run --resume`` continues the campaign until it is complete. A 
 The seed chooses faults, moments and hosts; what they hit depends on the machine. Prints a row per fault and the rounds
 that did not survive, and exits with 1 if there is one. ``--log`` adds each round to a file, so that runs with different
 ``--first`` and ``--over`` join into the table of all of them, which ``--store`` writes as JSON beside the
-totals of earlier logs (``earlier``). ``python -m benchmarks.faults.sweep`` damages an archive at each place in turn.
+totals of earlier tables with other seeds (``earlier``). ``python -m benchmarks.faults.sweep`` damages an archive at each place in turn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -207,6 +207,17 @@ def document(rounds: Sequence[Round]) -> dict[str, Any]:
     }
 
 
+def earlier(stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the totals of the tables that a new one follows: those in the ``stored`` table, and its own.
+
+    A table that shares a seed with the new one is replaced by it, because rounds may be in both.
+    """
+    totals = list(stored.get("earlier", []))
+    if stored and set(stored["seeds"]).isdisjoint(new["seeds"]):
+        totals.append({**{name: stored[name] for name in ("rounds", "lost", "commit")}, "remark": ""})
+    return totals
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Break campaigns at random moments, resume them, and check the record."
@@ -232,8 +243,9 @@ def main() -> None:
     lost = [r for r in rounds if r.problems]
     print(f"{len(rounds)} rounds, {len(rounds) - len(lost)} survived, load {os.getloadavg()[0]:.1f}")
     if options.store:
-        earlier = json.loads(options.store.read_text()).get("earlier", []) if options.store.exists() else []
-        options.store.write_text(json.dumps(document(rounds) | {"earlier": earlier}, indent=1) + "\n")
+        stored = json.loads(options.store.read_text()) if options.store.exists() else {}
+        new = document(rounds)
+        options.store.write_text(json.dumps(new | {"earlier": earlier(stored, new)}, indent=1) + "\n")
     sys.exit(1 if lost else 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.faults import play
+from benchmarks.faults import earlier, play
 from benchmarks.faults.places import Place
 from benchmarks.faults.strikes import STRIKES
 from tests.fleet.hosts import Fleet
@@ -17,3 +17,11 @@ SAMPLE = [("controller killed", "cable cut and healed"), ("journal cut",), ("con
 def test_a_struck_campaign_is_resumed_without_loss(fleet: Fleet, names: tuple[str, ...]) -> None:
     assert set(names) <= set(STRIKES)
     assert play(Place(over="ssh", fleet=fleet), 0, seed=1, names=names).problems == ()
+
+
+def test_a_new_table_keeps_the_totals_of_those_before_it() -> None:
+    before = [{"rounds": 2, "lost": 1, "commit": "a", "remark": "why"}]
+    stored = {"rounds": 5, "lost": 0, "commit": "b", "seeds": [1, 2], "earlier": before}
+    assert earlier({}, {"seeds": [3]}) == []
+    assert earlier(stored, {"seeds": [2, 3]}) == before
+    assert earlier(stored, {"seeds": [3]}) == [*before, {"rounds": 5, "lost": 0, "commit": "b", "remark": ""}]
