@@ -38,6 +38,25 @@ def test_shares_are_of_cpu_time_and_memory(tmp_path: Path) -> None:
     assert str(spoken(suite.shares)) == "25% of the CPU time, 8GiB of memory"
 
 
+def test_shares_are_of_disks_and_the_network(tmp_path: Path) -> None:
+    suite = read(tmp_path, "shares: {disk: 200MB/s, network: 0.5 Gbit/s}\nworkloads: {stream: }\n")
+    assert suite.shares is not None
+    assert suite.shares.as_job() == {"disk": 200e6, "network": 62.5e6}
+    assert str(spoken(suite.shares)) == "200MB/s of each disk, 0.5 Gbit/s of the network"
+    assert suite.shares.model_dump() == {"disk": "200MB/s", "network": "0.5 Gbit/s"}
+
+
+def test_a_slow_disk_extends_the_timeouts_of_the_workloads_that_use_it(tmp_path: Path) -> None:
+    timeouts = []
+    for share in ("", "shares: {disk: 1 MB/s}\n"):
+        text = f"description: x\nrepeats: 1\n{share}workloads: {{fio: {{set: {{size: 1GiB}}}}, selftest: }}\n"
+        (tmp_path / "mine.yml").write_text(text)
+        job = schedule(str(tmp_path / "mine.yml"), work_free=1000 * GiB).hosts["h1"]
+        timeouts.append({step.workload: step.timeout_s for step in job.steps})
+    assert timeouts[1]["fio"] == pytest.approx(timeouts[0]["fio"] + 2 * job.disk["fio"] / 1e6)
+    assert job.disk["fio"] >= 1 << 30 and timeouts[1]["selftest"] == timeouts[0]["selftest"]
+
+
 @pytest.mark.parametrize(
     ("shares", "problem"),
     [
@@ -47,8 +66,14 @@ def test_shares_are_of_cpu_time_and_memory(tmp_path: Path) -> None:
         ("{cpu: ２５%}", "must be a share of the CPU time"),
         ("{memory: 1MiB}", "shares.memory: must be a share such as 25% or a size of at least 64MiB, got '1MiB'"),
         ("{memory: much}", "got 'much'"),
-        ("{}", "shares: names no share; add cpu or memory, or remove it"),
-        ("{disk: 10%}", "shares.disk: is not a valid key; the keys are cpu, memory"),
+        ("{}", "shares: names no share; add cpu, memory, disk or network, or remove it"),
+        ("{disk: 10%}", "shares.disk: must be a rate of at least 1 MB/s such as 200 MB/s, got '10%'"),
+        ("{disk: 200MB}", "got '200MB'"),
+        ("{disk: 1kB/s}", "got '1kB/s'"),
+        ("{network: 1}", "shares.network: must be a rate of at least 1 Mbit/s such as 500 Mbit/s, got '1'"),
+        ("{network: -1 Gbit/s}", "got '-1 Gbit/s'"),
+        ("{network: 1e9 GB/s}", "got '1e9 GB/s'"),
+        ("{swap: 1GiB}", "shares.swap: is not a valid key; the keys are cpu, disk, memory, network"),
         ("[1]", "shares: must be a mapping of names to values"),
     ],
 )
@@ -99,6 +124,14 @@ def test_what_no_share_can_hold_is_refused() -> None:
     with pytest.raises(FleetmarkError, match="shares do not hold torch_ops"):
         settings_of(suite({"torch_ops": None}), {"torch_ops": {"python": "docker:x"}})
     settings_of(suite({"torch_ops": None}), {"torch_ops": {"python": "/opt/torch"}})
+    settings_of(suite({"dpdk_testpmd": None}), {})
+    limited = suite_from(
+        {"description": "x", "shares": {"network": "1 Gbit/s"}, "workloads": {"dpdk_testpmd": None}}, "m"
+    )
+    with pytest.raises(
+        FleetmarkError, match="dpdk_testpmd, whose network transfers bypass the kernel; leave it out, or"
+    ):
+        settings_of(limited, {})
     with pytest.raises(FleetmarkError, match="shares are not held on Slurm nodes"):
         refuse_impossible(Request(), suite({"stream": None}), {}, None)
 

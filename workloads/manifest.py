@@ -256,7 +256,8 @@ class Manifest(_Part):
     ``disk``: the maximum size of its files under the work directory, in bytes. ``spread``: the typical standard
     deviation of repeats relative to their mean, or None if unknown. ``was``: maps classes in files of earlier versions
     to present classes. ``redundant``: a regular expression for the part of a case name that may differ between cases
-    that measure the same quantity.
+    that measure the same quantity. ``unshared``: what its tools use past the kernel's control groups, so that a suite
+    with a share of it is refused.
     """
 
     RENAMED: ClassVar = {"about": "description"}
@@ -281,6 +282,7 @@ class Manifest(_Part):
     devices: str = ""  # metric with the number of accelerators used, if it may differ from the host's
     sizes: str = ""  # parameter with the numbers of hosts per case; 1 means a single host
     disk: Any = 0
+    unshared: tuple[Literal["disk", "network"], ...] = ()
     spread: float | None = Field(default=None, gt=0, lt=1)
     throttle: str = ""  # how to slow down the measurement on purpose, for readers
     deploy: Deploy | None = None

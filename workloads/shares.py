@@ -1,18 +1,20 @@
-"""Define how much of a host the tools of a suite may take: shares of its CPU time and memory."""
+"""Define how much of a host the tools of a suite may take: shares of its CPU time, memory, disks and network."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.units import parse_bytes
+from fleetmark.base.units import parse_bytes, parse_quantity
 from fleetmark.workloads.manifest import _Part
 
 LEAST_MEMORY = 64 << 20  # bytes; Fleetmark's own program on the host needs a third
+LEAST_DISK, LEAST_NETWORK = 1e6, 125e3  # bytes/s
+MAXIMUM_RATE = 1e13  # bytes/s; the program that limits a network counts in ns
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?%", re.ASCII)
 
 
@@ -38,27 +40,59 @@ def _memory(text: str) -> str:
     return text
 
 
+def _rate(text: str) -> float:
+    """Return a rate in bytes/s; 0 if ``text`` is not one."""
+    try:
+        value, unit = parse_quantity(text)
+    except FleetmarkError:
+        return 0.0
+    return value if unit == "B/s" and value <= MAXIMUM_RATE else 0.0
+
+
+def _disk(text: str) -> str:
+    if text and _rate(text) < LEAST_DISK:
+        raise ValueError(f"must be a rate of at least 1 MB/s such as 200 MB/s, got {text!r}")
+    return text
+
+
+def _network(text: str) -> str:
+    if text and _rate(text) < LEAST_NETWORK:
+        raise ValueError(f"must be a rate of at least 1 Mbit/s such as 500 Mbit/s, got {text!r}")
+    return text
+
+
 def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 class Shares(_Part):
-    """Limit the tools of a suite on each host. ``cpu``: a percentage; ``memory``: a percentage or a size."""
+    """Limit the tools of a suite on each host. ``cpu``: a percentage; ``memory``: a percentage or a size.
+
+    ``disk``: a rate, for the reads and the writes of each disk; ``network``: a rate, for each direction of all links.
+    """
 
     cpu: Annotated[str, BeforeValidator(_text), AfterValidator(_cpu)] = ""
     memory: Annotated[str, BeforeValidator(_text), AfterValidator(_memory)] = ""
+    disk: Annotated[str, BeforeValidator(_text), AfterValidator(_disk)] = ""
+    network: Annotated[str, BeforeValidator(_text), AfterValidator(_network)] = ""
 
     @model_validator(mode="after")
     def _is_any(self) -> Shares:
-        if not (self.cpu or self.memory):
-            raise ValueError("names no share; add cpu or memory, or remove it")
+        if not (self.cpu or self.memory or self.disk or self.network):
+            raise ValueError("names no share; add cpu, memory, disk or network, or remove it")
         return self
 
+    @model_serializer(mode="wrap")
+    def _present(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return only the shares that are set, so that earlier versions read a suite without the newer ones."""
+        return {kind: text for kind, text in dump(self).items() if text}
+
     def as_job(self) -> dict[str, float]:
-        """Return the part of a job: shares from 0 to 1, or the memory in bytes."""
+        """Return the part of a job: shares from 0 to 1, the memory in bytes, disks and the network in bytes/s."""
         values = {"cpu": _fraction(self.cpu), "memory": _fraction(self.memory)}
         if self.memory and values["memory"] is None:
             values["memory"] = parse_bytes(self.memory)
+        values |= {kind: _rate(text) for kind, text in (("disk", self.disk), ("network", self.network)) if text}
         return {kind: value for kind, value in values.items() if value is not None}
 
     def left_of(self, facts: Facts) -> Facts:

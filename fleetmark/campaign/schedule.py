@@ -61,6 +61,11 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
                 f"suite {suite.name}: shares do not hold {name}, because a container engine starts its processes; "
                 "run it without a container, or remove shares"
             )
+        if past := [kind for kind in manifest.unshared if suite.shares and getattr(suite.shares, kind)]:
+            raise FleetmarkError(
+                f"suite {suite.name}: shares do not hold {name}, whose {past[0]} transfers bypass the kernel; leave it "
+                f"out, or remove {past[0]} from shares"
+            )
     return concealed, secrets
 
 
@@ -161,6 +166,7 @@ def make_schedule(
             _mark_last(schedule.steps, manifest.name)
     if suite.shares:
         _refuse_spread(suite, schedules)
+        _allow_for_disks(suite, schedules, new)
     if not onto:
         _all_match(suite, case_names)
     return Schedule(schedules, tuple(exchanges), merged)
@@ -174,6 +180,17 @@ def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
             f"suite {suite.name}: shares do not hold {spread.workload} {spread.case}, whose processes start over SSH "
             f"on {', '.join(spread.members[:3])}; leave out this case, or remove shares"
         )
+
+
+def _allow_for_disks(suite: Suite, schedules: Mapping[str, HostSchedule], new: Set[str]) -> None:
+    """Extend the timeouts of steps by the time in which a share of a disk writes and reads the workload's files."""
+    rate = suite.shares.as_job().get("disk") if suite.shares else None
+    for schedule in (schedules[name] for name in new if rate):
+        extra = {workload: 2 * size / rate for workload, size in schedule.disk.items()} if rate else {}
+        schedule.steps[:] = [
+            replace(s, timeout_s=s.timeout_s + extra[s.workload]) if extra.get(s.workload) else s
+            for s in schedule.steps
+        ]
 
 
 def _is_single(manifest: Manifest, context: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ PLAYBOOKS = (Path(__file__).parents[1] / "playbooks").resolve()  # in a checkout
 MAX_ANSWER = 1 << 20  # maximum size in bytes
 STATES = ("started", "running", "finished", "busy", "error")
 # The modules that start a job, and those that serve on a Slurm node; each imports only earlier modules.
-OF_START = ("files", "private", "lock", "steps", "groups", "job")
+OF_START = ("files", "private", "lock", "steps", "disks", "network", "groups", "job")
 OF_NODE = ("files", "private", "lock", "steps", "node")
 OF_CLEAN = (*OF_START, "clean")
 _LOAD = "for n in {names!r}:m=sys.modules[n]=types.ModuleType(n);exec({source}[n+'.py'],m.__dict__)\n"
@@ -77,7 +77,7 @@ def sources() -> Mapping[str, str]:
     """Return the files that are stored in a job's folder, by name."""
     return {
         name: text
-        for name, text in _texts_in(PLAYBOOKS / "agent").items()
+        for name, text in (_texts_in(PLAYBOOKS / "agent") | _texts_in(PLAYBOOKS / "agent" / "shares")).items()
         if name not in ("clean.py", "collector.py", "node.py", "session.py", "usage.py")
     }
 

@@ -146,7 +146,9 @@ def spoken(shares: Shares) -> str:
     """Return shares as a phrase."""
     cpu = message("{share} of the CPU time", share=shares.cpu) if shares.cpu else None
     memory = message("{share} of memory", share=shares.memory) if shares.memory else None
-    return joined([cpu, memory])
+    disk = message("{rate} of each disk", rate=shares.disk) if shares.disk else None
+    network = message("{rate} of the network", rate=shares.network) if shares.network else None
+    return joined([cpu, memory, disk, network])
 
 
 def repeated(archive: Archive) -> dict[str, Any]:

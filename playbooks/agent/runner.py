@@ -12,6 +12,7 @@ import time
 
 import container
 from accelerators import watch_of
+from disks import paths_of
 from files import FULL, hold, write_atomic
 from followers import Followers
 from groups import NotHeld, enter, has_systemd, leave
@@ -58,7 +59,8 @@ class Runner:
     def enter_shares(self):
         """Hold this process and its children to the shares of the suite, if it has some. Raise NotHeld."""
         if self.job.get("shares"):
-            self.left_groups = enter(self.job["shares"], self.folder, has_systemd())
+            paths = [self.folder, *paths_of(self.job["steps"])]
+            self.left_groups = enter(self.job["shares"], self.folder, has_systemd(), paths)
 
     def run(self):
         signal.set_wakeup_fd(self.followers.wake_w)

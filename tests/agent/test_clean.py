@@ -51,8 +51,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(AGENT))
-    names = ("clean", "job", "lock", "private", "files", "groups", "steps")
+    for folder in (AGENT / "shares", AGENT):
+        monkeypatch.syspath_prepend(str(folder))
+    names = ("clean", "job", "lock", "private", "files", "disks", "network", "groups", "steps")
     for name in names:
         sys.modules.pop(name, None)
     import clean as module  # type: ignore[import-not-found]

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.fleet.command import FLEETMARK, Command
@@ -18,11 +19,13 @@ SHARES = "shares: {cpu: 50%, memory: 200MiB}\n"
 # The tree of groups of a host without systemd; all trees are the kernel's, below the groups of this fleet.
 MOUNT = """
 mount -t tmpfs tmpfs /sys/fs/cgroup
-for kind in cpu memory name=systemd; do
+for kind in cpu memory blkio name=systemd; do
     mkdir /sys/fs/cgroup/$kind
     case $kind in name=*) options=none,$kind;; *) options=$kind;; esac
     mount -t cgroup -o $options cgroup /sys/fs/cgroup/$kind
 done
+mkdir /sys/fs/cgroup/unified
+mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified
 """
 # A session of logind with everything that SSH starts from now on, and a stand-in for the commands of systemd.
 SESSION = """
@@ -64,12 +67,12 @@ find "$1" -depth -type d -exec rmdir {} +
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Fleet]:
-    """h1 has no groups; h2 has those of version 1; h3 has them and stand-ins for systemd and logind."""
+    """h1 has no groups; h2 to h4 have those of this kernel, and h3 also stand-ins for systemd and logind."""
     if reason := missing():
         pytest.skip(reason)
-    with Fleet(3) as fleet:
+    with Fleet(4) as fleet:
         try:
-            for host in ("h2", "h3"):
+            for host in ("h2", "h3", "h4"):
                 fleet.exec(host, ["sh", "-ec", MOUNT])
         except RuntimeError as error:
             pytest.skip(f"control groups of version 1 cannot be mounted: {error}")
@@ -112,6 +115,35 @@ def test_a_campaign_under_shares_says_so(command: Command) -> None:
     shown = subprocess.run(words, capture_output=True, text=True, env=command.env, check=True).stdout
     note = "Held to shares of each host: 50% of the CPU time, 200MiB of memory. More may be possible."
     assert note in json.loads(shown)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "host", "problem"),
+    [
+        ("{network: 1 Gbit/s}", "h1", "it has no control groups of version 2, which limit a network; run as root"),
+        ("{network: 1 Gbit/s}", "h3", "systemd gave the job no control group of its own; run as root"),
+        ("{disk: 10 MB/s}", "h2", "the kernel limits buffered writes only with control groups of version 2; boot it"),
+    ],
+)
+def test_a_share_that_nothing_holds_is_refused(command: Command, shares: str, host: str, problem: str) -> None:
+    done = command.run("--suite", suite(command.root, f"shares: {shares}\n"), "--limit", host)
+    (reason,) = {o["reason"] for o in command.outcomes()}
+    assert done.returncode == 1 and f"its suite asks for shares of the host, but {problem}" in reason
+    assert set(command.count()) == {"lost"}
+
+
+def test_a_pair_measures_no_more_than_its_share_of_the_network(command: Command) -> None:
+    """Without shares, the same pair is at least ten times as fast."""
+    file = command.root / "network.yml"
+    file.write_text(
+        "description: x\nrepeats: 1\nshares: {network: 20 Mbit/s}\n"
+        "workloads: {iperf3: {set: {duration: 5, streams: [1]}, cases: [tcp-1]}}\n"
+    )
+    command.passes("--suite", str(file), "--limit", "h2,h4")
+    values = pd.read_parquet(command.campaign / "measurements.parquet").query("metric == 'bitrate'")["value"]
+    assert len(values) > 0 and values.max() < 1.2 * 20e6 / 8  # a group that was idle may send more for 0.1 s
+    for host in ("h2", "h4"):
+        assert not command.fleet.exec(host, ["find", "/sys/fs/cgroup", "-name", "fleetmark-0-*"]).stdout
 
 
 def test_a_scope_holds_a_job_to_its_shares(command: Command) -> None:

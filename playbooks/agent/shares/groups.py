@@ -15,15 +15,33 @@ import pwd
 import re
 import subprocess
 
+import disks
+import network
+from disks import lines_of
+
 PREFIX = "fleetmark-"  # of the names of groups
 GROUPS = "groups"  # in the job's folder: the groups that its runner made, a line each
 PERIOD_US = 100000
 LEAST_QUOTA_US = 1000  # the kernel accepts no less
-NOT_HELD = "its suite asks for shares of the host, but %s; %s"
+UNHELD_SHARE = "its suite asks for shares of the host, but %s"
+NOT_HELD = UNHELD_SHARE % "%s; %s"
 REMEDY = "run as root (--become), or remove `shares` from the suite"
 SESSION = re.compile(r"/user-(\d+)\.slice/session-[^/]+\.scope", re.ASCII)
 ASK_S = 10.0
-WORDS = {"cpu": "CPU time", "memory": "memory"}
+WORDS = {"cpu": "CPU time", "memory": "memory", "disk": "disk transfers"}
+CONTROLLERS = {"cpu": ("cpu",), "memory": ("memory",), "disk": ("io", "memory"), "network": ()}
+BUFFERED = (
+    "the kernel limits buffered writes only with control groups of version 2; boot it with "
+    "systemd.unified_cgroup_hierarchy=1, or remove `disk` from `shares`"
+)
+UNHELD = (
+    "the kernel does not limit buffered writes to %s, on which %s is; use --work-dir with a folder on ext4, XFS, Btrfs "
+    "or F2FS, or remove `disk` from `shares`"
+)
+REMOTE = (
+    "the kernel does not limit transfers of %s, on which %s is; use a local folder, or remove `network` from `shares`"
+)
+RDMA = "its programs can send past the kernel by RDMA, which no group limits; remove `network` from `shares`"
 ENDS = (
     "logind ends this job soon after %s has logged out (KillUserProcesses=yes, no lingering); to keep it, type on the "
     "host: sudo loginctl enable-linger %s"
@@ -35,9 +53,10 @@ class NotHeld(Exception):
 
 
 def resolved(shares):
-    """Return the limits of this host: ``cpu`` in cores, ``memory`` in bytes.
+    """Return the limits of this host: ``cpu`` in cores, ``memory`` in bytes, ``disk`` and ``network`` in bytes/s.
 
-    ``shares``: ``cpu``, a share of the CPU time; ``memory``, a share of the memory or, if above 1, a number of bytes.
+    ``shares``: ``cpu``, a share of the CPU time; ``memory``, a share of the memory or, if above 1, a number of bytes;
+    ``disk`` and ``network``, bytes/s of each disk and of all network interfaces, in each direction.
     """
     limits = {}
     if shares.get("cpu"):
@@ -46,16 +65,19 @@ def resolved(shares):
         memory = shares["memory"]
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         limits["memory"] = int(memory if memory > 1 else memory * total)
+    limits.update((kind, int(shares[kind])) for kind in ("disk", "network") if shares.get(kind))
     return limits
 
 
-def enter(shares, folder, is_scoped):
+def enter(shares, folder, is_scoped, paths=()):
     """Move this process into groups that hold it to ``shares``. Return the groups to ``leave`` for.
 
     ``is_scoped``: the process is in a scope of systemd already. The new groups are on record in ``folder`` for
-    ``remove``. Raise NotHeld if the kernel does not hold this process to the shares.
+    ``remove``. ``paths``: files and folders that the job uses. Raise NotHeld if the kernel does not hold this process
+    to the shares.
     """
     limits = resolved(shares)
+    refuse_paths(limits, paths)
     left = []
     try:
         places = hierarchies()
@@ -64,6 +86,8 @@ def enter(shares, folder, is_scoped):
             places = hierarchies()
         for kind in sorted(limits):
             check(kind, limits[kind], places)
+        if "network" in limits:
+            hold_network(limits["network"], places, is_scoped)
     except (OSError, ValueError, NotHeld) as error:
         leave(left, folder)
         if isinstance(error, NotHeld):
@@ -72,8 +96,42 @@ def enter(shares, folder, is_scoped):
     return left
 
 
+def refuse_paths(limits, paths, root=""):
+    """Raise NotHeld if groups do not hold transfers to the file systems of ``paths``, or by RDMA."""
+    kinds = disks.file_systems(paths, root)
+    if "disk" in limits and disks.unheld(kinds):
+        raise NotHeld(UNHELD_SHARE % (UNHELD % disks.unheld(kinds)))
+    if "network" in limits and disks.remote(kinds):
+        raise NotHeld(UNHELD_SHARE % (REMOTE % disks.remote(kinds)))
+    if "network" in limits and network.has_rdma(root):
+        raise NotHeld(UNHELD_SHARE % RDMA)
+
+
+def hold_network(rate, places, is_scoped):
+    """Limit the network of this process's group of version 2. Raise NotHeld if there is none of its own."""
+    group = next((place.group for place in places if place.version == 2), None)
+    if group is None:
+        raise NotHeld(NOT_HELD % ("it has no control groups of version 2, which limit a network", REMEDY))
+    others = set(lines_of(os.path.join(group, "cgroup.procs"))) - {str(os.getpid()), str(os.getppid())}
+    if is_scoped and others:
+        raise NotHeld(NOT_HELD % ("systemd gave the job no control group of its own", REMEDY))
+    try:
+        network.hold(group, rate)
+    except OSError as error:
+        raise NotHeld(NOT_HELD % ("the kernel does not limit its network (%s)" % error, REMEDY)) from error
+
+
 def check(kind, limit, places):
     """Raise NotHeld if no group of this process limits ``kind``, or if its limit is above ``limit``."""
+    if kind == "network":
+        return  # its program is loaded last, and checks itself
+    if kind == "disk":
+        folders = [folder for place in places if place.has("disk") for folder in place.ancestors()]
+        if any("blkio" in place.controllers for place in places):
+            raise NotHeld(UNHELD_SHARE % BUFFERED)
+        if not disks.is_held(limit, folders, disks.devices().values()):
+            raise NotHeld(NOT_HELD % ("the kernel does not limit its %s" % WORDS[kind], REMEDY))
+        return
     in_force = [n for n in limits_of(kind, places) if n is not None]
     if not in_force or min(in_force) > limit * 1.01 + 4096 * (kind == "memory"):  # the kernel rounds to pages
         raise NotHeld(NOT_HELD % ("the kernel does not limit its %s" % WORDS[kind], REMEDY))
@@ -86,7 +144,9 @@ class Hierarchy(object):
         self.version, self.controllers, self.top, self.group = version, controllers, top, group
 
     def has(self, kind):
-        return kind in self.controllers
+        """Return whether groups of this tree hold ``kind``. Only version 2 holds disks and networks."""
+        is_able = self.version == 2 or kind in ("cpu", "memory")
+        return is_able and self.controllers.issuperset(CONTROLLERS[kind])
 
     def ancestors(self):
         """Return the group and all groups above it that are mounted, the group first."""
@@ -123,14 +183,6 @@ def hierarchies(root=""):
 
 def controllers_of(group):
     return frozenset(" ".join(lines_of(os.path.join(group, "cgroup.controllers"))).split())
-
-
-def lines_of(path):
-    try:
-        with open(path) as source:
-            return source.read().splitlines()
-    except OSError:
-        return []
 
 
 def limits_of(kind, places):
@@ -185,9 +237,11 @@ def make_group(place, kinds):
     """
     if place.version == 1:
         return make_folder(place.group)
+    needed = sorted({name for kind in kinds for name in CONTROLLERS[kind]})
     for parent in place.ancestors():
         try:
-            write(parent, "cgroup.subtree_control", " ".join("+" + kind for kind in kinds))
+            if needed:
+                write(parent, "cgroup.subtree_control", " ".join("+" + name for name in needed))
             return make_folder(parent)
         except OSError as error:
             last = error
@@ -201,6 +255,10 @@ def make_folder(parent):
 
 
 def limit(group, kind, value, version):
+    if kind == "disk":
+        disks.write_limits(group, value, disks.devices().values())
+    if kind in ("disk", "network"):
+        return  # a network is limited once this process is in the group
     if kind == "cpu":
         quota = max(LEAST_QUOTA_US, int(value * PERIOD_US))
         if version == 1:
@@ -266,6 +324,11 @@ def command(shares, root=""):
         words += ["-p", "CPUQuota=%.2f%%" % (100 * limits["cpu"])]
     if "memory" in limits:
         words += ["-p", "MemoryMax=%d" % limits["memory"], "-p", "MemorySwapMax=0"]
+    if "disk" in limits:
+        words += ["-p", "MemoryAccounting=yes"]  # else buffered writes count for the group above
+        for path in disks.devices():
+            words += ["-p", "IOReadBandwidthMax=%s %d" % (path, limits["disk"])]
+            words += ["-p", "IOWriteBandwidthMax=%s %d" % (path, limits["disk"])]
     is_mortal = user is not None and os.geteuid() != 0 and property_of("show-user", user, "Linger") != "yes"
     return [*words, "--"], ENDS % (user, user) if is_mortal else ""
 
