@@ -119,7 +119,7 @@ def short(q: Question, lots: list[int], worth: float) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Procurement:
-    """Hold the lots of one procurement by period in both loops, the true worth, and the worths after each review."""
+    """The lots of one procurement by period in both loops, the true worth, and the worths after each review."""
 
     worth: float
     open_lots: list[int]
@@ -166,7 +166,7 @@ def covers(worth: Worth, truth: float) -> bool:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Summary:
-    """Hold the results of a setting: mean costs, procurements that fall short, and the coverage of intervals."""
+    """The results of a setting: mean costs, procurements that fall short, and the coverage of intervals."""
 
     setting: Setting
     procurements: int

@@ -33,7 +33,7 @@ _ERROR = re.compile(r"HPL ERROR|>>> .+ <<<")
 
 @dataclass(kw_only=True, slots=True)
 class _Solved:
-    """Hold a solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
+    """A solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
 
     variant: str
     order: int

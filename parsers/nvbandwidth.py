@@ -41,7 +41,7 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Hold one test: its name and status and, if it has figures, the meaning of rows and columns, and the figures."""
+    """One test: its name and status and, if it has figures, the meaning of rows and columns, and the figures."""
 
     name: str
     status: str

@@ -129,7 +129,7 @@ _KINDS: Mapping[str, type[_Line]] = {
 
 @dataclass(kw_only=True, slots=True)
 class _OperatorRun:
-    """Hold the sorted lines of one output."""
+    """The sorted lines of one output."""
 
     environment: _Environment | None = None
     roofs: dict[str, float] = field(default_factory=dict)

@@ -37,7 +37,7 @@ WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Describe the machines of one side.
+    """The machines of one side.
 
     - ``title``: the selector that chose the machines
     - ``means``: oriented natural logs, one row per machine and one column per benchmark title; NaN if not measured
@@ -80,7 +80,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Hold the comparison of one candidate with the baseline.
+    """The comparison of one candidate with the baseline.
 
     It has the equivalence of each class, the reason for each title that is not compared, and the ``guardrails`` by
     title. ``standing`` gives, by compared title, the status of each side's figures, such as official or unofficial.
@@ -96,7 +96,7 @@ class Candidate:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Comparison:
-    """Hold the result of ``fleetmark compare``.
+    """The result of ``fleetmark compare``.
 
     - ``per``: the unit of comparison: server, core, gpu, ...
     - ``benchmarks``: the benchmarks of all sides, as in Side

@@ -12,7 +12,7 @@ _FARTHEST = math.log(1e300)  # larger values exceed the range of floats and work
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Hold a point estimate ``value`` with its interval from ``lo`` to ``hi`` of confidence ``level``.
+    """A point estimate ``value`` with its interval from ``lo`` to ``hi`` of confidence ``level``.
 
     The ends are None if the data give no interval. ``df`` is the interval's degrees of freedom, or None if it is not
     based on Student's t. ``n`` is the number of independent units (hosts, machines, draws) of each side.

@@ -20,7 +20,7 @@ from fleetmark.planner.ratio import Mean, degrees
 
 @dataclass(frozen=True, slots=True)
 class Fieller(Estimate):
-    """Hold a ratio of means with ``g``, the squared relative error of the lower mean times the squared quantile of
+    """A ratio of means with ``g``, the squared relative error of the lower mean times the squared quantile of
     Student's t.
 
     ``g`` is None if a side has only one figure. If ``g`` is 1 or more, the lower mean may be zero, so the interval is

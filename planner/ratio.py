@@ -85,7 +85,7 @@ class Ratio(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Hold the mean of one side's oriented logarithms, its variance and the degrees of freedom of that variance.
+    """The mean of one side's oriented logarithms, its variance and the degrees of freedom of that variance.
 
     The degrees of freedom are infinite for an exact figure, and 0 if the variance is unknown. ``units`` is the number
     of independent units (hosts or clusters of hosts), or 0 if the variance has another source.

@@ -11,7 +11,7 @@ from fleetmark.base.text import message
 
 
 class Better(StrEnum):
-    """Define the better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
+    """The better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -40,7 +40,7 @@ class Centre(StrEnum):
 
 
 class Status(StrEnum):
-    """Define the status of a (host, workload, case, repeat). Every run has one of these statuses."""
+    """The status of a (host, workload, case, repeat). Every run has one of these statuses."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -82,7 +82,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(slots=True)
 class _Result:
-    """Hold the figures of one test in base units by (subject, metric)."""
+    """The figures of one test in base units by (subject, metric)."""
 
     case: str = ""
     values: dict[tuple[str, str], float] = field(default_factory=dict)

@@ -24,7 +24,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(slots=True)
 class Section:
-    """Hold one run of a client.
+    """One run of a client.
 
     ``lines``: its numbered lines. ``clients``: its connections. ``limit``: its limit of the 99th percentile in s.
     """
@@ -42,7 +42,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Hold the run that counts. ``broken``: the limit in s that no number of connections met."""
+    """The run that counts. ``broken``: the limit in s that no number of connections met."""
 
     section: Section
     marked: bool

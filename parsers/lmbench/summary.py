@@ -31,7 +31,7 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Define a column: a pattern for its heading (both lines), and what it measures.
+    """A column: a pattern for its heading (both lines), and what it measures.
 
     ``unit``: None for the table's own unit.
     """
@@ -136,7 +136,7 @@ _LAST = "memory latencies"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Hold a column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
+    """A column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
 
     start: int
     end: int

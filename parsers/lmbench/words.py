@@ -42,7 +42,7 @@ def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Define a result line ``LABEL: NUMBER UNIT``; ``metric`` may use the pattern's groups, and named groups are
+    """A result line ``LABEL: NUMBER UNIT``; ``metric`` may use the pattern's groups, and named groups are
     labels.
     """
 
@@ -102,7 +102,7 @@ PARALLELISM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Define a table with rows of two numbers.
+    """A table with rows of two numbers.
 
     The first number is the label ``key`` in units of ``scale`` bytes (None: a plain count). The second is in units of
     ``factor`` base units of ``unit``.
@@ -182,7 +182,7 @@ _TAKES_VALUE = frozenset("PWNmMsLvnuT")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Hold one lmbench program of a command line: its arguments, and its options without and with a value."""
+    """One lmbench program of a command line: its arguments, and its options without and with a value."""
 
     program: str
     words: tuple[str, ...] = ()

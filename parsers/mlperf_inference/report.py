@@ -44,7 +44,7 @@ _SHORTEST_S = 600
 
 @dataclass(kw_only=True, slots=True)
 class Report:
-    """Hold one report; figures are in base units, by metric and percentile (a label) or ""."""
+    """One report; figures are in base units, by metric and percentile (a label) or ""."""
 
     line: int
     values: dict[tuple[str, str], float] = field(default_factory=dict)

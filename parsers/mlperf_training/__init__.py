@@ -100,7 +100,7 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 class _Judged:
-    """Hold a run and its verdict. ``error``: what the run lacks; ``invalid``: why it has no time to train."""
+    """A run and its verdict. ``error``: what the run lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

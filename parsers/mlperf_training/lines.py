@@ -40,7 +40,7 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Hold one record on ``line``. ``time`` is in ms; None if the text has no valid time."""
+    """One record on ``line``. ``time`` is in ms; None if the text has no valid time."""
 
     line: int
     key: str

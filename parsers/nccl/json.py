@@ -47,7 +47,7 @@ _CSV = re.compile(
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Files:
-    """Hold the runs in such files, and the text around them. ``cut``: the line of a file without its results' end."""
+    """The runs in such files, and the text around them. ``cut``: the line of a file without its results' end."""
 
     runs: list[Run]
     around: str

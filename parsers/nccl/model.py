@@ -64,7 +64,7 @@ def collective(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Hold a number as printed, and half a unit of its last digit."""
+    """A number as printed, and half a unit of its last digit."""
 
     value: float
     half: float
@@ -85,7 +85,7 @@ def figure(text: str) -> Figure | None:
 
 @dataclass(slots=True)
 class Point:
-    """Hold one way of running a size: its figures by metric, in base units, and the validation column."""
+    """One way of running a size: its figures by metric, in base units, and the validation column."""
 
     place: str  # "out", "in", or "" for a tool without this distinction
     figures: dict[str, Figure]
@@ -94,7 +94,7 @@ class Point:
 
 @dataclass(slots=True)
 class Row:
-    """Hold one size of a table."""
+    """One size of a table."""
 
     line: int
     size: int
@@ -144,7 +144,7 @@ def _width(kind: str | None) -> int | None:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class Run:
-    """Hold one run of one collective."""
+    """One run of one collective."""
 
     line: int
     case: str | None = None

@@ -91,7 +91,7 @@ _UNREAD = ("copybw",)
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Hold the columns of a table: those left of the first time, those of one half, and the places of the halves."""
+    """The columns of a table: those left of the first time, those of one half, and the places of the halves."""
 
     left: tuple[str, ...]
     half: tuple[str, ...]

@@ -33,7 +33,7 @@ ZERO = "zero"  # the reason for excluding a zero
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Hold one figure of one machine.
+    """One figure of one machine.
 
     ``place`` is its position in the file, ``version`` the release or round of the benchmark. ``invalid`` gives the
     reason if it must not be compared. ``kind`` is None if the file does not declare it.
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Hold the contents of a file.
+    """The contents of a file.
 
     ``machines`` maps names to the labels that select them. ``read`` is the number of rows, and ``left_out`` counts the
     rows without a figure by reason.

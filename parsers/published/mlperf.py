@@ -76,7 +76,7 @@ _OFFICIAL = re.compile(r"mlcommons/(?:(?:inference|training)_results_v[0-9]|cm4m
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Define the columns of one kind of table, each with its possible names."""
+    """The columns of one kind of table, each with its possible names."""
 
     title: str
     required: Mapping[str, tuple[str, ...]]

@@ -65,7 +65,7 @@ _SIZE = 512  # MB: the size of bw_mem that is compared
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Describe the contents of a column; ``factor`` converts its values to ``unit``.
+    """The contents of a column; ``factor`` converts its values to ``unit``.
 
     The table has rates of whole machines; the speed of one core or one answer is declared.
     """

@@ -124,7 +124,7 @@ def _official(case: str, metric: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Hold one published score: its suite, build, cell and place in the file."""
+    """One published score: its suite, build, cell and place in the file."""
 
     suite: str  # SPECrate2017_int
     tune: str

@@ -72,7 +72,7 @@ _MOST_NAMES = 60  # more than two tunes of any suite
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Describe one of SPEC's suites and its parser."""
+    """One of SPEC's suites and its parser."""
 
     tool: str
     year: str
@@ -164,7 +164,7 @@ def _whose(year: str) -> str:
 
 
 class _Result:
-    """Hold a report and the selected run of each benchmark in it."""
+    """A report and the selected run of each benchmark in it."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

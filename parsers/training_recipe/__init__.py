@@ -47,7 +47,7 @@ _MOST_ATTEMPTS = 10_000
 
 @dataclass(kw_only=True, slots=True)
 class _Lines:
-    """Hold the timestamped lines of one attempt."""
+    """The timestamped lines of one attempt."""
 
     begin: float
     end: float | None = None

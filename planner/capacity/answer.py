@@ -17,7 +17,7 @@ from fleetmark.planner.capacity.uncertainty import Futures
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Hold the question with some inputs changed, and its plan; the plan is None if there is none."""
+    """The question with some inputs changed, and its plan; the plan is None if there is none."""
 
     name: str
     question: Question
@@ -40,7 +40,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold the answer to a question.
+    """The answer to a question.
 
     ``plan`` is None if there is a ``conflict``. ``seconds`` is the total computation time. ``stopped`` is True if a
     time limit ended a search, so that another machine may find another answer.

@@ -64,7 +64,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Hold a workload's demand by period.
+    """A workload's demand by period.
 
     - ``point``: the median demand in ``unit``; ``sigma`` is the standard deviation of its logarithm
     - ``utilisation``: the maximum (0 to 0.85) for servers without a limit in their worth; ``reason`` gives its origin
@@ -97,7 +97,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """Describe a server model that can be bought or is in place.
+    """A server model that can be bought or is in place.
 
     - ``worth``: the Worth by workload; other workloads cannot run on it
     - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
@@ -188,7 +188,7 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Describe a site, or a room, row or rack of a site. None means no limit; 0 means that the site is not open yet.
+    """A site, or a room, row or rack of a site. None means no limit; 0 means that the site is not open yet.
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
@@ -231,7 +231,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Hold servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
+    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
 
     With ``arrives``, they are an earlier order of new servers, which arrive and are paid for in that period.
     """
@@ -250,7 +250,7 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Shock:
-    """Describe a jump in all demands: in a share ``chance`` of futures, they are multiplied by ``demand``.
+    """A jump in all demands: in a share ``chance`` of futures, they are multiplied by ``demand``.
 
     The jump begins in any period with equal probability, and is permanent.
     """
@@ -261,7 +261,7 @@ class Shock:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold everything that a plan must obey.
+    """Everything that a plan must obey.
 
     - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
     - ``survive``: the number of failure domains that may be lost simultaneously, unless a workload overrides it
@@ -468,7 +468,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold a plan: what to buy, use and retire. All periods are numbered from 0.
+    """A plan: what to buy, use and retire. All periods are numbered from 0.
 
     ``stock`` has one row per (sku, site, period), including zeros: the counts ``buy`` (ordered then), ``arrive``,
     ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.

@@ -43,7 +43,7 @@ _MORE, _STEP = 3, 0.1  # further solves if another seed does not confirm the lev
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """Hold the results of a plan in ``draws`` simulated futures.
+    """The results of a plan in ``draws`` simulated futures.
 
     - ``shortfall``: the share of futures in which, in some period, no distribution of the servers in place meets all
       demands. If the question asks for survival, any one failure domain is lost. Its 95% interval accounts for the

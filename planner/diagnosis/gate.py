@@ -25,7 +25,7 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Define a limit in a base ``unit``: a minimum if ``least``, else a maximum.
+    """A limit in a base ``unit``: a minimum if ``least``, else a maximum.
 
     With ``of_peers``, the limit is a multiple of the median of the host's peers. With ``of_peak``, it is a share of the
     machine's theoretical peak.
@@ -40,7 +40,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Hold a host's measurement of one ``benchmark`` with ``n`` repeats.
+    """A host's measurement of one ``benchmark`` with ``n`` repeats.
 
     ``peers`` are the values of the other hosts of its cohort. ``peak`` is the theoretical peak of the machine, or None
     if it is unknown. ``bits`` and ``percent`` select the displayed unit.
@@ -59,7 +59,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hold the result of one rule on one host and benchmark.
+    """The result of one rule on one host and benchmark.
 
     - ``limit``: in the value's unit
     - ``reason``: the kind of missing data
@@ -94,7 +94,7 @@ NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "pee
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Define a rule: its ``bounds`` apply to every benchmark that it names, with at least ``repeats`` passed runs."""
+    """A rule: its ``bounds`` apply to every benchmark that it names, with at least ``repeats`` passed runs."""
 
     name: str
     bounds: tuple[Bound, ...]

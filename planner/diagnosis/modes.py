@@ -23,7 +23,7 @@ GAP = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Hold the rows of a matrix with values that form groups.
+    """The rows of a matrix with values that form groups.
 
     ``group`` has the number of each value's group: 0 for the slowest group, -1 if the value is missing. ``low`` and
     ``high`` are the means below and above the largest gap.

@@ -32,7 +32,7 @@ FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed in a small coh
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Hold the number of repeats ``n`` and the standard deviation ``sd`` of each value's repeats (NaN: unknown)."""
+    """The number of repeats ``n`` and the standard deviation ``sd`` of each value's repeats (NaN: unknown)."""
 
     n: npt.NDArray[np.int64]
     sd: Floats
@@ -40,7 +40,7 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Hold the slow hosts of a cohort.
+    """The slow hosts of a cohort.
 
     ``slow`` has one row per host and benchmark that is slower than its peers:
 

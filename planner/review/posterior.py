@@ -35,7 +35,7 @@ _EXACT = 1e-9  # a smaller standard error is rounding
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Hold the measured worth of delivered servers, in the workload's unit.
+    """The measured worth of delivered servers, in the workload's unit.
 
     - ``se``, ``df``: the standard error of its natural logarithm for the mean over these hosts and benchmarks, and its
       degrees of freedom

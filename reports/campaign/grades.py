@@ -29,7 +29,7 @@ WORST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """Hold the grade of one operator on one side.
+    """The grade of one operator on one side.
 
     ``share``: the share of the roof, at most 1. ``balance``: below 1, memory limits the rate; above 1, compute does.
     ``score``: the ratio of its rate to the reference's rate, above 1 is better; None without a reference.
@@ -50,7 +50,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedClass:
-    """Hold a class of ``n`` operators: the geometric means of their shares, and of ``scored`` scores."""
+    """A class of ``n`` operators: the geometric means of their shares, and of ``scored`` scores."""
 
     workload: str
     side: str
@@ -68,7 +68,7 @@ class GradedClass:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """Hold all graded operators and classes.
+    """All graded operators and classes.
 
     ``operators`` and ``classes`` are in the order of the record. ``worst``: the operators with the lowest score if
     there is a ``reference``, otherwise with the lowest share.

@@ -127,7 +127,7 @@ def _log_title(_: Language, title: str) -> str:
 
 
 class Content:
-    """Hold a section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
+    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
 
     ``wide``: whether the section's pages are in landscape format.
     """

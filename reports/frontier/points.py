@@ -26,7 +26,7 @@ LEAST = 2  # minimum points of a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Hold a family of loads on all machines: the cases that share ``kind``, the common part of their names.
+    """A family of loads on all machines: the cases that share ``kind``, the common part of their names.
 
     - ``name``: ``kind`` with the labels
     - ``sides``: the points of each machine, by side

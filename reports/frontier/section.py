@@ -21,7 +21,7 @@ _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: messag
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Hold a family and its ``section`` without charts.
+    """A family and its ``section`` without charts.
 
     ``titles``: the display names of generations. ``baseline``: the generation that the others are compared with, None
     in a campaign.

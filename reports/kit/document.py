@@ -21,7 +21,7 @@ FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Hold a sentence.
+    """A sentence.
 
     ``quiet``: the sentence only explains or qualifies the exhibits next to it. ``link``: the section with details.
     ``is_unbroken``: the sentence contains something to copy, so a terminal shows it on one line and never omits it.
@@ -63,7 +63,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Hold lines of text to copy as a whole, such as a ticket, under their ``title``."""
+    """Lines of text to copy as a whole, such as a ticket, under their ``title``."""
 
     title: str
     lines: tuple[str, ...]
@@ -130,7 +130,7 @@ class Brief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Hold a report that can be rendered in every format.
+    """A report that can be rendered in every format.
 
     ``title``: its subject, such as a campaign's id. ``answer``: its first sentence. ``tone``: whether the answer is
     good news. ``details``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.

@@ -43,7 +43,7 @@ NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Hold the sentences of the first screen.
+    """The sentences of the first screen.
 
     ``now``: what to order first, and when; empty if nothing is bought. ``risks`` and ``limits``: the most important
     first. ``years``: (year, cost), undiscounted.

@@ -26,7 +26,7 @@ NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold an order of ``count`` servers of ``sku`` for ``site`` in period ``period``.
+    """An order of ``count`` servers of ``sku`` for ``site`` in period ``period``.
 
     ``arrives``: the first period of use; None if it is after the last period. ``money``: the undiscounted price. A
     retirement has the same form; it has no arrival, and its money is the cost of migration.
@@ -42,7 +42,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Hold the supply of a workload in a period; amounts are in the workload's unit.
+    """The supply of a workload in a period; amounts are in the workload's unit.
 
     ``demand``: the median demand. ``planned``: the median with the plan's margin. ``capacity``: the work of the plan's
     servers, with the worst failure domain lost if the question asks for survival. ``all_up``: the same with every site
@@ -78,7 +78,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Hold a site in a period: its servers, and their use of each limit (None without a limit).
+    """A site in a period: its servers, and their use of each limit (None without a limit).
 
     Power is in W, at peak or as provisioned. ``mean_w``: the mean power with everything up. ``failover_w``: the mean
     power with a failure domain lost elsewhere. ``racks``: used rack positions. ``liquid``: used positions with liquid
@@ -107,7 +107,7 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """Hold a plan in rows. ``costs``: maps kind to (undiscounted by year, present value). ``years``: their names."""
+    """A plan in rows. ``costs``: maps kind to (undiscounted by year, present value). ``years``: their names."""
 
     answer: Answer
     question: Question
@@ -281,7 +281,7 @@ def _loads(n: Ledger) -> list[Load]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Hold the capacity of one server of a SKU for a workload, with its 95% interval, and the server's utilisation."""
+    """The capacity of one server of a SKU for a workload, with its 95% interval, and the server's utilisation."""
 
     workload: str
     sku: str

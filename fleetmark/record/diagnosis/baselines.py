@@ -25,7 +25,7 @@ from fleetmark.record.pinned import BASELINES, REFERENCES
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Hold earlier measurements of ``hosts``.
+    """Earlier measurements of ``hosts``.
 
     ``benchmarks``: the BENCHMARK columns of each row. The matrices are benchmarks x hosts, NaN if missing: ``values``
     (oriented logarithms), ``spread`` (standard deviation of the runs' logarithms), and ``runs`` (their number).

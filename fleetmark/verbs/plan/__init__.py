@@ -45,7 +45,7 @@ MOST_DRAWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Hold the effort of a plan.
+    """The effort of a plan.
 
     ``gap`` is the allowed distance from the best plan, and ``seconds`` the time limit of each solve. ``draws`` and
     ``seed`` apply to the futures.
@@ -64,7 +64,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Hold the time (``date``, or else ``now``) and the command line of a document."""
+    """The time (``date``, or else ``now``) and the command line of a document."""
 
     date: str | None = None
     now: str = field(default_factory=utc)

@@ -31,7 +31,7 @@ _UNUSED = 1e-6  # rank of an input that the plan does not use; such inputs come 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Hold the effect of one input.
+    """The effect of one input.
 
     ``low`` and ``high`` are factors on it: the 5% and 95% quantiles if ``known``, otherwise 1 - ``STEP`` and 1 +
     ``STEP``. ``at_low`` and ``at_high`` are the changes of the present value, or None if there is no plan with that

@@ -43,7 +43,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Describe a faulty node, link or border, or something faulty that several hosts share (``kind``).
+    """A faulty node, link or border, or something faulty that several hosts share (``kind``).
 
     - ``members``: the host of a node, the two hosts of a link, the two places of a border, the place with a slow
       uplink, or the hosts that share something without a label
@@ -60,7 +60,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """Hold the result of a search.
+    """The result of a search.
 
     ``faults`` lists the worst first. ``runs`` is the number of pairs and single hosts that were run; ``all_pairs`` and
     ``bisection`` give the same for those methods. ``open`` lists slow pairs or groups that no fault explains.
