@@ -262,7 +262,7 @@ def _measurements(run: _KernelRun) -> Iterator[Measurement]:
             if _NUMBER.fullmatch(cell) and not _ZERO.fullmatch(cell):
                 better = Better.HIGHER if column.unit == "B/s" else Better.LOWER
                 metric = kernel + column.suffix
-                yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better)
+                yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better=better)
 
 
 def _disagreements(run: _KernelRun) -> Iterator[str]:

@@ -211,25 +211,25 @@ def _sort(run: _OperatorRun, line: _Line) -> None:
 def _roofs(run: _OperatorRun) -> Iterator[Measurement]:
     for roof, rate in run.roofs.items():
         metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
-        yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
+        yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, better=Better.HIGHER)
     for line in run.sustained:
         case = f"roof/{line.sustained}"
-        yield Measurement(_TOOL, case, "sustained_peak", line.rate, "FLOP/s", Better.HIGHER)
+        yield Measurement(_TOOL, case, "sustained_peak", line.rate, "FLOP/s", better=Better.HIGHER)
         if line.clock:
-            yield Measurement(_TOOL, case, "sustained_clock", line.clock, "1/s", Better.NONE)
+            yield Measurement(_TOOL, case, "sustained_clock", line.clock, "1/s", better=Better.NONE)
         if line.power:
-            yield Measurement(_TOOL, case, "sustained_power", line.power, "W", Better.NONE)
+            yield Measurement(_TOOL, case, "sustained_power", line.power, "W", better=Better.NONE)
     if run.environment and run.environment.power_cap:
-        yield Measurement(_TOOL, "roof", "device_power_cap", run.environment.power_cap, "W", Better.NONE)
+        yield Measurement(_TOOL, "roof", "device_power_cap", run.environment.power_cap, "W", better=Better.NONE)
     shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
     if shares:
         mean = math.exp(sum(map(math.log, shares)) / len(shares))
-        yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", Better.NONE)
+        yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", better=Better.NONE)
 
 
 def _of_case(c: _Case, roofs: Mapping[str, float]) -> Iterator[Measurement]:
     def one(metric: str, value: float, unit: str, better: Better = Better.NONE) -> Measurement:
-        return Measurement(_TOOL, c.case, metric, value, unit, better)
+        return Measurement(_TOOL, c.case, metric, value, unit, better=better)
 
     if c.flops / c.bytes >= COMPUTES:
         yield one("flops", c.flops / c.median, "FLOP/s", Better.HIGHER)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class Side:
     benchmarks: pd.DataFrame
     shared: pd.DataFrame | None = None
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    _: KW_ONLY
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     limited: Container[str] = ()

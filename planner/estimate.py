@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 CONFIDENCE = 0.95
@@ -23,6 +23,7 @@ class Estimate:
     hi: float | None = None
     level: float = CONFIDENCE
     df: float | None = None
+    _: KW_ONLY
     n: tuple[int, ...] = ()
 
     @classmethod
@@ -33,7 +34,7 @@ class Estimate:
         logarithm.
         """
         half = deviate(level, df) * se
-        return cls(value, value * of_log(-half), value * of_log(half), level, df, n)
+        return cls(value, value * of_log(-half), value * of_log(half), level, df, n=n)
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -45,7 +45,7 @@ MANIFEST = Manifest.model_validate(
     }
 )  # fmt: skip
 WINDOW = (1002.0, 1005.0)
-RATES = [Measurement("trains", "c", "tokens", 1000.0, "1/s", Better.HIGHER)]
+RATES = [Measurement("trains", "c", "tokens", 1000.0, "1/s", better=Better.HIGHER)]
 DEVICES = Accelerators(
     source="nvml",
     samples={"t": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "gpu_power_w": [100.0, 700.0, 800.0, None, 900.0, 100.0]},

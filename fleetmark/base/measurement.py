@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 from fleetmark.base.text import message
@@ -84,6 +84,7 @@ class Measurement:
     metric: str
     value: float
     unit: str
+    _: KW_ONLY
     better: Better
     subject: str = "host"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class Parsed:
     version: str | None = None
     invalid: str | None = None
     notes: tuple[str, ...] = ()
+    _: KW_ONLY
     standing: Standing | None = None
     window: tuple[float, float] | None = None
     invalid_cases: tuple[str, ...] = ()

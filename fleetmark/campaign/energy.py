@@ -154,4 +154,4 @@ def _mean(column: Sequence[float | None]) -> float | None:
 
 
 def _one(metric: str, value: float, unit: str, source: str) -> Measurement:
-    return Measurement("telemetry", "", metric, value, unit, Better.LOWER, labels={"source": source})
+    return Measurement("telemetry", "", metric, value, unit, better=Better.LOWER, labels={"source": source})

@@ -100,7 +100,7 @@ def _measure(result: _Result) -> list[Measurement]:
     measurements = []
     for (subject, metric), value in result.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        measurements.append(Measurement("iperf2", result.case, metric, value, unit, better, subject))
+        measurements.append(Measurement("iperf2", result.case, metric, value, unit, better=better, subject=subject))
     return measurements
 
 

@@ -66,7 +66,7 @@ class Load:
     def clients(self, tool: str, case: str) -> Iterator[Measurement]:
         """Return a measurement of the number of connections, if the output gives it."""
         if self.section.clients:
-            yield Measurement(tool, case, "clients", float(self.section.clients), "1", Better.NONE)
+            yield Measurement(tool, case, "clients", float(self.section.clients), "1", better=Better.NONE)
 
 
 def last(text: str) -> Load:
@@ -91,7 +91,7 @@ def latencies(tool: str, case: str, figures: Mapping[str, float | None]) -> Iter
     """Return latencies in s by the text after ``latency_``; 0 is below the tool's precision and is left out."""
     for name, seconds in figures.items():
         if seconds:
-            yield Measurement(tool, case, f"latency_{name}", seconds, "s", Better.LOWER)
+            yield Measurement(tool, case, f"latency_{name}", seconds, "s", better=Better.LOWER)
 
 
 def seconds(text: str) -> float | None:

@@ -268,7 +268,7 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
     value = base(match[1], _THOUSANDS[match[2]] * (column.factor if column.unit else scale))
     own_unit = column.unit or unit
     better = column.better or (Better.LOWER if own_unit == "s" else Better.HIGHER)
-    return Measurement(_TOOL, column.case, column.metric, value, own_unit, better, labels=column.labels)
+    return Measurement(_TOOL, column.case, column.metric, value, own_unit, better=better, labels=column.labels)
 
 
 def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
@@ -285,5 +285,5 @@ def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, 
                 continue  # several tables contain the clock rate
             clocks.add(host)
         labels = {**m.labels, "host": host} if several else m.labels
-        measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))
+        measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, better=m.better, labels=labels))
     return tuple(measurements)

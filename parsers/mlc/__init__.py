@@ -489,4 +489,4 @@ def _named(runs: Sequence[_Run]) -> Iterator[Measurement]:
             if run.settings.others and len(points[f.metric, tuple(sorted(f.labels.items()))]) > 1:
                 labels["options"] = run.settings.others
             better = Better.LOWER if f.unit == "s" else Better.HIGHER
-            yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better, labels=labels)
+            yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better=better, labels=labels)

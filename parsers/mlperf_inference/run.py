@@ -265,4 +265,4 @@ class Run:
         for (metric, rank), value in self.values.items():
             unit, direction = better(metric, self.scenario or "")
             labels = {"percentile": rank} if rank else {}
-            yield Measurement(TOOL, case, metric, value, unit, direction, labels=labels)
+            yield Measurement(TOOL, case, metric, value, unit, better=direction, labels=labels)

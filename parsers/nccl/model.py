@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.base.measurement import Better
 
@@ -101,6 +101,7 @@ class Row:
     count: int | None = None
     type: str | None = None
     redop: str | None = None
+    _: KW_ONLY
     root: int | None = None
     points: list[Point] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # further labels

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
@@ -44,6 +44,7 @@ class Row:
     class_: str
     kind: Kind | None
     place: str
+    _: KW_ONLY
     repeat: int = 0
     headline: bool = True
     standing: Standing | None = None

@@ -130,10 +130,10 @@ def measurements(tool: str, case: str, log: TrainingLog) -> Iterator[Measurement
     ]
     for name, value, unit, better in rows:
         if value is not None and value > 0 and math.isfinite(value):
-            yield Measurement(tool, case, name, value, unit, better)
+            yield Measurement(tool, case, name, value, unit, better=better)
     if (slow := straggler(Waits(log.ranks))) and math.isfinite(slow.seconds):
         labels = {"rank": str(slow.rank)}
-        yield Measurement(tool, case, "straggler_time", slow.seconds, "s", Better.NONE, labels=labels)
+        yield Measurement(tool, case, "straggler_time", slow.seconds, "s", better=Better.NONE, labels=labels)
 
 
 def divided(value: float | None, other: float | None, *factors: float | None) -> float | None:

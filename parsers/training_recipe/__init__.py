@@ -178,7 +178,7 @@ def _of_run(case: str, runs: Sequence[Attempt], run_time: float, head: dict[str,
     ]
     for name, value, unit, better in rows:
         if value is not None and math.isfinite(value):
-            yield Measurement(_TOOL, case, name, max(value, 0.0), unit, better)
+            yield Measurement(_TOOL, case, name, max(value, 0.0), unit, better=better)
 
 
 def _wrong(end: dict[str, Any], attempts: Sequence[_Lines]) -> str | None:

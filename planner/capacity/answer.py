@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 from fleetmark.planner.capacity.analysis.alternatives import trades
@@ -51,6 +51,7 @@ class Answer:
     conflict: Conflict | None = None
     alternatives: Sequence[Alternative] = ()
     bindings: Sequence[Binding] = ()
+    _: KW_ONLY
     futures: Futures | None = None
     tornado: Sequence[Effect] = ()
     seconds: float = 0.0

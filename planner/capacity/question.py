@@ -83,6 +83,7 @@ class Workload:
     point: Sequence[float]
     sigma: Sequence[float]
     utilisation: float
+    _: KW_ONLY
     reason: str = "given"
     sites: frozenset[str] = frozenset()
     dedicated: bool = False
@@ -131,8 +132,8 @@ class Sku:
     price: float | None
     idle_w: float
     peak_w: float
-    rack_units: float
     _: KW_ONLY
+    rack_units: float
     gpus: int = 0
     ports: int = 1
     lead: int = 0
@@ -205,6 +206,7 @@ class Site:
     rack_units: Series | None = None
     ports: Series | None = None
     budget: float | None = None
+    _: KW_ONLY
     domain: str = ""
     spares: int = 0
     energy_price: Series | None = None  # per kWh, if it differs from the question's
@@ -219,10 +221,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Limit the orders of a SKU, or from a vendor, in one ``period`` to ``maximum`` servers.
-
-    If ``period`` is None, the limit applies to each period.
-    """
+    """A limit on orders of a SKU, or from a vendor: ``maximum`` servers in one ``period``; in each if it is None."""
 
     item: str
     maximum: int
@@ -288,6 +287,7 @@ class Question:
     periods: Sequence[str]
     years: float
     workloads: Mapping[str, Workload]
+    _: KW_ONLY
     skus: Mapping[str, Sku]
     sites: Mapping[str, Site]
     fleet: Sequence[Cohort] = ()
@@ -408,10 +408,7 @@ class Question:
         return self.availability(workload) == SURVIVES
 
     def yields(self, workload: str) -> bool:
-        """Return whether the workload may be pre-empted.
-
-        It runs on servers that other workloads need only when a failure domain is lost.
-        """
+        """Return whether the workload may be pre-empted: it runs on servers that others need only in a failure."""
         return self.availability(workload) == PREEMPTIBLE
 
     def pool(self, workload: str) -> str:
@@ -489,6 +486,7 @@ class Plan:
     costs: pd.DataFrame
     objective: float
     bound: float
+    _: KW_ONLY
     gap: float
     seconds: float
     margin: Margin = field(default_factory=dict)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,7 @@ class Futures:
     shortfall: Estimate
     unshared: float
     table: pd.DataFrame
+    _: KW_ONLY
     sizing: pd.DataFrame
     by_period: pd.DataFrame
     open: int = 0
@@ -97,7 +98,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
     shortfall = _wilson(float(lost.any(axis=1).mean()), n)
     unshared = float(alone.any(axis=(1, 2)).mean())
     table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, periods))
-    return Futures(n, seed, shortfall, unshared, table, alone_, together, left_open)
+    return Futures(n, seed, shortfall, unshared, table, sizing=alone_, by_period=together, open=left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 
@@ -51,6 +51,7 @@ class Value:
     unit: str
     n: int
     higher: bool | None = True
+    _: KW_ONLY
     peers: Sequence[float] = ()
     peak: float | None = None
     bits: bool = False
@@ -74,6 +75,7 @@ class Result:
     host: str
     benchmark: str
     verdict: CheckVerdict
+    _: KW_ONLY
     value: float | None = None
     limit: float | None = None
     unit: str = ""
@@ -131,12 +133,12 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             host,
             value.benchmark,
             verdict,
-            value.value,
-            limit,
-            value.unit,
-            bound.least,
-            reason,
-            numbers,
+            value=value.value,
+            limit=limit,
+            unit=value.unit,
+            least=bound.least,
+            reason=reason,
+            numbers=numbers,
             bits=value.bits,
             percent=value.percent,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, joined, message
@@ -54,6 +54,7 @@ class Front:
     cost: str
     nothing: str
     sure: tuple[str, ...]
+    _: KW_ONLY
     years: tuple[tuple[str, str], ...]
     risks: tuple[str, ...]
     limits: tuple[str, ...]
@@ -69,16 +70,16 @@ def front(v: PlanView) -> Front:
         _cost(v),
         _nothing(v),
         tuple(_sure(v, v.futures)),
-        years,
-        tuple(_risks(v, v.tornado)),
-        tuple(limits),
+        years=years,
+        risks=tuple(_risks(v, v.tornado)),
+        limits=tuple(limits),
     )
 
 
 def _answer(v: PlanView) -> str:
     bought, retired = counted(v.orders), counted(v.retired)
     placed = counted(
-        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, 0.0) for c in v.question.fleet if c.ordered]
+        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, money=0.0) for c in v.question.fleet if c.ordered]
     )
     if placed:
         answer = _decided(bought, retired)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Order:
     site: str
     sku: str
     count: int
+    _: KW_ONLY
     money: float
 
 
@@ -60,6 +61,7 @@ class Supply:
     demand: float
     planned: float
     capacity: float
+    _: KW_ONLY
     servers: int
     all_up: float
     nothing: float
@@ -114,6 +116,7 @@ class PlanView:
     plan: Plan
     orders: tuple[Order, ...]
     retired: tuple[Order, ...]
+    _: KW_ONLY
     years: tuple[str, ...]
     costs: Mapping[str, tuple[tuple[float, ...], float]]
     supply: tuple[Supply, ...]
@@ -193,10 +196,10 @@ def view(answer: Answer) -> PlanView:
         plan,
         tuple(_orders(q, plan)),
         tuple(_retired(q, plan)),
-        tuple(dict.fromkeys(named)),
-        _costs(plan, named),
-        tuple(_supply(answer)),
-        tuple(_loads(answer.ledger)),
+        years=tuple(dict.fromkeys(named)),
+        costs=_costs(plan, named),
+        supply=tuple(_supply(answer)),
+        loads=tuple(_loads(answer.ledger)),
     )
 
 
@@ -210,13 +213,13 @@ def _orders(q: Question, plan: Plan) -> list[Order]:
     for period, site, sku, count in _moved(plan, "buy"):
         arrives = period + q.skus[sku].delay
         money = count * q.skus[sku].price_in(ordered[sku, period]) * q.price_level(sku, period)
-        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
+        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money=money))
     return orders
 
 
 def _retired(q: Question, plan: Plan) -> list[Order]:
     return [
-        Order(period, None, site, sku, count, count * q.skus[sku].migration)
+        Order(period, None, site, sku, count, money=count * q.skus[sku].migration)
         for period, site, sku, count in _moved(plan, "retire")
     ]
 
@@ -245,10 +248,23 @@ def _supply(answer: Answer) -> list[Supply]:
         up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
         for t, point in enumerate(workload.point):
             planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
-            counts = (float(left[t]), round(float(servers[t])), float(all_up[t]))
-            loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
-            bound = {name: float(shares[t]) for name, shares in resources.items() if shares[t]}
-            supply.append(Supply(w, t, point, planned, *counts, without, *loads, float(share[t]), q.pool(w), bound))
+            row = Supply(
+                w,
+                t,
+                point,
+                planned,
+                float(left[t]),
+                servers=round(float(servers[t])),
+                all_up=float(all_up[t]),
+                nothing=without,
+                load=float(up[t]),
+                load_lost=float(lost[t]) if q.survives(w) else None,
+                runs=float(runs[t]) if q.yields(w) else None,
+                share=float(share[t]),
+                pool=q.pool(w),
+                bound_by={name: float(shares[t]) for name, shares in resources.items() if shares[t]},
+            )
+            supply.append(row)
     return supply
 
 
@@ -288,6 +304,7 @@ class Served:
     worth: Estimate
     source: str
     utilisation: float
+    _: KW_ONLY
     reason: str
 
 
@@ -303,7 +320,7 @@ def reason(q: Question, sku: str, workload: str) -> str:
 def served(q: Question) -> list[Served]:
     """Return a row for each SKU that can run a workload."""
     return [
-        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason(q, s, w))
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason=reason(q, s, w))
         for w in q.workloads
         for s, sku in q.skus.items()
         if (worth := sku.worth.get(w)) is not None

@@ -94,7 +94,7 @@ def of_campaign(results: Results) -> str:
 def others(folder: Path) -> dict[str, Path]:
     """Return the pages of other commands: a plan, a diagnosis and a history."""
     q = plan_sample.question()
-    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
+    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, at_high=412_345.6)]
     answer = Answer(q, plan_sample.plan(q), bindings=[Binding("power at ams", "W", 520.5, 1.234)], tornado=effects)
     values = usual()
     scaled(values, "n03", TRIAD, 0.9)

@@ -181,7 +181,9 @@ def renamed(thing: Any, names: dict[str, str]) -> Any:
 def answer(names: dict[str, str]) -> Answer:
     q = plan_sample.question()
     bindings = [Binding(f"power at {names.get('ams', 'ams')}", "W", 520.5, 1.234)] * 40
-    effects = [Effect(f"demand of {names.get('web', 'web')}", 0.8, 1.25, True, -2e5, 4e5 + n) for n in range(40)]
+    effects = [
+        Effect(f"demand of {names.get('web', 'web')}", 0.8, 1.25, True, -2e5, at_high=4e5 + n) for n in range(40)
+    ]
     return Answer(renamed(q, names), renamed(plan_sample.plan(q), names), bindings=bindings, tornado=effects)
 
 
@@ -200,7 +202,7 @@ def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
 
 
 def test_purchases_of_very_many_kinds_are_one_sentence() -> None:
-    orders = [Order(0, 1, "ams", f"sku{n}", 10, 1.0) for n in range(400)]
+    orders = [Order(0, 1, "ams", f"sku{n}", 10, money=1.0) for n in range(400)]
     text = counted(orders)
     assert text.startswith("10 sku0, 10 sku1") and text.endswith(
         f"{10 * (400 - NAMED):,} of {400 - NAMED} further SKUs"

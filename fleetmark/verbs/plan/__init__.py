@@ -155,7 +155,18 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
         beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
     solved = [plan, *(a.plan for a in others), *(s.plan for s in beside if s.plan is not None)]
     stopped = any(clock.stopped for clock in clocks) or any(p.stopped for p in solved)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside, stopped)
+    return Answer(
+        question,
+        plan,
+        None,
+        others,
+        bindings,
+        futures=ahead,
+        tornado=effects,
+        seconds=time.monotonic() - began,
+        scenarios=beside,
+        stopped=stopped,
+    )
 
 
 def document(answer: Answer, provenance: Provenance, language: Language) -> Document:

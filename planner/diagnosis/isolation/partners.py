@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -71,6 +71,7 @@ class Suspicion:
     runs: int
     open: tuple[Pair, ...]
     alone: int = 0  # number of hosts that ran alone, if ``runs`` counts only groups
+    _: KW_ONLY
     confirming: int = 0  # number of those runs with two hosts, if groups are larger
     named_after: int = 0  # number of group runs until the last fault was named
     blind: bool = False  # every run failed, so there was nothing to compare with

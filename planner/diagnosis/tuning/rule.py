@@ -86,6 +86,7 @@ class Rule:
     inputs: str
     evidence: Callable[[Subject], Message | None]
     suggestion: Message
+    _: KW_ONLY
     retest: Message
     source: str
     measured: bool = False
