@@ -27,7 +27,7 @@ from fleetmark.reports.kit.paper import is_wide, pieces
 from fleetmark.reports.kit.site import Site
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
-MOST_LINKS = 12  # links to sections, at the top of the page
+MOST_LINKS = 18  # links to sections, at the top of the page
 
 
 def render(

@@ -140,7 +140,8 @@ class Document:
     ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``origins``: the evidence of
     single figures, to which ``Cell.origin`` refers by number; it may be computed when read. ``strip``: the inputs that
     a reader may change on a page. ``manifest``: the record, question and code behind the figures, which files contain
-    but do not show. ``brief``: its short form.
+    but do not show. ``brief``: its short form. ``groups``: names of what counts as one host, such as submitters, one of
+    which the reader of a page may choose; ``group_label``: what they are.
     """
 
     title: str
@@ -158,6 +159,8 @@ class Document:
     brief: Brief | None = None
     strip: Strip | None = None
     origins: Iterable[Origin] = ()
+    groups: tuple[str, ...] = ()
+    group_label: str = ""
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -274,10 +274,12 @@ def _served(v: PlanView) -> Iterator[Message]:
 
 
 def basis(q: Question) -> Message:
-    """Return how many worth values come from measurements; the others were given."""
+    """Return how many worth values were given without a measurement."""
     values = [worth for sku in q.skus.values() for worth in sku.worth.values()]
-    measured = sum(worth.origin is not None for worth in values)
-    return message("{n} of {all} worth values measured", n=measured, all=len(values))
+    assumed = sum(worth.origin is None for worth in values)
+    if not assumed:
+        return message("all worth values measured")
+    return message("not measured: {n} of {all} worth values", n=assumed, all=len(values))
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

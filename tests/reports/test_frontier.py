@@ -269,7 +269,7 @@ def test_prices_of_inferencex_are_of_one_accelerator_however_many_a_load_takes(t
     assert costs["h200", "c16-tp1-ep1"] == pytest.approx(1) and costs["h200", "c64-tp4-ep1"] == pytest.approx(4)
     assert costs["b200", "c16-tp1-ep1"] == pytest.approx(2 / 3)
     text = run(tmp_path, *answer)
-    assert "Price of one accelerator: h200 3.6 USD per hour, b200 7.2 USD per hour" in " ".join(text.split())
+    assert "Price of one accelerator: h200 3.60 USD per hour, b200 7.20 USD per hour" in " ".join(text.split())
     assert "100 h200 accelerators cost 360 USD per hour" in " ".join(text.split())
     assert "Price of a server" not in text
 

@@ -19,7 +19,7 @@ from fleetmark.planner.frontier import Bound
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.amounts import positive
 from fleetmark.reports.comparison.cell import Line
-from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price
+from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price, years_of
 from fleetmark.reports.comparison.service import Service
 from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.frontier.amounts import hours
@@ -436,10 +436,10 @@ def _yearly(by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Message | No
     if not parts or not terms.years:
         return None
     unit = currency_of(groups[0][0].unit)
-    values = {"years": f"{terms.years:g}", "unit": unit, "costs": joined(parts)}
+    values = {"term": years_of(terms.years), "unit": unit, "costs": joined(parts)}
     if terms.energy is not None:
-        return message("Per year over {years} years, with energy, in {unit}: {costs}", **values)
-    return message("Per year over {years} years, without energy, in {unit}: {costs}", **values)
+        return message("Per year over {term}, with energy, in {unit}: {costs}", **values)
+    return message("Per year over {term}, without energy, in {unit}: {costs}", **values)
 
 
 def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:
