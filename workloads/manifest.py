@@ -86,6 +86,17 @@ class Peak(_Part):
         return match[1] if match else self.called
 
 
+class Launch(_Part):
+    """Name the metrics that mark a launch-bound call, beside its share of the roofline.
+
+    ``ratio``: the time that the host needs to start a call over its time on the device; from 1 on, the call is
+    launch-bound. ``graph``: the time of the call as one graph of the device; where it exists, the share is based on it.
+    """
+
+    ratio: str
+    graph: str
+
+
 class Metric(_Part):
     """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
@@ -113,6 +124,7 @@ class Metric(_Part):
     peak: tuple[Peak, ...] = ()  # peaks of a rate; the first whose cases match counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
+    launch: Launch | None = None  # for a share of the roofline: metrics that mark launch-bound calls
 
     @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
