@@ -146,7 +146,9 @@ class Frontier(_Part):
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
     part of a case name that differs between the points of a line. ``speeds``: the speeds at which sides are compared.
     ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, each with the share of the baseline's
-    value by which a candidate may be worse. If a candidate is worse than this, its service is not equal.
+    value by which a candidate may be worse. ``differences``: metrics that are differences from a reference, each with
+    the amount by which a candidate may be further from it than the baseline; a baseline without a value counts as the
+    reference itself. If a candidate is worse than this, its service is not equal.
     """
 
     RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
@@ -162,6 +164,12 @@ class Frontier(_Part):
     speeds: tuple[float, ...] = ()
     max_wait: float = 0.0
     quality: Mapping[str, Annotated[float, Field(gt=0, lt=1)]] = {}
+    differences: Mapping[str, Annotated[float, Field(gt=0)]] = {}
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Return the metrics of the answers."""
+        return (*self.quality, *self.differences)
 
 
 class Score(_Part):
