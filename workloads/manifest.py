@@ -86,6 +86,17 @@ class Peak(_Part):
         return match[1] if match else self.called
 
 
+class Launch(_Part):
+    """Name the metrics that mark a launch-bound call, beside its share of the roofline.
+
+    ``ratio``: the time that the host needs to start a call over its time on the device; from 1 on, the call is
+    launch-bound. ``graph``: the time of the call as one graph of the device; where it exists, the share is based on it.
+    """
+
+    ratio: str
+    graph: str
+
+
 class Metric(_Part):
     """A figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
@@ -113,6 +124,7 @@ class Metric(_Part):
     peak: tuple[Peak, ...] = ()  # peaks of a rate; the first whose cases match counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
+    launch: Launch | None = None  # for a share of the roofline: metrics that mark launch-bound calls
 
     @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
@@ -134,7 +146,9 @@ class Frontier(_Part):
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
     part of a case name that differs between the points of a line. ``speeds``: the speeds at which sides are compared.
     ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, each with the share of the baseline's
-    value by which a candidate may be worse. If a candidate is worse than this, its service is not equal.
+    value by which a candidate may be worse. ``differences``: metrics that are differences from a reference, each with
+    the amount by which a candidate may be further from it than the baseline; a baseline without a value counts as the
+    reference itself. If a candidate is worse than this, its service is not equal.
     """
 
     RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
@@ -150,6 +164,12 @@ class Frontier(_Part):
     speeds: tuple[float, ...] = ()
     max_wait: float = 0.0
     quality: Mapping[str, Annotated[float, Field(gt=0, lt=1)]] = {}
+    differences: Mapping[str, Annotated[float, Field(gt=0)]] = {}
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Return the metrics of the answers."""
+        return (*self.quality, *self.differences)
 
 
 class Score(_Part):
