@@ -45,7 +45,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     figures = [(*rate, "FLOP/s" if rate[0] != "memory_bandwidth" else "B/s", Better.HIGHER) for rate in rates.items()]
     for key, (metric, factor, unit, better) in _FIGURES.items():
         value = number(pairs.get(key))
-        if value and metric not in rates:
+        if value and value > 0 and metric not in rates:
             figures.append((metric, value * factor, unit, better))
     if "hpcg" not in rates and not (refused and figures):
         last = next(((n, line) for n, line in reversed(lines) if line.strip()), (1, "no output"))
@@ -81,7 +81,7 @@ def _pairs(lines: Sequence[tuple[int, str]]) -> dict[str, str]:
 
 
 def _rating(lines: Sequence[tuple[int, str]]) -> Mapping[str, float]:
-    values = [value for _, line in lines if (match := _RATING.match(line)) and (value := number(match[1]))]
+    values = [value for _, line in lines if (match := _RATING.match(line)) and (value := number(match[1])) and value > 0]
     return {"hpcg": values[-1] * 1e9} if values else {}
 
 
@@ -91,7 +91,7 @@ def _phases(lines: Sequence[tuple[int, str]]) -> dict[str, float]:
     for _, line in lines:
         if match := _PHASE.match(line):
             rate, bandwidth = number(match[2]), number(match[3])
-            if rate and match[1] in _PHASES:
+            if rate and rate > 0 and match[1] in _PHASES:
                 rates[_PHASES[match[1]]] = rate * 1e9
             if bandwidth and match[1] == "total":
                 rates["memory_bandwidth"] = bandwidth * 1e9

@@ -480,3 +480,26 @@ def test_a_node_ends_only_jobs_that_it_began_or_follows(
         )
         node.Node(str(tmp_path), "h1").stop_job()
     assert killed == [0, 1]
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_nodes_that_no_controller_used_remove_the_files_of_their_job(
+    node: ModuleType, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    """The controller was killed before it recorded its campaign, so no resume will ever remove them."""
+    monkeypatch.setattr(node, "ALONE_S", 0.0)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    (tmp_path / "new" / "notes").touch()
+    for name in ("h1", "h2"):
+        (job.folder / f"log.{name}").touch()
+        process = job.folder / "nodes" / name / "00001"
+        process.mkdir(parents=True)
+        (process / "request").write_text(json.dumps({"argv": ["sh"], "again": is_begun and name == "h2"}))
+        (process / "rc").touch()
+    for name in ("h1", "h2"):
+        assert job.folder.exists()
+        node.Node(str(job.folder), name).run()
+    left = {str(file.relative_to(job.folder)) for file in job.folder.rglob("up")}
+    assert left == ({"nodes/h1/up", "nodes/h2/up"} if is_begun else set())
+    assert job.folder.exists() == is_begun
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"notes", *[f".slurm-{os.geteuid()}"] * is_begun}

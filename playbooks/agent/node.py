@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,37 @@ class Node:
             time.sleep(LOOK_S)
         for process in list(self.running.values()):
             process.kill()
+        if not (self.ending or os.path.exists(os.path.join(self.shared, "done")) or self.is_begun()):
+            self.forget()
+
+    def is_begun(self):
+        """Return whether a controller began a job on any node."""
+        nodes = os.path.join(self.shared, "nodes")
+        return any(
+            Node(self.shared, name).request(number).get("again")
+            for name in os.listdir(nodes)
+            for number in os.listdir(os.path.join(nodes, name))
+        )
+
+    def forget(self):
+        """Remove this node's files; the last node removes the folder and its parents if they are then empty.
+
+        The controller was killed before it recorded a campaign, so nobody will ever collect or remove them.
+        """
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(null, stream)  # NFS keeps a file that is open
+        path = os.path.realpath(self.shared)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            os.unlink(os.path.join(self.shared, "log." + os.path.basename(self.folder)))
+            os.rmdir(os.path.join(self.shared, "nodes"))  # fails if another node's files are there
+            for name in os.listdir(self.shared):
+                os.unlink(os.path.join(self.shared, name))
+            for folder in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+                os.rmdir(folder)
+        except OSError:
+            pass  # files of another node, job or campaign
 
     def bury(self):
         """Mark the processes of an earlier start of this Slurm job as lost. The request to begin the job, if any."""

@@ -105,3 +105,16 @@ LONG = VALID.replace(b"361.125", b"9" * 30)  # no part of a number counts
 def test_what_holds_no_rating_is_refused(raw: bytes) -> None:
     with pytest.raises(ParseError, match="HPCG result is VALID"):
         parsers.parse(TOOL, raw)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Final Summary::HPCG result is VALID with a GFLOP/s rating of=-1\n",
+        "final =  -1.5 GF (1536.3 GB/s Effective)\nend of application...\n",
+        "HPCG result is: INVALID.\nGFLOP/s Summary::Raw SpMV=-1\n",
+    ],
+)
+def test_an_output_without_a_positive_figure_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match="expected HPCG result is VALID with a GFLOP/s rating of"):
+        parsers.parse(TOOL, text.encode())
