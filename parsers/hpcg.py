@@ -81,7 +81,9 @@ def _pairs(lines: Sequence[tuple[int, str]]) -> dict[str, str]:
 
 
 def _rating(lines: Sequence[tuple[int, str]]) -> Mapping[str, float]:
-    values = [value for _, line in lines if (match := _RATING.match(line)) and (value := number(match[1])) and value > 0]
+    values = [
+        value for _, line in lines if (match := _RATING.match(line)) and (value := number(match[1])) and value > 0
+    ]
     return {"hpcg": values[-1] * 1e9} if values else {}
 
 
