@@ -70,11 +70,11 @@ def question(worth: Worth) -> Question:
     """Return four half-years of growing demand, 1,500 old servers in place, and one new SKU."""
     periods = ("2027-H1", "2027-H2", "2028-H1", "2028-H2")
     web = Workload("web", "old servers", (1100.0, 1300.0, 1550.0, 1800.0), (0.0,) * 4, 0.65)
-    old = Sku("old", {"web": Worth(1.0)}, None, 0.0, 0.0, 0.0, support=900)
-    new = Sku("new", {"web": worth}, 11_800, 0.0, 0.0, 0.0, support=700)
+    old = Sku("old", {"web": Worth(1.0)}, None, 0.0, 0.0, rack_units=0.0, support=900)
+    new = Sku("new", {"web": worth}, 11_800, 0.0, 0.0, rack_units=0.0, support=700)
     fleet = (Cohort("old", "ams", 1500),)
     return Question(
-        "EUR", "2026-12-01", periods, 0.5, {"web": web}, {"old": old, "new": new}, {"ams": Site("ams")}, fleet, 0.07,
+        "EUR", "2026-12-01", periods, 0.5, {"web": web}, skus={"old": old, "new": new}, sites={"ams": Site("ams")}, fleet=fleet, discount=0.07,
         quantile=PROMISE, reviews=len(periods) - 1,
     )  # fmt: skip
 
@@ -119,7 +119,7 @@ def short(q: Question, lots: list[int], worth: float) -> list[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Procurement:
-    """Hold the lots of one procurement by period in both loops, the true worth, and the worths after each review."""
+    """The lots of one procurement by period in both loops, the true worth, and the worths after each review."""
 
     worth: float
     open_lots: list[int]
@@ -166,7 +166,7 @@ def covers(worth: Worth, truth: float) -> bool:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Summary:
-    """Hold the results of a setting: mean costs, procurements that fall short, and the coverage of intervals."""
+    """The results of a setting: mean costs, procurements that fall short, and the coverage of intervals."""
 
     setting: Setting
     procurements: int

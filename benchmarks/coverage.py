@@ -69,7 +69,7 @@ MOST_TRIES = 20  # maximum attempts per trial, since fleets with gaps may have n
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Hold one simulated configuration: its ``section``, settings, number of ``trials`` and ``seed``."""
+    """One simulated configuration: its ``section``, settings, number of ``trials`` and ``seed``."""
 
     section: str
     settings: Mapping[str, Any]

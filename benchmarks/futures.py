@@ -53,16 +53,18 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
         growth = float(rng.uniform(0.04, 0.08))
         point = tuple(size * base[name] * (1 + growth) ** t for t in range(quarters))
         utilisation, reason = utilisation_for(target, 0.99, service, slots, cv2, cv2)
-        workloads[name] = Workload(name, "old servers", point, sigma, utilisation, reason)
+        workloads[name] = Workload(name, "old servers", point, sigma, utilisation, reason=reason)
 
     def worths(least: float, maximum: float) -> dict[str, Worth]:
         return {w: Worth(float(rng.uniform(least, maximum)), SE, 2.0 * HOSTS - 2) for w in workloads}
 
     price = float(rng.uniform(0.95, 1.05))
     skus = {
-        "old": Sku("old", dict.fromkeys(workloads, Worth(1.0)), None, 210, 560, 1, support=900, age_limit=20),
-        "new": Sku("new", worths(1.7, 2.0), 11_800 * price, 230, 720, 1, lead=1, support=700, space=300),
-        "newer": Sku("newer", worths(2.6, 3.1), 17_900 * price, 260, 950, 1, lead=1, support=800, space=300),
+        "old": Sku(
+            "old", dict.fromkeys(workloads, Worth(1.0)), None, 210, 560, rack_units=1, support=900, age_limit=20
+        ),
+        "new": Sku("new", worths(1.7, 2.0), 11_800 * price, 230, 720, rack_units=1, lead=1, support=700, space=300),
+        "newer": Sku("newer", worths(2.6, 3.1), 17_900 * price, 260, 950, rack_units=1, lead=1, support=800, space=300),
     }
     sites = {k: Site(k, power_w=4e6 * size, rack_units=4000 * size) for k in ("ams", "fra", "sto")}
     more = 1.7 if survive else 1.15
@@ -75,7 +77,18 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
     ]
     periods = [f"{2027 + t // 4}-Q{t % 4 + 1}" for t in range(quarters)]
     return Question(
-        "EUR", "2026-12-01", periods, 0.25, workloads, skus, sites, fleet, 0.07, 0.16, 1.35, survive=survive
+        "EUR",
+        "2026-12-01",
+        periods,
+        0.25,
+        workloads,
+        skus=skus,
+        sites=sites,
+        fleet=fleet,
+        discount=0.07,
+        energy_price=0.16,
+        pue=1.35,
+        survive=survive,
     )
 
 

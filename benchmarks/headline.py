@@ -51,7 +51,7 @@ NO_HEADLINE = 0.05  # maximum, with 30% missing and 3 hosts
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Cell:
-    """Describe one kind of fleet; ``missing`` and ``sd`` are in per cent."""
+    """One kind of fleet; ``missing`` and ``sd`` are in per cent."""
 
     scene: str
     hosts: int
@@ -63,7 +63,7 @@ class Cell:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Score:
-    """Hold the results of one kind of fleet.
+    """The results of one kind of fleet.
 
     They are the number of pairs of fleets, the number of headlines, the shares of headlines whose intervals contain the
     truth, the mean error of the log ratio with its Monte-Carlo error, and the median half-width of the fleet's

@@ -12,7 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +113,7 @@ class Task:
     targets: Sequence[str]
     may_know: Callable[[str, str], bool]
     facts: Sequence[str] = ()
+    _: KW_ONLY
     plain: pd.DataFrame | None = None
     least_known: int = 1
 
@@ -244,9 +245,9 @@ def _of_processors() -> Iterator[Task]:
     for name in ("base rate", "peak rate"):
         per_core[name] -= table.facts["cores"]
     speed, rate = only("base speed"), only("base rate")
-    yield Task("rate from speed, cores and threads", table, ["base rate"], speed, facts[:2], per_core)
-    yield Task("rate from speed, cores, threads, L3, memory", table, ["base rate"], speed, facts, per_core)
-    yield Task("speed from rate, cores, threads, L3, memory", table, ["base speed"], rate, facts, per_core)
+    yield Task("rate from speed, cores and threads", table, ["base rate"], speed, facts[:2], plain=per_core)
+    yield Task("rate from speed, cores, threads, L3, memory", table, ["base rate"], speed, facts, plain=per_core)
+    yield Task("speed from rate, cores, threads, L3, memory", table, ["base speed"], rate, facts, plain=per_core)
     yield Task("peak rate from base rate", table, ["peak rate"], rate)
     yield Task("peak speed from base speed", table, ["peak speed"], speed)
     ones = one_copy()

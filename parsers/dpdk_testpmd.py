@@ -71,11 +71,11 @@ def _of_ports(case: str, rates: Mapping[tuple[str, str], Sequence[float]]) -> It
     for (port, metric), figure in middles.items():
         if figure:
             value, unit = (figure / 8, "B/s") if metric.endswith("bandwidth") else (figure, "1/s")
-            yield Measurement(_TOOL, case, metric, value, unit, Better.HIGHER, subject=f"port{port}")
+            yield Measurement(_TOOL, case, metric, value, unit, better=Better.HIGHER, subject=f"port{port}")
     way = "rx_rate" if case == "rxonly" else "tx_rate"
     total = sum(figure for (_, metric), figure in middles.items() if metric == way)
     if total:
-        yield Measurement(_TOOL, case, "packet_rate", total, "1/s", Better.HIGHER)
+        yield Measurement(_TOOL, case, "packet_rate", total, "1/s", better=Better.HIGHER)
 
 
 def _of_all(case: str, counts: Mapping[str, tuple[float, float, float]]) -> Iterator[Measurement]:
@@ -84,8 +84,8 @@ def _of_all(case: str, counts: Mapping[str, tuple[float, float, float]]) -> Iter
     ``counts``: packets, dropped packets and their sum for RX and TX.
     """
     for way, (packets, _, _) in counts.items():
-        yield Measurement(_TOOL, case, f"{way.lower()}_packets", packets, "1", Better.NONE)
+        yield Measurement(_TOOL, case, f"{way.lower()}_packets", packets, "1", better=Better.NONE)
     handled = max((total for _, _, total in counts.values()), default=0.0)
     if handled and len(counts) == 2:
         dropped = sum(lost for _, lost, _ in counts.values())
-        yield Measurement(_TOOL, case, "loss", dropped / handled, "1", Better.LOWER)
+        yield Measurement(_TOOL, case, "loss", dropped / handled, "1", better=Better.LOWER)

@@ -81,11 +81,11 @@ def _measurements(summary: Mapping[str, float]) -> tuple[Measurement, ...]:
     for key, (metric, factor, unit) in _FIGURES.items():
         if summary.get(key, 0.0) > 0:
             better = Better.LOWER if unit == "s" else Better.HIGHER
-            figures.append(Measurement(_TOOL, case, metric, summary[key] * factor, unit, better))
+            figures.append(Measurement(_TOOL, case, metric, summary[key] * factor, unit, better=better))
     if figures:
         for key, metric in _SETTINGS.items():
             if summary.get(key, 0.0) > 0:
-                figures.append(Measurement(_TOOL, case, metric, summary[key], "1", Better.NONE))
+                figures.append(Measurement(_TOOL, case, metric, summary[key], "1", better=Better.NONE))
     return tuple(figures)
 
 

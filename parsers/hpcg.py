@@ -52,7 +52,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, "HPCG result is VALID with a GFLOP/s rating of", line=last[0], got=last[1])
     case = f"{processes:.0f}p" if (processes := number(pairs.get("Machine Summary::Distributed Processes"))) else "run"
     measurements = [
-        Measurement(_TOOL, case, m, v, unit, better) for m, v, unit, better in figures if v > 0 and number(v)
+        Measurement(_TOOL, case, m, v, unit, better=better) for m, v, unit, better in figures if v > 0 and number(v)
     ]
     failed = [key.rpartition("::")[0] for key, value in pairs.items() if key.endswith("::Result") and value == "FAILED"]
     reasons = ["HPCG calls the result INVALID"] if refused else []

@@ -33,7 +33,7 @@ _ERROR = re.compile(r"HPL ERROR|>>> .+ <<<")
 
 @dataclass(kw_only=True, slots=True)
 class _Solved:
-    """Hold a solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
+    """A solved system of equations: its result row, and its residual checks (printed value, whether it passed)."""
 
     variant: str
     order: int
@@ -146,4 +146,4 @@ def _measurements(row: _Solved, *, several: bool) -> Iterator[Measurement]:
     figures += [("residual", max(residuals), "1", Better.NONE)] if residuals else []
     for metric, value, unit, better in figures:
         if number(value) and value > 0:
-            yield Measurement(_TOOL, row.case, metric, float(value), unit, better, labels=labels)
+            yield Measurement(_TOOL, row.case, metric, float(value), unit, better=better, labels=labels)

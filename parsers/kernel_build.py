@@ -30,11 +30,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, "the line of a finished build", line=len(lines) or 1, got=(lines or [""])[-1])
     wall, cpu, jobs = float(match[1]), float(match[2]), float(match[3])
     measurements = [
-        Measurement(_TOOL, "build", "build_rate", 1 / wall, "1/s", Better.HIGHER),
-        Measurement(_TOOL, "build", "build_time", wall, "s", Better.LOWER),
-        Measurement(_TOOL, "build", "jobs", jobs, "1", Better.NONE),
+        Measurement(_TOOL, "build", "build_rate", 1 / wall, "1/s", better=Better.HIGHER),
+        Measurement(_TOOL, "build", "build_time", wall, "s", better=Better.LOWER),
+        Measurement(_TOOL, "build", "jobs", jobs, "1", better=Better.NONE),
     ]
     if cpu:
-        measurements.append(Measurement(_TOOL, "build", "cpu_time", cpu, "s", Better.LOWER))
+        measurements.append(Measurement(_TOOL, "build", "cpu_time", cpu, "s", better=Better.LOWER))
     compiler = _COMPILER.search(text)
     return Parsed(_TOOL, tuple(measurements), compiler and compiler[1], cut_in_line(text))

@@ -33,18 +33,18 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not rate or not (requests := number(rate[1])):
         n, line = next(((n, line) for n, line in reversed(load.section.lines) if line.strip()), (1, "no output"))
         raise ParseError(_TOOL, "wrk's line Requests/sec", line=n, got=line)
-    measurements = [Measurement(_TOOL, "http", "requests_per_second", requests, "1/s", Better.HIGHER)]
+    measurements = [Measurement(_TOOL, "http", "requests_per_second", requests, "1/s", better=Better.HIGHER)]
     moved = _BYTES.search(text)
     if moved and (amount := number(moved[1])):
         factor = 1024.0 ** " KMGT".index(moved[2] or " ")
-        measurements.append(Measurement(_TOOL, "http", "bandwidth", amount * factor, "B/s", Better.HIGHER))
+        measurements.append(Measurement(_TOOL, "http", "bandwidth", amount * factor, "B/s", better=Better.HIGHER))
     times = {f"p{match[1]}": seconds(match[2]) for match in _PERCENTILE.finditer(text)}
     if match := _THREADS.search(text):
         times |= {"mean": seconds(match[1]), "max": seconds(match[2])}
     measurements += latencies(_TOOL, "http", times)
     clients = _CLIENTS.search(text)
     if clients and (connections := int(clients[1])):
-        measurements.append(Measurement(_TOOL, "http", "clients", float(connections), "1", Better.NONE))
+        measurements.append(Measurement(_TOOL, "http", "clients", float(connections), "1", better=Better.NONE))
     wrong = [match[1] for match in _WRONG.finditer(text)]
     short = None if moved else cut("no line Transfer/sec")
     return Parsed(_TOOL, tuple(measurements), invalid="; ".join(wrong) or load.invalid(times.get("p99")) or short)

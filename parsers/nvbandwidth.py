@@ -41,7 +41,7 @@ Matrix = list[list[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Hold one test: its name and status and, if it has figures, the meaning of rows and columns, and the figures."""
+    """One test: its name and status and, if it has figures, the meaning of rows and columns, and the figures."""
 
     name: str
     status: str
@@ -187,7 +187,7 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
 
 def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str]) -> Measurement:
     better = Better.HIGHER if rate else Better.LOWER
-    return Measurement(_TOOL, case, metric, value, "B/s" if rate else "s", better, labels=labels)
+    return Measurement(_TOOL, case, metric, value, "B/s" if rate else "s", better=better, labels=labels)
 
 
 def _ends(description: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:

@@ -53,7 +53,9 @@ def _row(line: str, sizes: Sequence[str]) -> Iterator[Measurement]:
         for size, figure in zip(sizes, figures, strict=False) if len(sizes) == len(figures) else ():
             if rate := number(figure):
                 labels = {"size": size} if len(sizes) > 1 else {}
-                yield Measurement(_TOOL, match[1].lower(), "throughput", rate, "B/s", Better.HIGHER, labels=labels)
+                yield Measurement(
+                    _TOOL, match[1].lower(), "throughput", rate, "B/s", better=Better.HIGHER, labels=labels
+                )
     elif match := _KEY.fullmatch(line):
         family = _FAMILIES[match[1]]
         named = _CURVES.get(family, {}).get(match[2], f"p{match[2]}" if family.startswith("ec") else match[2])
@@ -63,7 +65,7 @@ def _row(line: str, sizes: Sequence[str]) -> Iterator[Measurement]:
             ("exchange",) if family == "ecdh" else ("sign", "verify"), (match[4], match[5]), strict=False
         ):
             if rate := number(figure or ""):
-                yield Measurement(_TOOL, case, metric, rate, "1/s", Better.HIGHER)
+                yield Measurement(_TOOL, case, metric, rate, "1/s", better=Better.HIGHER)
 
 
 def _lost(lines: Sequence[str]) -> str | None:

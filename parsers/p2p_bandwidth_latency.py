@@ -77,4 +77,4 @@ def _row(title: re.Match[str], corner: str, columns: Sequence[str], cells: Seque
             labels = {"from": f"gpu{int(cells[0][:4])}", "to": f"gpu{int(column)}"}
             unit = "B/s" if rate else "s"
             better = Better.HIGHER if rate else Better.LOWER
-            yield Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+            yield Measurement(_TOOL, case, metric, value, unit, better=better, labels=labels)

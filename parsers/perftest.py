@@ -88,4 +88,4 @@ def _row(case: str, columns: Sequence[tuple[str, str]], line: str) -> Iterator[M
         if metric and scale and figure and math.isfinite(figure * scale[0]):  # a peak of 0 was not measured
             better = Better.LOWER if scale[1] == "s" else Better.HIGHER
             labels = {"size": str(int(cells[0]))}
-            yield Measurement(_TOOL, case, metric, figure * scale[0], scale[1], better, labels=labels)
+            yield Measurement(_TOOL, case, metric, figure * scale[0], scale[1], better=better, labels=labels)

@@ -39,14 +39,14 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         n, line = next(((n, line) for n, line in reversed(load.section.lines) if line.strip()), (1, "no output"))
         raise ParseError(_TOOL, "pgbench's line tps without the time to connect", line=n, got=line)
     case = _case(text)
-    measurements = [Measurement(_TOOL, case, "transactions_per_second", rates[-1], "1/s", Better.HIGHER)]
+    measurements = [Measurement(_TOOL, case, "transactions_per_second", rates[-1], "1/s", better=Better.HIGHER)]
     times = {"mean" if m[1] == "average" else m[1]: _scaled(m[2], 1e-3) for m in _MILLISECONDS.finditer(text)}
     times |= {f"p{match[1]}": _scaled(match[2], 1.0) for match in _WITHIN.finditer(text)}
     measurements += latencies(_TOOL, case, times)
     if match := _FAILED.search(text):
-        measurements.append(Measurement(_TOOL, case, "failed", float(match[1]), "1", Better.LOWER))
+        measurements.append(Measurement(_TOOL, case, "failed", float(match[1]), "1", better=Better.LOWER))
     if match := _CLIENTS.search(text):
-        measurements.append(Measurement(_TOOL, case, "clients", float(match[1]), "1", Better.NONE))
+        measurements.append(Measurement(_TOOL, case, "clients", float(match[1]), "1", better=Better.NONE))
     version = _VERSION.search(text)
     return Parsed(_TOOL, tuple(measurements), version and version[1], load.invalid(times.get("p99")))
 

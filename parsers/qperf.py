@@ -79,4 +79,6 @@ def _row(test: str, line: str) -> Iterator[Measurement]:
     factor, unit = _UNITS[match[3]]
     value = number(match[2].replace(",", ""))
     if value and unit == _EXPECTED[metric]:
-        yield Measurement(_TOOL, test, metric, value * factor, unit, Better.LOWER if unit == "s" else Better.HIGHER)
+        yield Measurement(
+            _TOOL, test, metric, value * factor, unit, better=Better.LOWER if unit == "s" else Better.HIGHER
+        )

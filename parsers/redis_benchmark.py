@@ -47,6 +47,6 @@ def _rows(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[str, list[float]]]
 
 
 def _measurements(test: str, figures: Sequence[float]) -> Iterator[Measurement]:
-    yield Measurement(_TOOL, test, "requests_per_second", figures[0], "1/s", Better.HIGHER)
+    yield Measurement(_TOOL, test, "requests_per_second", figures[0], "1/s", better=Better.HIGHER)
     names = ("mean" if column == "avg" else column for column in _COLUMNS)
     yield from latencies(_TOOL, test, {name: ms / 1e3 for name, ms in zip(names, figures[1:], strict=False)})

@@ -19,4 +19,4 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(
             "selftest", "one line of /proc/uptime", line=1, got=text.splitlines()[0] if text.strip() else ""
         )
-    return Parsed("selftest", (Measurement("selftest", "uptime", "uptime", float(match[1]), "s", Better.NONE),))
+    return Parsed("selftest", (Measurement("selftest", "uptime", "uptime", float(match[1]), "s", better=Better.NONE),))

@@ -68,7 +68,7 @@ _RULE = re.compile(r"[-=|+:\s]*")
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Describe a numeric column: the ``suffix`` of its metric, the factor to base units, and the unit."""
+    """A numeric column: the ``suffix`` of its metric, the factor to base units, and the unit."""
 
     suffix: str
     factor: float
@@ -80,7 +80,7 @@ _USUAL = (_Column("", 1e6, "B/s"), *(_Column(f"_time_{s}", 1.0, "s") for s in ("
 
 @dataclass(kw_only=True, slots=True)
 class _KernelRun:
-    """Hold the output of one run of STREAM. A file may contain several."""
+    """The output of one run of STREAM. A file may contain several."""
 
     columns: tuple[_Column, ...] | None = None
     heading: int | None = None
@@ -262,7 +262,7 @@ def _measurements(run: _KernelRun) -> Iterator[Measurement]:
             if _NUMBER.fullmatch(cell) and not _ZERO.fullmatch(cell):
                 better = Better.HIGHER if column.unit == "B/s" else Better.LOWER
                 metric = kernel + column.suffix
-                yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better)
+                yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better=better)
 
 
 def _disagreements(run: _KernelRun) -> Iterator[str]:

@@ -53,7 +53,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for stressor, count in _instances(lines, "passed").items():
         labels = {"stressor": stressor}
         measurements["instances", stressor] = Measurement(
-            _TOOL, "soak", "instances", float(count), "1", Better.NONE, labels=labels
+            _TOOL, "soak", "instances", float(count), "1", better=Better.NONE, labels=labels
         )
     if not measurements:
         last = next(((n, line) for n, line in reversed(lines) if line.strip()), (1, "no output"))
@@ -83,9 +83,9 @@ def _measurements(lines: Sequence[tuple[int, str]]) -> Iterator[Measurement]:
         if match := _WATCH.fullmatch(line):
             name, value = match[1], float(match[2])
             if name in _GAUGES and value:
-                yield Measurement(_TOOL, "soak", name, value, _GAUGES[name], Better.NONE)
+                yield Measurement(_TOOL, "soak", name, value, _GAUGES[name], better=Better.NONE)
             elif name == "faults" or name in _COUNTERS:
-                yield Measurement(_TOOL, "soak", name, value, "1", Better.LOWER)
+                yield Measurement(_TOOL, "soak", name, value, "1", better=Better.LOWER)
         elif (match := _SAID.fullmatch(line)) and match[1] in ("info", "metrc") and (row := _ROW.fullmatch(match[2])):
             yield from _rate(row[1], row[2])
         elif match := _YAML.fullmatch(line):
@@ -98,7 +98,7 @@ def _measurements(lines: Sequence[tuple[int, str]]) -> Iterator[Measurement]:
 def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
     if rate := number(figure):
         labels = {"stressor": stressor}
-        yield Measurement(_TOOL, "soak", "bogo_ops_per_second", rate, "1/s", Better.NONE, labels=labels)
+        yield Measurement(_TOOL, "soak", "bogo_ops_per_second", rate, "1/s", better=Better.NONE, labels=labels)
 
 
 def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:

@@ -2,13 +2,15 @@
 
 Case: operator/precision/shape (``mm/bf16/llama3-8b-gate``), ``roof/PRECISION`` and ``roof/memory``. Each operator has
 one rate, higher is better, from the median time. It is ``flops`` if the operator does at least 8 operations per byte,
-otherwise ``bandwidth``, from the minimum number of bytes that it must move.
+otherwise ``bandwidth``, from the minimum number of bytes that it must move. The time of a launch-bound operator is that
+of its CUDA graph, if it was captured: the time between two events around a call includes waits for the host.
 
 Descriptive metrics: ``time``, ``time_best``, ``time_iqr``, ``error``, ``roof_share`` (the minimum time by the device's
 own roofs over the median time) and ``balance`` (operations per byte relative to the point where the roofs meet);
-``time_host`` (the time that the host needs to start a call), ``time_graph`` (a launch-bound call as one CUDA graph),
-``time_nchw`` and ``time_channels_last`` (both layouts of a convolution; the rate is that of the faster one). For each
-precision, ``sustained_peak``, ``sustained_clock`` and ``sustained_power``; ``device_power_cap``.
+``time_host`` (the time that the host needs to start a call), ``launch_ratio`` (that time over the median; from 1 on, a
+call is launch-bound), ``time_graph`` (a launch-bound call as one CUDA graph), ``time_nchw`` and ``time_channels_last``
+(both layouts of a convolution; the rate is that of the faster one). For each precision, ``sustained_peak``,
+``sustained_clock`` and ``sustained_power``; ``device_power_cap``.
 
 A wrong result or a failure makes only its own case ``invalid``. Skipped cases are noted.
 """
@@ -93,6 +95,15 @@ class _Case(_Line):
     layout: Layout | None = None
     layouts: Mapping[Layout, Seconds] = Field(default_factory=dict)
 
+    @property
+    def is_launch_bound(self) -> bool:
+        return self.host is not None and self.host >= self.median
+
+    @property
+    def device_time(self) -> float:
+        """Return the time that rates and shares of roofs are based on: that of the CUDA graph, if it is shorter."""
+        return min(self.median, self.graph or self.median)
+
 
 class _Skip(_Line):
     skip: Name
@@ -129,7 +140,7 @@ _KINDS: Mapping[str, type[_Line]] = {
 
 @dataclass(kw_only=True, slots=True)
 class _OperatorRun:
-    """Hold the sorted lines of one output."""
+    """The sorted lines of one output."""
 
     environment: _Environment | None = None
     roofs: dict[str, float] = field(default_factory=dict)
@@ -211,35 +222,37 @@ def _sort(run: _OperatorRun, line: _Line) -> None:
 def _roofs(run: _OperatorRun) -> Iterator[Measurement]:
     for roof, rate in run.roofs.items():
         metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
-        yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
+        yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, better=Better.HIGHER)
     for line in run.sustained:
         case = f"roof/{line.sustained}"
-        yield Measurement(_TOOL, case, "sustained_peak", line.rate, "FLOP/s", Better.HIGHER)
+        yield Measurement(_TOOL, case, "sustained_peak", line.rate, "FLOP/s", better=Better.HIGHER)
         if line.clock:
-            yield Measurement(_TOOL, case, "sustained_clock", line.clock, "1/s", Better.NONE)
+            yield Measurement(_TOOL, case, "sustained_clock", line.clock, "1/s", better=Better.NONE)
         if line.power:
-            yield Measurement(_TOOL, case, "sustained_power", line.power, "W", Better.NONE)
+            yield Measurement(_TOOL, case, "sustained_power", line.power, "W", better=Better.NONE)
     if run.environment and run.environment.power_cap:
-        yield Measurement(_TOOL, "roof", "device_power_cap", run.environment.power_cap, "W", Better.NONE)
+        yield Measurement(_TOOL, "roof", "device_power_cap", run.environment.power_cap, "W", better=Better.NONE)
     shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
     if shares:
         mean = math.exp(sum(map(math.log, shares)) / len(shares))
-        yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", Better.NONE)
+        yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", better=Better.NONE)
 
 
 def _of_case(c: _Case, roofs: Mapping[str, float]) -> Iterator[Measurement]:
     def one(metric: str, value: float, unit: str, better: Better = Better.NONE) -> Measurement:
-        return Measurement(_TOOL, c.case, metric, value, unit, better)
+        return Measurement(_TOOL, c.case, metric, value, unit, better=better)
 
     if c.flops / c.bytes >= COMPUTES:
-        yield one("flops", c.flops / c.median, "FLOP/s", Better.HIGHER)
+        yield one("flops", c.flops / c.device_time, "FLOP/s", Better.HIGHER)
     else:
-        yield one("bandwidth", c.bytes / c.median, "B/s", Better.HIGHER)
+        yield one("bandwidth", c.bytes / c.device_time, "B/s", Better.HIGHER)
     yield one("time", c.median, "s")
     yield one("time_best", c.best, "s")
     for metric, seconds in (("time_host", c.host), ("time_graph", c.graph)):
         if seconds is not None:
             yield one(metric, seconds, "s")
+    if c.host is not None:
+        yield one("launch_ratio", c.host / c.median, "1")
     for layout, seconds in c.layouts.items():
         yield one(f"time_{layout}", seconds, "s")
     if c.q3 > c.q1:
@@ -256,11 +269,11 @@ def _precision(c: _Case) -> str:
 
 
 def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
-    """Return the minimum time that the roofs allow over the median time; None if a roof is unknown."""
+    """Return the minimum time that the roofs allow over the time on the device; None if a roof is unknown."""
     peak, memory = roofs.get(_precision(c)), roofs.get("memory")
     if peak is None or memory is None:
         return None
-    return max(c.flops / peak, c.bytes / memory) / c.median
+    return max(c.flops / peak, c.bytes / memory) / c.device_time
 
 
 def _broken(run: _OperatorRun, text: str) -> str | None:
@@ -295,12 +308,11 @@ def _notes(run: _OperatorRun) -> Iterator[str]:
         by_reason.setdefault(skip.why, []).append(skip.skip)
     for reason, names in by_reason.items():
         yield f"skipped {_listed(names)}: {reason}"
-    if bound := [c for c in run.cases.values() if c.host is not None and c.host >= c.median]:
-        graphs = sum(c.graph is not None for c in bound)
-        yield (
-            f"launch-bound, as the host takes longer to start a call than the device to run it: "
-            f"{_listed([c.case for c in bound])}; {graphs} of {len(bound)} were also timed as a CUDA graph (time_graph)"
-        )
+    bound = [c for c in run.cases.values() if c.is_launch_bound]
+    if graphs := [c.case for c in bound if c.graph is not None]:
+        yield f"launch-bound, so rated by their time as one CUDA graph (time_graph): {_listed(graphs)}"
+    if others := [c.case for c in bound if not c.graph]:
+        yield f"launch-bound, so rated by the time of the host's start, as no graph was timed: {_listed(others)}"
     for layout in ("nchw", "channels_last"):
         if faster := [c.case for c in run.cases.values() if c.layout == layout]:
             yield f"the layout {layout} is the faster one for {_listed(faster)}"

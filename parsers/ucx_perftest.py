@@ -67,5 +67,5 @@ def _measurements(case: str, kind: str, percentile: str, figures: Sequence[float
     ]
     # 0 is below the printed precision
     return tuple(
-        Measurement(_TOOL, case, name, value, unit, better) for name, value, unit, better in candidates if value
+        Measurement(_TOOL, case, name, value, unit, better=better) for name, value, unit, better in candidates if value
     )

@@ -38,7 +38,7 @@ _SAME = 1e-6  # log errors that differ by less are treated as equal, and the sim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Hold a workload's demand vector.
+    """A workload's demand vector.
 
     - ``rates``: one row per machine and one column per resource
     - ``times``: the time for a unit of work on each machine
@@ -93,7 +93,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """Describe a possible purchase: ``factors`` multiplies the rate of each resource; ``money`` is its price."""
+    """A possible purchase: ``factors`` multiplies the rate of each resource; ``money`` is its price."""
 
     name: str
     factors: Mapping[str, float]
@@ -102,7 +102,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Hold the effect of an upgrade.
+    """The effect of an upgrade.
 
     ``ratio`` is the throughput after the upgrade divided by the throughput before it; ``per_money`` is (ratio - 1) /
     money.

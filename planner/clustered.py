@@ -22,7 +22,7 @@ LEAST_WITHIN = 2  # minimum degrees of freedom within clusters for estimating th
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Describe the clusters of hosts on one side.
+    """The clusters of hosts on one side.
 
     - ``kind``: the property that the hosts of a cluster share (batch, rack, bios or microcode)
     - ``number``: the number of clusters

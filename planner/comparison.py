@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Describe the machines of one side.
+    """The machines of one side.
 
     - ``title``: the selector that chose the machines
     - ``means``: oriented natural logs, one row per machine and one column per benchmark title; NaN if not measured
@@ -67,6 +67,7 @@ class Side:
     benchmarks: pd.DataFrame
     shared: pd.DataFrame | None = None
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    _: KW_ONLY
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     limited: Container[str] = ()
@@ -80,7 +81,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Hold the comparison of one candidate with the baseline.
+    """The comparison of one candidate with the baseline.
 
     It has the equivalence of each class, the reason for each title that is not compared, and the ``guardrails`` by
     title. ``standing`` gives, by compared title, the status of each side's figures, such as official or unofficial.
@@ -96,7 +97,7 @@ class Candidate:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Comparison:
-    """Hold the result of ``fleetmark compare``.
+    """The result of ``fleetmark compare``.
 
     - ``per``: the unit of comparison: server, core, gpu, ...
     - ``benchmarks``: the benchmarks of all sides, as in Side

@@ -37,7 +37,7 @@ class Pairing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Hold the precision of each figure of a side, estimated from its repeats.
+    """The precision of each figure of a side, estimated from its repeats.
 
     Both frames have the shape of the side: ``errors`` has the standard error of the log, ``degrees`` its degrees of
     freedom. Figures that were measured once are NaN. Repeats are used only if a single host of a side has a benchmark.
@@ -48,7 +48,7 @@ class Repeats:
 
 
 class _Part(Protocol):
-    """Define the model of one side of a contrast."""
+    """The model of one side of a contrast."""
 
     @property
     def means(self) -> Floats: ...
@@ -69,7 +69,7 @@ class TooFewFiguresError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Pinned:
-    """Hold a side with figures that have no error of their own."""
+    """A side with figures that have no error of their own."""
 
     means: Floats
     hosts: int = 1
@@ -80,7 +80,7 @@ class _Pinned:
 
 @dataclass(frozen=True, slots=True)
 class _Single:
-    """Hold a side with one host: ``errors`` and ``degrees`` of its figures from repeats, NaN if there are none."""
+    """A side with one host: ``errors`` and ``degrees`` of its figures from repeats, NaN if there are none."""
 
     means: Floats
     errors: Floats
@@ -99,7 +99,7 @@ class _Single:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Hold the figures of one side, hosts by benchmarks.
+    """The figures of one side, hosts by benchmarks.
 
     ``errors`` and ``degrees`` are defined as in Repeats. ``clusters`` is the cluster index of each host, or None if
     hosts are independent.
@@ -168,7 +168,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Hold the baseline and the candidate over the same benchmarks.
+    """The baseline and the candidate over the same benchmarks.
 
     If the sides are the same hosts, they form a single side of differences without a counterpart. ``logs`` has the
     figures of both sides, or the differences, for resampling. ``gaps`` is True if figures are missing.

@@ -51,7 +51,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence:
-    """Hold the comparison of one candidate with the baseline for one class of work.
+    """The comparison of one candidate with the baseline for one class of work.
 
     - ``ratio``: the weighted geometric mean of the panel's ratios with its confidence interval for the fleet; None if
       it cannot be computed, and ``reason`` gives the reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 CONFIDENCE = 0.95
@@ -12,7 +12,7 @@ _FARTHEST = math.log(1e300)  # larger values exceed the range of floats and work
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Hold a point estimate ``value`` with its interval from ``lo`` to ``hi`` of confidence ``level``.
+    """A point estimate ``value`` with its interval from ``lo`` to ``hi`` of confidence ``level``.
 
     The ends are None if the data give no interval. ``df`` is the interval's degrees of freedom, or None if it is not
     based on Student's t. ``n`` is the number of independent units (hosts, machines, draws) of each side.
@@ -23,6 +23,7 @@ class Estimate:
     hi: float | None = None
     level: float = CONFIDENCE
     df: float | None = None
+    _: KW_ONLY
     n: tuple[int, ...] = ()
 
     @classmethod
@@ -33,7 +34,7 @@ class Estimate:
         logarithm.
         """
         half = deviate(level, df) * se
-        return cls(value, value * of_log(-half), value * of_log(half), level, df, n)
+        return cls(value, value * of_log(-half), value * of_log(half), level, df, n=n)
 
     @property
     def interval(self) -> tuple[float, float] | None:

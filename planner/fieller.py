@@ -9,7 +9,7 @@ of hosts, it uses n_a + n_b - 2 degrees of freedom. If the relative spreads are 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,14 @@ from fleetmark.planner.ratio import Mean, degrees
 
 @dataclass(frozen=True, slots=True)
 class Fieller(Estimate):
-    """Hold a ratio of means with ``g``, the squared relative error of the lower mean times the squared quantile of
+    """A ratio of means with ``g``, the squared relative error of the lower mean times the squared quantile of
     Student's t.
 
     ``g`` is None if a side has only one figure. If ``g`` is 1 or more, the lower mean may be zero, so the interval is
     unbounded although the ratio has a value.
     """
 
+    _: KW_ONLY
     g: float | None = None
 
 
@@ -52,7 +53,7 @@ def of_means(x: Mean, y: Mean, n: tuple[int, int], level: float = CONFIDENCE, df
     if g >= 1:
         return Fieller(value, level=level, df=df, n=n, g=g)
     half = t / y.value * math.sqrt((1 - g) * x.variance + value**2 * y.variance)
-    return Fieller(value, (value - half) / (1 - g), (value + half) / (1 - g), level, df, n, g)
+    return Fieller(value, (value - half) / (1 - g), (value + half) / (1 - g), level, df, n=n, g=g)
 
 
 def degrees_of(x: Mean, y: Mean) -> tuple[float, float]:

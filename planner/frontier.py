@@ -24,7 +24,7 @@ _ENDS = 1e-9  # relative tolerance for the ends of the measured range
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Hold one load of one machine.
+    """One load of one machine.
 
     - ``speed``: the speed for each user, in 1/s
     - ``work``: the work of one unit (a server, an accelerator), in 1/s
@@ -141,7 +141,7 @@ Side = Mapping[str, Sequence[Point]]  # the points of each host
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """Hold the work of one host at a service level.
+    """The work of one host at a service level.
 
     ``missed`` means that the host cannot meet the service level and does no work; ``ceiling`` is an upper bound on its
     work. ``unloaded`` means that every measured load was faster than the service level, so ``work`` is a lower bound.

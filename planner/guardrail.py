@@ -33,7 +33,7 @@ class Held(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guardrail:
-    """Hold the result of one guardrail.
+    """The result of one guardrail.
 
     - ``a``, ``b``: the mean over the hosts of each side in the base unit, or None if not measured
     - ``n``: the number of hosts on each side

@@ -47,7 +47,7 @@ class TooFewError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Hold the fitted model of one side.
+    """The fitted model of one side.
 
     - ``means``: the estimate of mu for each benchmark
     - ``hosts``: the hosts with at least one figure
@@ -204,7 +204,7 @@ def _several(clusters: Codes | None, present: Any = slice(None)) -> Codes | None
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class _Sums:
-    """Hold the sums that the likelihood needs.
+    """The sums that the likelihood needs.
 
     The likelihood depends on a host's number of benchmarks. Hosts with the same number are therefore summed once, and
     the cost of a search step does not depend on the number of hosts.

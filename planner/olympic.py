@@ -22,7 +22,7 @@ _LONGEST = 1e12  # seconds; longer times cannot be times to train
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Olympic:
-    """Hold the olympic mean of the runs of a benchmark, if there is one.
+    """The olympic mean of the runs of a benchmark, if there is one.
 
     ``mean`` is in seconds, or None if the rules give no mean; ``reason`` then says what is missing. ``required`` is
     None for a benchmark that the rules do not contain. ``scored`` has the positions (from 0) of the runs in the scored

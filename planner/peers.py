@@ -19,7 +19,7 @@ _NOISE = 4  # minimum ratio of a deviation to the median deviation of the host's
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """Describe a host of ``side`` that differs from its peers.
+    """A host of ``side`` that differs from its peers.
 
     ``deviation`` is its distance from the median (-0.1: 10% worse), over all its benchmarks or those of ``class_``.
     """

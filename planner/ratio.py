@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -42,6 +42,7 @@ class Ratio(Estimate):
     - ``single``: True if a side has a single host; the ratio then describes these machines and not their types
     """
 
+    _: KW_ONLY
     p: float | None = None
     p_adjusted: float | None = None
     of_repeats: bool = False
@@ -85,7 +86,7 @@ class Ratio(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Hold the mean of one side's oriented logarithms, its variance and the degrees of freedom of that variance.
+    """The mean of one side's oriented logarithms, its variance and the degrees of freedom of that variance.
 
     The degrees of freedom are infinite for an exact figure, and 0 if the variance is unknown. ``units`` is the number
     of independent units (hosts or clusters of hosts), or 0 if the variance has another source.
@@ -201,7 +202,9 @@ def student(delta: float, variance: float, df: float, level: float, hosts: tuple
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)
     se = math.sqrt(variance)
     half = deviate(level, df) * se
-    return Ratio(of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, two_sided(delta / se, df))
+    return Ratio(
+        of_log(delta), of_log(delta - half), of_log(delta + half), level, df, n=hosts, p=two_sided(delta / se, df)
+    )
 
 
 def two_sided(t: float, df: float) -> float:

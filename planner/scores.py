@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ class Rule:
     mean: str
     cases: Sequence[str] = ()
     runs: Mapping[str, int] = field(default_factory=dict)
+    _: KW_ONLY
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ _NO_HALVES: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hold one stratum.
+    """One stratum.
 
     ``share`` is its share of the baseline's machines. ``candidate`` is the comparison within the stratum, or None if
     the sides have no common benchmark in this stratum. ``hosts`` are the names of both sides' hosts.

@@ -78,8 +78,8 @@ def total(a: Floats, b: Floats, clusters: tuple[Codes | None, Codes | None] = (N
         hi,
         e.level,
         e.df,
-        n,
-        _p(x, y, e.df),
+        n=n,
+        p=_p(x, y, e.df),
         df_many=df_many,
         clusters=any(c is not None for c in clusters),
     )

@@ -149,7 +149,7 @@ def test_forty_dead_hosts_are_a_line_and_can_be_run_again(tmp_path: Path) -> Non
     assert any(line.startswith("lost: 40 runs of selftest on n[001-040]") for line in lines)
     assert any("n[001-040]: unreachable: 127.0.0.1 port 1 refuses connections" in line for line in lines)
     assert "  nc -vz 127.0.0.1 1" in lines and "1 of 41 hosts answered" in done.stdout
-    assert "40 hosts: no facts" in lines
+    assert "40 hosts: no answer" in lines
     (campaign,) = (tmp_path / "r").glob("*-selftest-*")
     assert (campaign / "failed.hosts").read_text().split() == [f"n{n:03}" for n in range(1, 41)]
     assert any(line.endswith(f"fleetmark run --resume {campaign}") for line in lines)

@@ -107,6 +107,17 @@ def test_populations_without_a_fact_are_said_and_are_no_pass(tmp_path: Path) -> 
     assert "Nothing to do" not in text and "reference (--reference)" in text
 
 
+@pytest.mark.parametrize(("hosts", "slow"), [(32, 20), (32, 28), (3, 2)])
+def test_a_fast_minority_is_no_pass(tmp_path: Path, hosts: int, slow: int) -> None:
+    names = tuple(f"n{number:02d}" for number in range(hosts))
+    values = usual(names)
+    for number, host in enumerate(names[:slow]):
+        scaled(values, host, TRIAD, 0.9 if slow == 28 else 0.75 + 0.2 * (number % 20) / 20)
+    status, table = run(campaign(tmp_path, values).path.parent)
+    assert status == 1
+    assert f"Two populations, unexplained: {slow} of {hosts} hosts are" in " ".join(table.split())
+
+
 def test_a_fact_that_only_slow_hosts_have_is_said(tmp_path: Path) -> None:
     values = usual()
     scaled(values, "n03", TRIAD, 0.9)

@@ -218,8 +218,17 @@ def test_amounts(text: str | float, value: float | None, unit: str) -> None:
 
 def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
     loss = Result(
-        "loss", Severity.FAIL, "n01", "udp", CheckVerdict.FAILED, 0.012, 0.001, "1", least=False, percent=True
+        "loss",
+        Severity.FAIL,
+        "n01",
+        "udp",
+        CheckVerdict.FAILED,
+        value=0.012,
+        limit=0.001,
+        unit="1",
+        least=False,
+        percent=True,
     )
     assert str(verdict_text(loss)) == "1.20% is above 0.100%"
-    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.FAILED, 1e9, 3e9, "B/s", bits=True)
+    rate = Result("rate", Severity.FAIL, "n01", "tcp", CheckVerdict.FAILED, value=1e9, limit=3e9, unit="B/s", bits=True)
     assert str(verdict_text(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -1,15 +1,26 @@
-"""A step's telemetry beside its tool: the power, from the best source available, and the energy of a unit of work."""
+"""A finished step: its status and reason, the power from the best source available, the energy of a unit of work."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Measurement
+from fleetmark.base.measurement import Better, Measurement, Status
 from fleetmark.campaign.energy import Watched, drawn, of_work
+from fleetmark.campaign.outcome import judge
+from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.record.archive import Archive
 from fleetmark.record.replies import Accelerator, Accelerators, Extremes, StepTelemetry
+from fleetmark.record.steps import Step
 from fleetmark.workloads import Manifest
+from tests.drives import save_step
+from tests.parsers.test_torch_reports import HEAD, SIZE, report
 
 
 def drew(watts: float) -> Extremes:
@@ -45,7 +56,7 @@ MANIFEST = Manifest.model_validate(
     }
 )  # fmt: skip
 WINDOW = (1002.0, 1005.0)
-RATES = [Measurement("trains", "c", "tokens", 1000.0, "1/s", Better.HIGHER)]
+RATES = [Measurement("trains", "c", "tokens", 1000.0, "1/s", better=Better.HIGHER)]
 DEVICES = Accelerators(
     source="nvml",
     samples={"t": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "gpu_power_w": [100.0, 700.0, 800.0, None, 900.0, 100.0]},
@@ -89,3 +100,48 @@ def test_telemetry_of_a_hostile_host_has_no_energy() -> None:
     assert energies(gpus=huge) == {}
     below = Accelerators(source="nvml", samples={"t": [3.0, 4.0], "gpu_power_w": [-5.0, -5.0]})
     assert energies(gpus=below) == energies(gpus=None, summary={"power_w:psys": drew(-1.0)}) == {}
+
+
+RANK = "a rank waited longer than 10 s for another: raise patience, or look at what the slow host does (rank 1 on h1)"
+CUT = "the output is cut: its end line is missing"
+WRONG = {**SIZE, "wrong": 7}
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "expected"),
+    [
+        ((HEAD,), 1, (Status.FAILED, f"exit status 1: {RANK}")),  # nothing was timed
+        ((HEAD, SIZE), 1, (Status.FAILED, f"exit status 1: {RANK}")),
+        ((HEAD, SIZE), 0, (Status.INVALID, CUT)),
+        ((HEAD, WRONG), 1, (Status.INVALID, f"wrong data: 7 elements at 1048576 bytes (exit status 1: {RANK})")),
+    ],
+)
+def test_a_cut_output_is_no_reason_beside_the_tools_own(
+    tmp_path: Path, output: tuple[dict[str, Any], ...], code: int, expected: tuple[Status, str]
+) -> None:
+    """A tool that ends with an error leaves its output incomplete: its own sentence is enough."""
+    document = {"hosts": [{"name": "h1", "labels": {}}], "created": "2026-11-01T00:00:00Z"}
+    archive = Archive.create(tmp_path, "c1", document).writable()
+    words: dict[str, Any] = {"id": "00001", "workload": "torch_collectives", "case": "c", "repeat": 1, "argv": ("x",)}
+    step = asdict(Step(**words, env={}, expect_s=1.0, timeout_s=5.0, output="out"))
+    result = {"ended": "exit", "rc": code, "started": 1.7e9, "wall_s": 1.0}
+    files = {"result.json": json.dumps(result).encode(), "out": report(*output, end=False)}
+    folder = save_step(archive, "h1", step, files | {"stderr": f"{RANK}\n".encode() if code else b""})
+    outcome = judge(archive, folder)
+    archive.close()
+    assert (outcome.status, outcome.reason) == expected
+
+
+def test_a_librarys_place_in_a_message_is_left_out() -> None:
+    """What gloo says after its timeout; the first line of the program has no path."""
+    spec = importlib.util.spec_from_file_location("torch_ranks", PLAYBOOKS / "roles/torch_python/files/torch_ranks.py")
+    assert spec and spec.loader
+    ranks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(ranks)
+    place = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81]"
+    assert (
+        ranks.first_line(f"{place} Connection closed by peer [127.0.0.1]:1")
+        == "Connection closed by peer [127.0.0.1]:1"
+    )
+    group = SimpleNamespace(patience=10)
+    assert ranks.sentence_of(RuntimeError(f"{place} Timed out waiting 10000ms for recv"), group) in RANK

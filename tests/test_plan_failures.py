@@ -28,7 +28,7 @@ from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.review.later import question_from
 from tests import sheets
 from tests.demands import SMALL, changed
-from tests.planner.brute import least
+from tests.planner.brute import carbon_limited, least
 from tests.planner.questions import ask, sku, work
 from tests.plans import asked, other_forms, solved
 from tests.reports import plan_sample
@@ -224,6 +224,24 @@ def test_limits_on_carbon_by_year_give_the_cost_that_trying_everything_finds(lim
     if limits:
         assert any("kg CO2e in" in fault for fault in check(q, loose))
         assert any("carbon of" in b.name for b in shadow_prices(q, answer))
+
+
+def test_small_questions_with_limits_on_carbon_have_the_cost_that_trying_everything_finds() -> None:
+    """With spares, rent, terms and maintenance beside the limits of years; many limits change the plan."""
+    changed_plans, impossible = 0, 0
+    for seed in range(60):
+        q = carbon_limited(seed)
+        plan, expected = best(q, gap=0, seconds=600, margin={}), least(q)
+        if plan is None:
+            impossible += 1
+            assert expected == math.inf, f"seed {seed}"
+            continue
+        assert check(q, plan) == []
+        assert plan.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), f"seed {seed}"
+        free = best(replace(q, carbon_by_year={}), gap=0, seconds=600, margin={})
+        assert free is not None
+        changed_plans += free.objective < plan.objective - 1e-6
+    assert impossible < 30 and changed_plans > 10
 
 
 def test_a_review_keeps_what_is_left_of_the_years_limit(tmp_path: Path) -> None:

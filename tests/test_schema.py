@@ -22,7 +22,7 @@ from fleetmark.record.values import Values
 from fleetmark.record.view import load_results, read_values
 from tests.records import TRIAD, record, row
 
-M = Measurement("stream", "all-cores", "triad", 1.0, "B/s", Better.HIGHER, labels={"b": "2", "a": "1"})
+M = Measurement("stream", "all-cores", "triad", 1.0, "B/s", better=Better.HIGHER, labels={"b": "2", "a": "1"})
 REST = {k: v for k, v in row(host="h9").items() if k not in (*schema.KEY, "value", "better") or k == "standing"}
 HOSTS = {"a": {"gen": "old"}, "b": {"gen": "new"}}
 

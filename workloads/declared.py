@@ -9,7 +9,7 @@ from functools import cache
 
 from fleetmark.base import extensions, kinds
 from fleetmark.base.measurement import Better, Kind
-from fleetmark.workloads.manifest import Declaration, Frontier, Manifest, Peak, Plot, load, names
+from fleetmark.workloads.manifest import Declaration, Frontier, Manifest, Metric, Peak, Plot, load, names
 from fleetmark.workloads.variant import plain_case
 
 _PER_SECOND = re.compile(r"(?:^|_)(?:([a-z]+s)_per_second|(message|packet|build|request)_rate)(?:_device)?$")
@@ -80,11 +80,11 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     return next((peak for peak in declared if any(fnmatch.fnmatchcase(plain_case(case), p) for p in peak.cases)), None)
 
 
-def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return, for every (workload, metric) that is a share of a roof, the metric that selects the roof."""
+def roofs(workloads: Iterable[str]) -> dict[tuple[str, str], Metric]:
+    """Return the metrics that are shares of a roof, by (workload, name)."""
     manifests = {name: _manifest(name) for name in sorted(set(workloads))}
     return {
-        (n, m): metric.roof
+        (n, m): metric
         for n, manifest in manifests.items()
         if manifest
         for m, metric in manifest.metrics.items()

@@ -20,7 +20,7 @@ class _Workload(BaseModel):
 
 
 class _Entry(BaseModel):
-    """Hold the entry of one extension in campaign.json."""
+    """The entry of one extension in campaign.json."""
 
     name: str
     version: str = ""

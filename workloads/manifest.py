@@ -86,8 +86,19 @@ class Peak(_Part):
         return match[1] if match else self.called
 
 
+class Launch(_Part):
+    """Name the metrics that mark a launch-bound call, beside its share of the roofline.
+
+    ``ratio``: the time that the host needs to start a call over its time on the device; from 1 on, the call is
+    launch-bound. ``graph``: the time of the call as one graph of the device; where it exists, the share is based on it.
+    """
+
+    ratio: str
+    graph: str
+
+
 class Metric(_Part):
-    """Describe a figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
+    """A figure of merit: its meaning, kind and direction, and whether it is in the first table of the summary.
 
     ``<>`` in a class stands for the class of the case. ``overrides``: changes by shell-style pattern of case names; the
     first match applies. ``quantity``: the measured quantity; metrics and workloads that measure the same quantity share
@@ -113,6 +124,7 @@ class Metric(_Part):
     peak: tuple[Peak, ...] = ()  # peaks of a rate; the first whose cases match counts
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # for a share of the roofline: metric that selects the limit; below 1 memory, above 1 compute
+    launch: Launch | None = None  # for a share of the roofline: metrics that mark launch-bound calls
 
     @field_validator("peak", mode="before", json_schema_input_type=Peak | tuple[Peak, ...])
     @classmethod
@@ -128,13 +140,15 @@ class Metric(_Part):
 
 
 class Frontier(_Part):
-    """Describe points with a trade-off between metrics of a case. ``cases``: shell-style patterns.
+    """Points with a trade-off between metrics of a case. ``cases``: shell-style patterns.
 
     The metrics are the work per time, the speed for one user (1/s), the time that a user waits (s), and the power (W)
     of the host and of its accelerators. ``piece``: the unit of work (``token``). ``each``: a regular expression for the
     part of a case name that differs between the points of a line. ``speeds``: the speeds at which sides are compared.
     ``max_wait``: the maximum wait, in s. ``quality``: metrics of the answers, each with the share of the baseline's
-    value by which a candidate may be worse. If a candidate is worse than this, its service is not equal.
+    value by which a candidate may be worse. ``differences``: metrics that are differences from a reference, each with
+    the amount by which a candidate may be further from it than the baseline; a baseline without a value counts as the
+    reference itself. If a candidate is worse than this, its service is not equal.
     """
 
     RENAMED: ClassVar = {"at": "speeds", "within": "max_wait"}
@@ -150,10 +164,16 @@ class Frontier(_Part):
     speeds: tuple[float, ...] = ()
     max_wait: float = 0.0
     quality: Mapping[str, Annotated[float, Field(gt=0, lt=1)]] = {}
+    differences: Mapping[str, Annotated[float, Field(gt=0)]] = {}
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Return the metrics of the answers."""
+        return (*self.quality, *self.differences)
 
 
 class Score(_Part):
-    """Describe a score over several runs, as defined by the owners of the benchmark.
+    """A score over several runs, as defined by the owners of the benchmark.
 
     ``geometric``: the geometric mean of ``metric`` over all ``cases``, with the median of the repeats on each host.
     ``olympic``: MLPerf's mean of the repeats of a case. ``runs`` gives the number of repeats by case name; other cases
@@ -171,7 +191,7 @@ class Score(_Part):
 
 
 class Need(_Part):
-    """Describe a condition on the host (an expression over facts and parameters) and the message if it is not met.
+    """A condition on the host (an expression over facts and parameters) and the message if it is not met.
 
     ``refuse`` marks a user error instead of a missing feature of the host; the run then does not start.
     """
@@ -191,7 +211,7 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """Describe a value that must be equal on all hosts of a case: its name, and its expression on each host."""
+    """A value that must be equal on all hosts of a case: its name, and its expression on each host."""
 
     RENAMED: ClassVar = {"what": "name", "of": "value"}
 
@@ -200,7 +220,7 @@ class Alike(_Part):
 
 
 class Serve(_Part):
-    """Describe a server for the other end of a case: on the peer, or next to the case on a single host."""
+    """A server for the other end of a case: on the peer, or next to the case on a single host."""
 
     argv: tuple[Any, ...]
     port: Any
@@ -208,7 +228,7 @@ class Serve(_Part):
 
 
 class Case(_Part):
-    """Describe a command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
+    """A command to measure, or a family of commands over ``foreach`` (name to list, all combinations)."""
 
     RENAMED: ClassVar = {"about": "description"}
 
@@ -235,7 +255,7 @@ class Case(_Part):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Describe a figure: its class, kind (empty if it is only descriptive) and direction.
+    """A figure: its class, kind (empty if it is only descriptive) and direction.
 
     ``limit`` is the guardrail's limit in seconds, or None. ``quantity``: the name of a quantity that several metrics
     measure.
@@ -249,7 +269,7 @@ class Declaration:
 
 
 class Manifest(_Part):
-    """Describe one workload.
+    """One workload.
 
     ``scope: pair`` measures between two hosts, or over loopback with a single host; its parameter ``pairs`` selects the
     pairs. ``single``: an expression that is true if the user provides the other end, so that each host runs alone.

@@ -15,7 +15,7 @@ ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "sour
 
 
 class Parameter(BaseModel, defer_build=True):
-    """Describe a parameter that users can set.
+    """A parameter that users can set.
 
     A ``many`` parameter is a list; a single value becomes a list of one. The list may be empty only if its default is.
     """

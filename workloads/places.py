@@ -11,7 +11,7 @@ from fleetmark.base.yaml import nodes
 
 
 class Places:
-    """Hold the nodes of a YAML file with their line numbers. The file must be valid YAML."""
+    """The nodes of a YAML file with their line numbers. The file must be valid YAML."""
 
     def __init__(self, path: Path) -> None:
         self._root = nodes(path)

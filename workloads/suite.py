@@ -45,7 +45,7 @@ class Choice(_Part):
 
 
 class Suite(_Part):
-    """Hold an ordered selection of workloads.
+    """An ordered selection of workloads.
 
     ``repeats`` is the default for workloads without their own value. Each key of ``workloads`` is a workload or a
     variant of one (``fio@large``). ``shares`` limits what the tools may take of a host.

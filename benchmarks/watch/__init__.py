@@ -14,9 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,7 +28,6 @@ from tests.fleet.command import FLEETMARK
 from tests.fleet.hosts import Fleet
 
 LIMIT = 0.001  # of one core, for the collector
-PATIENCE_S = 60.0
 WELL, SICK = 20, 8  # percent of a core
 SUITE = """
 description: hashes on one core of each host
@@ -107,21 +104,6 @@ class Monitoring:
             if alert["state"] == "firing":
                 hosts_by_alert.setdefault(alert["labels"]["alertname"], set()).add(alert["labels"].get("host", ""))
         return hosts_by_alert
-
-    def wait_for(self, holds: Callable[[dict[str, set[str]]], bool], rounds: int) -> dict[str, set[str]]:
-        """Return the alerts once Prometheus has seen this many rounds and they are as they should be.
-
-        Raise TimeoutError with the alerts otherwise.
-        """
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            alerts = self.alerts()
-            if self.rounds() >= rounds and holds(alerts):
-                return alerts
-            if time.monotonic() > deadline:
-                log = (self.root / "prometheus" / "log").read_text()[-2000:]
-                raise TimeoutError(f"after {self.rounds()} rounds: {alerts}\n{log}")
-            time.sleep(0.5)
 
 
 def watched(fleet: Fleet, root: Path) -> int:

@@ -20,21 +20,21 @@ PlainRow = dict[str, str | int | float | bool | None]
 
 
 class TablePart(TypedDict):
-    """Hold a title, notes, and tables by name."""
+    """A title, notes, and tables by name."""
 
     title: str
     notes: list[str]
 
 
 class NextStep(TypedDict):
-    """Hold a next step, and the command for it."""
+    """A next step, and the command for it."""
 
     advice: str
     command: str
 
 
 class Run(TypedDict):
-    """Describe the outcome of a run. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
+    """The outcome of a run. ``started``: ISO 8601, UTC. ``foreign_cores``: cores that other processes used."""
 
     host: str
     workload: str
@@ -50,7 +50,7 @@ class Run(TypedDict):
 
 
 class CampaignReport(TypedDict):
-    """Describe a campaign (``fleetmark report --format json``).
+    """A campaign (``fleetmark report --format json``).
 
     ``page``: the path of the written page. ``odd``: hosts that differ from their peers. ``headlines``: the main
     figures, each with ``value_unit``. ``outcomes``: how every run ended. ``measurements``: every value, as in
@@ -93,7 +93,7 @@ ClassAnswer = TypedDict(
 
 
 class FirstScreen(TypedDict):
-    """Hold the first screen of a comparison as sentences."""
+    """The first screen of a comparison as sentences."""
 
     sentence: str
     sides: str
@@ -126,7 +126,7 @@ Covered = TypedDict(
 
 
 class Gap(TypedDict):
-    """Hold the workloads that a side lacks, and the command that runs them there; the command is empty for imported
+    """The workloads that a side lacks, and the command that runs them there; the command is empty for imported
     tables.
     """
 
@@ -165,7 +165,7 @@ class ComparisonReport(TypedDict):
 
 
 class PeerGroup(TypedDict):
-    """Describe a group of hosts of one kind, which are compared with each other."""
+    """A group of hosts of one kind, which are compared with each other."""
 
     kind: str
     firmware: str
@@ -174,7 +174,7 @@ class PeerGroup(TypedDict):
 
 
 class DiagnosisFinding(TypedDict):
-    """Describe one finding. ``deficit``: the share by which it is slower. ``q``: the adjusted p-value."""
+    """One finding. ``deficit``: the share by which it is slower. ``q``: the adjusted p-value."""
 
     kind: str
     host: str
@@ -200,14 +200,14 @@ class DiagnosisFinding(TypedDict):
 
 
 class DiagnosisStep(TypedDict):
-    """Hold a next step, and the command for it if there is one."""
+    """A next step, and the command for it if there is one."""
 
     what: str
     command: str | None
 
 
 class Check(TypedDict):
-    """Hold one rule checked on one host, in base units. ``evidence``: a raw file."""
+    """One rule checked on one host, in base units. ``evidence``: a raw file."""
 
     rule: str
     severity: str
@@ -222,7 +222,7 @@ class Check(TypedDict):
 
 
 class GateReport(TypedDict):
-    """Hold the check of a campaign against acceptance rules (``fleetmark gate --format json``)."""
+    """The check of a campaign against acceptance rules (``fleetmark gate --format json``)."""
 
     campaign: str
     rules: str
@@ -249,7 +249,7 @@ class DiagnosisReport(TypedDict):
 
 
 class PlanSummary(TypedDict):
-    """Hold the first screen of a plan as sentences. ``years``: each year with its cost."""
+    """The first screen of a plan as sentences. ``years``: each year with its cost."""
 
     answer: str
     now: str
@@ -262,7 +262,7 @@ class PlanSummary(TypedDict):
 
 
 class Purchase(TypedDict):
-    """Hold an order of ``count`` servers in a period.
+    """An order of ``count`` servers in a period.
 
     ``arrives``: the period of delivery; None if it is after the last period.
     """
@@ -276,7 +276,7 @@ class Purchase(TypedDict):
 
 
 class Retirement(TypedDict):
-    """Hold the retirement of ``count`` servers in a period."""
+    """The retirement of ``count`` servers in a period."""
 
     period: str
     site: str
@@ -286,7 +286,7 @@ class Retirement(TypedDict):
 
 
 class ChosenPlan(TypedDict):
-    """Hold the best plan.
+    """The best plan.
 
     ``gap``: its distance to the ``bound``. ``margin``: factors on the demand, by period. ``stopped``: whether a time
     limit ended the search, so that another machine may find another plan.
@@ -307,7 +307,7 @@ class ChosenPlan(TypedDict):
 
 
 class NextBestPlan(TypedDict):
-    """Describe another plan. ``extra``: its additional cost. ``buy``: servers by SKU."""
+    """Another plan. ``extra``: its additional cost. ``buy``: servers by SKU."""
 
     name: str
     objective: float
@@ -318,7 +318,7 @@ class NextBestPlan(TypedDict):
 
 
 class PlanFutures(TypedDict):
-    """Describe a plan in simulated futures.
+    """A plan in simulated futures.
 
     ``shortfall``: the share of futures with too little capacity, with its interval.
     """
@@ -386,7 +386,7 @@ class ReviewedLot(TypedDict):
 
 
 class ReviewedPurchase(TypedDict):
-    """Describe the servers to order in a period: as ``planned``, and ``now``. ``money``: the change in cost."""
+    """The servers to order in a period: as ``planned``, and ``now``. ``money``: the change in cost."""
 
     period: str
     arrives: str | None
@@ -398,7 +398,7 @@ class ReviewedPurchase(TypedDict):
 
 
 class ReviewReport(TypedDict):
-    """Hold the review of a plan. ``late``: periods with unmet demand that no new order can reach in time."""
+    """The review of a plan. ``late``: periods with unmet demand that no new order can reach in time."""
 
     schema: int
     created: str

@@ -24,7 +24,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class CampaignHost(BaseModel):
-    """Describe a host of the inventory. ``peer``: the address for connections from other hosts."""
+    """A host of the inventory. ``peer``: the address for connections from other hosts."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -38,7 +38,7 @@ class CampaignHost(BaseModel):
 
 
 class CampaignFile(Request):
-    """Describe a campaign's request, its hosts, and the versions that ran it.
+    """A campaign's request, its hosts, and the versions that ran it.
 
     ``jobs``, ``facts`` and ``sha256`` are SHA-256 digests. ``planned``: the hosts in the order of their schedule.
     ``signature``: an HMAC by the user who started the campaign.
@@ -59,7 +59,7 @@ class CampaignFile(Request):
 
 
 class FactsFile(BaseModel):
-    """Describe a host: its facts, and the raw output of each command that they were parsed from."""
+    """A host: its facts, and the raw output of each command that they were parsed from."""
 
     model_config = ConfigDict(extra="forbid")
 

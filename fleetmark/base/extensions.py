@@ -21,7 +21,7 @@ GROUP = "fleetmark.workloads"  # entry point group
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Describe a workload folder. ``package`` and ``version``: the installed distribution that provides it, if any."""
+    """A workload folder. ``package`` and ``version``: the installed distribution that provides it, if any."""
 
     path: Path
     package: str = ""

@@ -59,7 +59,7 @@ class _Fact(BaseModel, defer_build=True):
 
 
 class Cache(_Fact):
-    """Describe all caches of one kind: ``instances`` caches of ``size`` bytes each."""
+    """All caches of one kind: ``instances`` caches of ``size`` bytes each."""
 
     level: Annotated[int, Field(ge=0, le=9)]
     type: str  # data, instruction, unified
@@ -96,7 +96,7 @@ class Cpu(_Fact):
 
 
 class IdleState(_Fact):
-    """Describe an idle state of the CPUs.
+    """An idle state of the CPUs.
 
     ``latency_s``: the time to wake up from it; ``share``: the share of CPU time spent in it since boot; ``disabled``:
     whether it is disabled on every CPU.
@@ -110,7 +110,7 @@ class IdleState(_Fact):
 
 
 class NumaNode(_Fact):
-    """Describe a NUMA node.
+    """A NUMA node.
 
     ``local_pages``: pages allocated on it by its own CPUs since boot; ``remote_pages``: by CPUs of other nodes.
     """
@@ -124,7 +124,7 @@ class NumaNode(_Fact):
 
 
 class Dimm(_Fact):
-    """Describe a memory slot. An empty slot has size 0."""
+    """A memory slot. An empty slot has size 0."""
 
     slot: str
     size: Bytes | None = None
@@ -136,7 +136,7 @@ class Dimm(_Fact):
 
 
 class PcieLink(_Fact):
-    """Describe the link of a PCIe function: its limits (``max_*``) and its current state. Speeds are in GT/s.
+    """The link of a PCIe function: its limits (``max_*``) and its current state. Speeds are in GT/s.
 
     An idle GPU may report a lower ``speed`` than under load. Its ``width`` does not change.
     """
@@ -151,7 +151,7 @@ class PcieLink(_Fact):
 
 
 class Disk(_Fact):
-    """Describe a block device, not a partition. ``in_use``: its uses (mounted at, swap, part of md/lvm, holds ext4).
+    """A block device, not a partition. ``in_use``: its uses (mounted at, swap, part of md/lvm, holds ext4).
 
     ``in_use`` is empty only for a disk that is certainly blank and free. If the state is unknown, ``in_use`` contains a
     phrase that says so.
@@ -167,7 +167,7 @@ class Disk(_Fact):
 
 
 class Nic(_Fact):
-    """Describe a network interface other than loopback. ``speed`` is in B/s if the driver reports it.
+    """A network interface other than loopback. ``speed`` is in B/s if the driver reports it.
 
     Counters start at boot. ``missed``: packets dropped for lack of a buffer; ``ring``: entries of the receive ring;
     ``irqs_remote``: the number of interrupts that no CPU of its NUMA node handles; ``roce``: whether it carries RDMA
@@ -217,7 +217,7 @@ class Gpu(_Fact):
 
 
 class Torch(_Fact):
-    """Describe the torch of a Python on the host. ``error``: why it cannot be used, as a phrase to follow its name.
+    """The torch of a Python on the host. ``error``: why it cannot be used, as a phrase to follow its name.
 
     ``device``: torch's name for the type of accelerator, or ``cpu`` if it finds none; ``devices``: their number.
     """
@@ -238,7 +238,7 @@ class Torch(_Fact):
 
 
 class Container(_Fact):
-    """Describe a container image on the host. ``error``: why it cannot be used, as a phrase to follow its name."""
+    """A container image on the host. ``error``: why it cannot be used, as a phrase to follow its name."""
 
     error: str | None = None
     engine: str | None = None  # docker or podman
@@ -247,7 +247,7 @@ class Container(_Fact):
 
 
 class Facts(_Fact):
-    """Describe a host at one moment. ``tools`` maps each probed command to its path, or None if it is missing."""
+    """A host at one moment. ``tools`` maps each probed command to its path, or None if it is missing."""
 
     schema_version: int = 1
     time: Moment  # the host's clock, Unix seconds

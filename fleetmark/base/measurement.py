@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 from fleetmark.base.text import message
 
 
 class Better(StrEnum):
-    """Define the better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
+    """The better direction of a metric; ``NONE`` for a descriptive metric, such as packets sent."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -40,7 +40,7 @@ class Centre(StrEnum):
 
 
 class Status(StrEnum):
-    """Define the status of a (host, workload, case, repeat). Every run has one of these statuses."""
+    """The status of a (host, workload, case, repeat). Every run has one of these statuses."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -84,6 +84,7 @@ class Measurement:
     metric: str
     value: float
     unit: str
+    _: KW_ONLY
     better: Better
     subject: str = "host"
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class Parsed:
     version: str | None = None
     invalid: str | None = None
     notes: tuple[str, ...] = ()
+    _: KW_ONLY
     standing: Standing | None = None
     window: tuple[float, float] | None = None
     invalid_cases: tuple[str, ...] = ()

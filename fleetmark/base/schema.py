@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported lazily, because loading takes a third of a second
 
 
 class Role(Enum):
-    """Define the role of a column in a measurement."""
+    """The role of a column in a measurement."""
 
     KEY = "key"  # identifies the metric
     ABOUT = "about"  # describes the metric in every measurement
@@ -25,7 +25,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Describe a column. ``default`` fills it in files of earlier versions. Without a default, it is required."""
+    """A column. ``default`` fills it in files of earlier versions. Without a default, it is required."""
 
     name: str
     type: type[str | int | float | bool]

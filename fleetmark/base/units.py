@@ -15,7 +15,7 @@ _BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Describe a display unit: displayed values are ``value * factor``, labelled ``unit``."""
+    """A display unit: displayed values are ``value * factor``, labelled ``unit``."""
 
     factor: float
     unit: str

@@ -18,7 +18,7 @@ CHECK_EVERY = 5  # number of repeats between checks; checking more often would r
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """Hold the stopping rule: the relative half-width of the median's interval, and the limits on repeats."""
+    """The stopping rule: the relative half-width of the median's interval, and the limits on repeats."""
 
     ci: float
     minimum: int

@@ -16,4 +16,4 @@ def counted(telemetry: StepTelemetry | None) -> list[Measurement]:
     Kinds that no device counts are omitted.
     """
     events = totals(telemetry.counters if telemetry else {})
-    return [Measurement("telemetry", "", event, float(n), "1", Better.LOWER) for event, n in events.items()]
+    return [Measurement("telemetry", "", event, float(n), "1", better=Better.LOWER) for event, n in events.items()]

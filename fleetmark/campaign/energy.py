@@ -16,7 +16,7 @@ Window = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Hold the telemetry of one host that worked on a step.
+    """The telemetry of one host that worked on a step.
 
     ``window`` has the start and end of the tool's timed section in Unix seconds of this host's clock, or None if
     unknown.
@@ -154,4 +154,4 @@ def _mean(column: Sequence[float | None]) -> float | None:
 
 
 def _one(metric: str, value: float, unit: str, source: str) -> Measurement:
-    return Measurement("telemetry", "", metric, value, unit, Better.LOWER, labels={"source": source})
+    return Measurement("telemetry", "", metric, value, unit, better=Better.LOWER, labels={"source": source})

@@ -32,7 +32,7 @@ from fleetmark.workloads.manifest import files as manifest_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Hold the options of ``fleetmark run``.
+    """The options of ``fleetmark run``.
 
     - ``content``: the suite itself, if it is not read by its name
     - ``parent``: the campaign that started this one; ``root`` is then a folder below ``within``, the user's results

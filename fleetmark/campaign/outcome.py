@@ -24,7 +24,7 @@ _LAST_WORDS = 64 << 10  # number of bytes at the end of a log to search for the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Hold the outcome of a step.
+    """The outcome of a step.
 
     ``rows`` follow ``base.schema``. Rows of a step that did not pass have its status. ``foreign_cores`` are the cores
     used by other processes of the host, and ``stolen_cores`` those used by other virtual machines. ``window`` is the

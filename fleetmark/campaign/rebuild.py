@@ -56,7 +56,14 @@ def _rate(row: Mapping[str, Any]) -> Measurement:
     """Convert a row back to a measurement."""
     labels, better = json.loads(row["labels"]), Better(row["better"])
     return Measurement(
-        row["workload"], row["case"], row["metric"], row["value"], row["unit"], better, row["subject"], labels
+        row["workload"],
+        row["case"],
+        row["metric"],
+        row["value"],
+        row["unit"],
+        better=better,
+        subject=row["subject"],
+        labels=labels,
     )
 
 

@@ -22,7 +22,7 @@ _MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 @dataclass(slots=True)
 class _Arriving:
-    """Hold the step whose files are arriving. ``sizes`` has the bytes received so far by file name; the last file is
+    """The step whose files are arriving. ``sizes`` has the bytes received so far by file name; the last file is
     still open.
     """
 

@@ -21,7 +21,7 @@ from fleetmark.workloads.template import evaluate
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Hold a workload with its parameters resolved on one host."""
+    """A workload with its parameters resolved on one host."""
 
     manifest: Manifest
     context: Mapping[str, Any]

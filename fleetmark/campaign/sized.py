@@ -15,7 +15,7 @@ from fleetmark.workloads.manifest import Case
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Hold the name of a case and the settings of its workload."""
+    """The name of a case and the settings of its workload."""
 
     case: str
     settings: Mapping[str, Any]
@@ -23,7 +23,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Hold a ``case`` that ``hosts`` hosts ran together, its ``settings``, and the ``facts`` of one of the hosts."""
+    """A ``case`` that ``hosts`` hosts ran together, its ``settings``, and the ``facts`` of one of the hosts."""
 
     manifest: Manifest
     settings: Mapping[str, Any]

@@ -33,7 +33,7 @@ _LOOK_S = 1.0
 
 @dataclass(slots=True)
 class Lent:
-    """Hold a Slurm job and its hosts."""
+    """A Slurm job and its hosts."""
 
     job: Job
     hosts: list[Host]

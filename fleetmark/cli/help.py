@@ -73,7 +73,7 @@ def examples(text: str) -> list[str]:
 
 
 class Verbs(TyperGroup):
-    """Define a group of commands.
+    """A group of commands.
 
     Its help lists the commands under headings, each with the first sentence of its docstring. ``default`` is the
     command to run if the first argument is not a command, such as ``plan solve`` for ``plan FILE``.
@@ -107,7 +107,7 @@ class Verbs(TyperGroup):
 
 
 class App(typer.Typer):
-    """Define a Typer application of Verbs. ``default`` is as in ``Verbs``."""
+    """A Typer application of Verbs. ``default`` is as in ``Verbs``."""
 
     def __init__(self, default: str = "", **options: Any) -> None:
         group = type("Verbs", (Verbs,), {"default": default}) if default else Verbs

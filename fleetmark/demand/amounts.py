@@ -38,7 +38,7 @@ _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Hold a number and the unit written after it, which is empty if there is none."""
+    """A number and the unit written after it, which is empty if there is none."""
 
     value: float
     unit: str = ""
@@ -148,7 +148,7 @@ def _yearly_money(value: object) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Hold the number of idle servers: a ``count``, or a ``share`` of the installed servers."""
+    """The number of idle servers: a ``count``, or a ``share`` of the installed servers."""
 
     count: int = 0
     share: float = 0.0

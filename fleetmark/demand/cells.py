@@ -45,7 +45,7 @@ Value = float | str | bool
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Hold a named range; rows and columns count from 1."""
+    """A named range; rows and columns count from 1."""
 
     sheet: str
     row: int
@@ -60,7 +60,7 @@ class Area:
 
 @dataclass
 class Cells:
-    """Hold the cells of a workbook. Raise FleetmarkError for a file that is not a workbook."""
+    """The cells of a workbook. Raise FleetmarkError for a file that is not a workbook."""
 
     path: Path
     raw: bytes

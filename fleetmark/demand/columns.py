@@ -14,7 +14,7 @@ AIR, LIQUID = COOLING = ("air", "liquid")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Define the valid values of a cell: a number, a text, or one of ``words``.
+    """The valid values of a cell: a number, a text, or one of ``words``.
 
     Numbers lie between ``minimum`` (exclusive if ``above``) and ``maximum``. ``integer`` requires an integer. An
     ``optional`` cell may be empty; ``empty`` describes the meaning of an empty cell.
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Define a column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the cells' ``rule``."""
+    """A column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the cells' ``rule``."""
 
     name: str
     title: Message

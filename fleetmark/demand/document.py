@@ -43,7 +43,7 @@ def _joined(value: object) -> Any:
 
 
 class Site(Part):
-    """Define a site; every limit is optional."""
+    """A site; every limit is optional."""
 
     BARE: ClassVar = type(None)
 
@@ -75,7 +75,7 @@ class Site(Part):
 
 
 class Cohort(Part):
-    """Hold servers in place, or an order that was already placed; ``arrives`` is then the period of its arrival."""
+    """Servers in place, or an order that was already placed; ``arrives`` is then the period of its arrival."""
 
     sku: Text
     site: Text
@@ -101,7 +101,7 @@ class Supply(Part):
 
 
 class Periods(Part):
-    """Define the periods: ``start`` and ``count``, or all ``names``; names outside the calendar need a ``length``."""
+    """The periods: ``start`` and ``count``, or all ``names``; names outside the calendar need a ``length``."""
 
     BARE: ClassVar = list[str | int]
 
@@ -131,7 +131,7 @@ class Periods(Part):
 
 
 class Carbon(Part):
-    """Define the cost and limits of carbon: ``price`` is money per tonne CO2e, and ``grid`` is kg CO2e per kWh.
+    """The cost and limits of carbon: ``price`` is money per tonne CO2e, and ``grid`` is kg CO2e per kWh.
 
     ``limit`` is the kg CO2e over all periods, and ``yearly_limit`` the kg CO2e of each calendar year.
     """
@@ -143,7 +143,7 @@ class Carbon(Part):
 
 
 class Shock(Part):
-    """Define a jump of all demands: ``chance`` is the share of futures that have it, ``demand`` the factor on later
+    """A jump of all demands: ``chance`` is the share of futures that have it, ``demand`` the factor on later
     demand.
     """
 
@@ -152,7 +152,7 @@ class Shock(Part):
 
 
 class Document(Part):
-    """Define the complete input."""
+    """The complete input."""
 
     currency: Annotated[str, BeforeValidator(currency)]
     date: Annotated[str, BeforeValidator(date)]

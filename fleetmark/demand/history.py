@@ -20,7 +20,7 @@ _A_YEAR = {"month": 12, "quarter": 4, "half": 2, "year": 1}
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Hold the demand by planned period: its median, the standard deviation of its logarithm, and its quality
+    """The demand by planned period: its median, the standard deviation of its logarithm, and its quality
     in words.
 
     ``residuals`` has, by number of the past period, the difference between the logarithm of its use and the forecast.

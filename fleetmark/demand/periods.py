@@ -24,7 +24,7 @@ MOST = 240
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Hold a period of the calendar: the name of its ``length``, and its ``number`` since the year 0."""
+    """A period of the calendar: the name of its ``length``, and its ``number`` since the year 0."""
 
     length: str
     number: int

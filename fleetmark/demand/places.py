@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Hold a place in the input.
+    """A place in the input.
 
     It is a ``file`` with a ``line`` (from 1) and a ``column`` of a CSV sheet, or a ``sheet`` and ``cell`` of a
     workbook.
@@ -42,7 +42,7 @@ class Where:
 
 @dataclass(kw_only=True, slots=True)
 class Input:
-    """Hold an input before validation: ``doc`` in the types of YAML, and ``places`` by path.
+    """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
     ``files`` maps its files to their SHA-256. ``sheets`` lists the tabs of a workbook in order. ``folder`` contains the
     files that the input names.

@@ -368,7 +368,7 @@ def _word(value: Value | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Hold the values from which the workbook was made.
+    """The values from which the workbook was made.
 
     For each (SKU, workload), these are the worth's value, error, degrees of freedom, source, utilisation, and the
     reason for the utilisation. The workloads are included, too.

@@ -63,7 +63,7 @@ def base(unit: str) -> tuple[str, float] | None:
 
 @dataclass(slots=True)
 class Record:
-    """Hold the record under ``root``; each comparison is computed once.
+    """The record under ``root``; each comparison is computed once.
 
     ``campaigns`` lists the sources of worths, and ``warnings`` the warnings of the comparisons.
     """

@@ -15,7 +15,7 @@ Login = Sequence[str]  # ssh's arguments for a login: -p PORT -l USER ADDRESS
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Describe one cause of hosts that do not answer. ``pattern`` recognises it in the reason.
+    """One cause of hosts that do not answer. ``pattern`` recognises it in the reason.
 
     ``title``: a text for several hosts whose reasons differ only in names and addresses; ``advice``: what to do;
     ``command``: a function that returns the command for the login of the first host.

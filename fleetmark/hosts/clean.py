@@ -30,7 +30,7 @@ _Names = Annotated[list[_Text], Field(max_length=10_000)]
 
 
 class Answer(BaseModel):
-    """Hold the reply of agent/clean.py: the files and packages of Fleetmark on one host."""
+    """The reply of agent/clean.py: the files and packages of Fleetmark on one host."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -44,7 +44,7 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """Hold the outcome for one host. ``text``: one sentence; ``good``: whether no file of Fleetmark remains (in a dry
+    """The outcome for one host. ``text``: one sentence; ``good``: whether no file of Fleetmark remains (in a dry
     run: would remain).
     """
 

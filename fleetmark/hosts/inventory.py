@@ -61,7 +61,7 @@ _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Describe a server and how to reach it.
+    """A server and how to reach it.
 
     ``address``: the address for SSH, possibly a name in the user's SSH configuration; ``peer_address``: the address for
     other hosts; ``ssh_args``: command-line options of OpenSSH; ``unusable``: the reason why Fleetmark cannot use it.

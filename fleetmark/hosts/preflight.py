@@ -37,7 +37,7 @@ _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Hold a host after the preflight, with its facts or the reason why it has none.
+    """A host after the preflight, with its facts or the reason why it has none.
 
     ``reach`` stays open, as does the ``session`` that reported the facts, if the caller wants it and the connection
     supports it. ``late``: the pending answer of a host that was not awaited.

@@ -30,7 +30,7 @@ class CampaignHost(BaseModel, defer_build=True):
 
 
 class CampaignHead(BaseModel, defer_build=True):
-    """Hold the part of campaign.json that every reader needs."""
+    """The part of campaign.json that every reader needs."""
 
     hosts: list[CampaignHost]
     created: str = ""
@@ -56,14 +56,14 @@ class StoredStepFile(RootModel[StoredStep]):
 
 
 class IdentityPart(BaseModel, defer_build=True):
-    """Hold the part of facts/HOST.json that identifies the kind of a host."""
+    """The part of facts/HOST.json that identifies the kind of a host."""
 
     facts: Identity
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """Hold a host's facts and job as a campaign stores them."""
+    """A host's facts and job as a campaign stores them."""
 
     facts: str
     job: str
@@ -75,7 +75,7 @@ def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
 
 
 class _Block(BaseModel, defer_build=True):
-    """Hold the fields that every event of a run has."""
+    """The fields that every event of a run has."""
 
     host: str
     workload: str

@@ -47,7 +47,7 @@ class _Credit(Protocol):
 
 
 class _Importer(Protocol):
-    """Describe a kind of table: its reader, and the roles of its machine labels."""
+    """A kind of table: its reader, and the roles of its machine labels."""
 
     @property
     def TRAITS(self) -> tuple[str, ...]: ...
@@ -93,7 +93,7 @@ PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if k
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Describe an imported file. ``new``: whether this call imported it; ``metadata``: its import.json."""
+    """An imported file. ``new``: whether this call imported it; ``metadata``: its import.json."""
 
     path: Path
     metadata: Mapping[str, Any]

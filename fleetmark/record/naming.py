@@ -28,7 +28,7 @@ _PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Hold the names of sides.
+    """The names of sides.
 
     ``short``: selector to name. ``selectors``: name to selector. ``notes``: sentences that list the conditions missing
     from the names.
@@ -41,7 +41,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """Hold a selector, all its conditions, the conditions that not all sides share, and its machines."""
+    """A selector, all its conditions, the conditions that not all sides share, and its machines."""
 
     selector: str
     terms: tuple[Term, ...]

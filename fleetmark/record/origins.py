@@ -28,7 +28,7 @@ _TOLD = ["workload", "case", "metric"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRuns:
-    """Hold the runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
+    """The runs of a benchmark on one ``host``, or on one ``subject`` of it, such as a disk or a pair of hosts.
 
     ``value``: the host's figure. ``repeats``: the single values. ``files``: the source of each value, which is a raw
     file below the results folder or a position in an imported table. Values are in base units.

@@ -35,7 +35,7 @@ SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Describe a resource.
+    """A resource.
 
     ``pattern`` over workload/case/metric selects ``benchmarks``, whose geometric mean is a machine's rate in ``unit``.
     """
@@ -47,7 +47,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """Hold a profile and its inputs.
+    """A profile and its inputs.
 
     ``unit``: the unit of the target's throughput, or runs per second if the target is a time.
 
@@ -305,7 +305,7 @@ def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
 
 @dataclass(frozen=True, slots=True)
 class MachinePrediction:
-    """Hold a profile's prediction for machines.
+    """A profile's prediction for machines.
 
     ``estimate`` is in the profile's unit, or a multiple of the ``baseline``; its ``n`` counts the machines with
     measured rates. ``reason``: why there is no prediction; otherwise empty.

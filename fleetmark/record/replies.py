@@ -38,7 +38,7 @@ class _Reply(BaseModel, defer_build=True):
 
 
 class Extremes(_Reply):
-    """Hold the extremes of one sensor during a step."""
+    """The extremes of one sensor during a step."""
 
     min: Number
     mean: Number
@@ -46,7 +46,7 @@ class Extremes(_Reply):
 
 
 class Accelerator(_Reply):
-    """Describe one device during a step. ``slowed``: throttling reason to its share of samples; ``errors``:
+    """One device during a step. ``slowed``: throttling reason to its share of samples; ``errors``:
     kind to the driver's counts of memory errors at the first and the last sample.
     """
 
@@ -59,7 +59,7 @@ class Accelerator(_Reply):
 
 
 class Accelerators(_Reply):
-    """Hold telemetry of a host's accelerators during a step.
+    """Telemetry of a host's accelerators during a step.
 
     ``samples``: columns for all devices, with a separate time column ``t``.
     """
@@ -70,7 +70,7 @@ class Accelerators(_Reply):
 
 
 class StepTelemetry(_Reply):
-    """Hold telemetry of a host during a step.
+    """Telemetry of a host during a step.
 
     ``samples``: columns of the same length as ``t``, the seconds since ``started`` (Unix seconds of the host's clock).
     ``counters``: the increase of each counter by network device (``net:eth0``, ``rdma:mlx5_0/1``).
@@ -93,7 +93,7 @@ class Tried(_Reply):
 
 
 class Result(_Reply):
-    """Hold ``result.json``: how a step ended.
+    """``result.json``: how a step ended.
 
     ``reason``: the agent's reason; ``rc``: exit status, negative for a signal.
     """
@@ -134,7 +134,7 @@ class Ready(_Reply):
 
 
 class Part(_Reply):
-    """Hold the next bytes of an output file of a finished step: compressed with zlib, in base64, at most ``MAX_PART``
+    """The next bytes of an output file of a finished step: compressed with zlib, in base64, at most ``MAX_PART``
     bytes uncompressed.
     """
 
@@ -174,7 +174,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """Describe the owner of the job on a busy host, as reported by the job. ``process`` comes from the kernel."""
+    """The owner of the job on a busy host, as reported by the job. ``process`` comes from the kernel."""
 
     campaign: Words | None = None
     owner: Words | None = None
@@ -183,7 +183,7 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """Hold the result of starting a host's job.
+    """The result of starting a host's job.
 
     ``failed_workloads``: why each failed workload could not be deployed; ``cleared`` and ``left``: values that were
     restored and values that could not be restored after an interrupted trial; ``warning``: a job of another user may

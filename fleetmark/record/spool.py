@@ -23,7 +23,7 @@ _HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each followed by a space
 
 
 class Spool:
-    """Hold the cached documents of a campaign by key.
+    """The cached documents of a campaign by key.
 
     Only their file positions are in memory. If the disk is full, the cache stays empty.
     """

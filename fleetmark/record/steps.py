@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Describe one command on one host: a repeat of a case, or the server side of a peer's step (``serves``).
+    """One command on one host: a repeat of a case, or the server side of a peer's step (``serves``).
 
     A serving step without ``argv`` reserves its host for a case that several hosts run together.
     """
@@ -58,7 +58,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredStep(Step):
-    """Hold the content of ``step.json``.
+    """The content of ``step.json``.
 
     ``excuse``: why the controller itself skipped, failed or cancelled the step.
     """
@@ -80,7 +80,7 @@ def _is_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Hold a setting that a trial applies on one host.
+    """A setting that a trial applies on one host.
 
     ``rule``: the rule that suggests the setting; ``items``: the values to set, in the form of the planner's
     ``Setting.as_json``; ``sides``: for each repeat, whether the setting is applied.
@@ -108,7 +108,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Hold the playbook's input to deploy a workload's tool on a host; skipped if ``provides`` is absent."""
+    """The playbook's input to deploy a workload's tool on a host; skipped if ``provides`` is absent."""
 
     workload: str
     provides: str
@@ -119,7 +119,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Hold a case that cannot run on the requested group of hosts, and the reason."""
+    """A case that cannot run on the requested group of hosts, and the reason."""
 
     workload: str
     case: str
@@ -128,7 +128,7 @@ class Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class HostSchedule:
-    """Hold the steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
+    """The steps that a host will run, the entries that it skips with the reason, and the cases that it refuses.
 
     ``unmet``: entries whose condition the host does not meet; ``disk``: the maximum size of an entry's files in bytes.
     """

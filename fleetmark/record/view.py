@@ -220,7 +220,7 @@ def with_scores(values: Values) -> Values:
     known = set(workloads.names())
     rules = {
         name: [
-            Rule(title, s.metric, s.mean, s.cases, s.runs, s.dropped)
+            Rule(title, s.metric, s.mean, s.cases, s.runs, dropped=s.dropped)
             for title, s in workloads.load(name).scores.items()
         ]
         for name in values.distinct("workload")["workload"]

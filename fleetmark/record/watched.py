@@ -17,7 +17,7 @@ MOST_METRICS = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFinding:
-    """Hold a finding that stays open until its ``hosts`` are measured again and the finding does not recur.
+    """A finding that stays open until its ``hosts`` are measured again and the finding does not recur.
 
     ``source``: diagnose, history or gate. ``labels``: the values that identify the finding. ``deficit``: the share by
     which it is slower; 0 for a gate. ``needs_all``: whether all hosts must be measured again to close it, instead of
@@ -43,7 +43,7 @@ class OpenFinding:
 
 @dataclass(slots=True, kw_only=True)
 class HostState:
-    """Hold the state of a host.
+    """The state of a host.
 
     ``measured``: time of its last campaign, ISO 8601, or empty. Counters and ``events`` are totals by device.
     """
@@ -59,7 +59,7 @@ class HostState:
 
 @dataclass(slots=True, kw_only=True)
 class WatchState:
-    """Hold the state of a watch.
+    """The state of a watch.
 
     ``rounds``, ``campaigns`` and ``failures`` are totals. ``unsent``: lines that could not be posted to the webhook.
 

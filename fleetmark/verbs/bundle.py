@@ -27,7 +27,7 @@ from fleetmark.workloads import load_suite
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Describe a written bundle: its path, size in bytes, SHA-256 and contents."""
+    """A written bundle: its path, size in bytes, SHA-256 and contents."""
 
     path: Path
     size: int

@@ -26,7 +26,7 @@ from fleetmark.workloads.suite import suite_from
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Hold connection options that replace those of the campaign: ``inventory``, and root by ``become``."""
+    """Connection options that replace those of the campaign: ``inventory``, and root by ``become``."""
 
     inventory: tuple[str, ...] = ()
     become: bool = False

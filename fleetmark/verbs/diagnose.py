@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class DiagnosisQuestion:
-    """Hold the options of a diagnosis.
+    """The options of a diagnosis.
 
     ``everything``: include metrics that are not headlines. ``against``: also compare with this baseline. ``confirm``:
     how to reach the hosts that repeat suspect cases, or None for no repeats. ``least``: the smallest relevant loss by

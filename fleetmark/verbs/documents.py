@@ -31,7 +31,7 @@ EXTENSIONS = {".html": "html", ".pdf": "pdf", ".xlsx": "xlsx", ".md": "md", ".js
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Documents:
-    """Hold the documents to write.
+    """The documents to write.
 
     ``paths``: kind of document (html, pdf, xlsx, ...) to file. ``templates``: the user's template folder. ``date``: the
     fixed date to print, ISO 8601, or None. ``appendix``: include all metrics in a PDF. ``raw``: include all values in a

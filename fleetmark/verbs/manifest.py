@@ -64,7 +64,7 @@ class _Strict(BaseModel):
 
 
 class Comparing(_Strict):
-    """Hold the options of ``compare`` that determine its figures, named as in ``record.compare.Question``."""
+    """The options of ``compare`` that determine its figures, named as in ``record.compare.Question``."""
 
     verb: Literal["compare"]
     baseline: Line | None = None
@@ -87,14 +87,14 @@ class Comparing(_Strict):
 
 
 class Reporting(_Strict):
-    """Hold the options of ``report`` that determine its figures."""
+    """The options of ``report`` that determine its figures."""
 
     verb: Literal["report"]
     campaign: Campaign
 
 
 class Diagnosing(_Strict):
-    """Hold the options of ``diagnose`` that determine its findings.
+    """The options of ``diagnose`` that determine its findings.
 
     ``reference``: a pinned reference. ``least``: the smallest relevant loss by class of metrics. ``rules``: the rules
     as JSON. ``file``: their file name.
@@ -110,7 +110,7 @@ class Diagnosing(_Strict):
 
 
 class Gating(_Strict):
-    """Hold the options of ``gate`` that determine its verdicts.
+    """The options of ``gate`` that determine its verdicts.
 
     ``rules``: the rules as JSON. ``file``: their file name.
     """
@@ -123,7 +123,7 @@ class Gating(_Strict):
 
 
 class Planning(_Strict):
-    """Hold the input of a plan and the options that determine its result.
+    """The input of a plan and the options that determine its result.
 
     ``files``: the text of each input file by name. ``file``: the YAML file; empty for a folder of sheets. ``solved_s``,
     ``took_s``: the times of the solver and the whole analysis, which the document contains.
@@ -156,7 +156,7 @@ class Origin(_Strict):
 
 
 class Manifest(_Strict):
-    """Hold the manifest of a document. ``exhibits``: a digest of each exhibit's figures by name."""
+    """The manifest of a document. ``exhibits``: a digest of each exhibit's figures by name."""
 
     fleetmark_manifest: Literal[1]
     fleetmark: Annotated[str, Field(max_length=100)]

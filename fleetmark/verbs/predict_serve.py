@@ -30,7 +30,7 @@ _MOST_GPUS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Hold the user's options: names as typed, lengths in tokens, and ``speed`` in tokens per second for one user."""
+    """The user's options: names as typed, lengths in tokens, and ``speed`` in tokens per second for one user."""
 
     model: str
     chips: Sequence[str]

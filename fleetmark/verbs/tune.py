@@ -31,7 +31,7 @@ from fleetmark.verbs.documents import Documents
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class TrialQuestion:
-    """Describe a trial that the user requests: the setting of ``rule`` on ``host``.
+    """A trial that the user requests: the setting of ``rule`` on ``host``.
 
     ``value``: a value to use instead of the rule's. ``device``: only this device. ``cases``: the cases to measure.
     ``blocks``: the number of pairs of runs, without and with the setting.

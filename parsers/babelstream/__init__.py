@@ -31,7 +31,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not rates:
         n, line = next(((n, line) for n, line in reversed(numbered(text)) if line.strip()), (1, "no output"))
         raise ParseError(_TOOL, "a table with the rates of kernels", line=n, got=line)
-    measurements = tuple(Measurement(_TOOL, "device", name, rate, "B/s", Better.HIGHER) for name, rate in rates.items())
+    measurements = tuple(
+        Measurement(_TOOL, "device", name, rate, "B/s", better=Better.HIGHER) for name, rate in rates.items()
+    )
     version, wrong = _VERSION.search(text), _WRONG.search(text)
     invalid = " ".join(wrong[1].split()) if wrong else cut_in_line(text)
     return Parsed(_TOOL, measurements, version=version[1] if version else None, invalid=invalid)

@@ -26,13 +26,13 @@ _Path = Annotated[str, Field(max_length=4096)]
 
 
 class _Part(BaseModel, defer_build=True):
-    """Hold a part of the document; unknown fields are ignored, since another release of facts.py may print more."""
+    """A part of the document; unknown fields are ignored, since another release of facts.py may print more."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
 
 class Answer(_Part):
-    """Hold the answer of one command. If there was no answer, ``rc`` is None and ``err`` is the reason."""
+    """The answer of one command. If there was no answer, ``rc`` is None and ``err`` is the reason."""
 
     rc: int | None
     out: str
@@ -40,7 +40,7 @@ class Answer(_Part):
 
 
 class Idle(_Part):
-    """Describe an idle state over all CPUs, with times in µs."""
+    """An idle state over all CPUs, with times in µs."""
 
     name: _Name
     latency_us: _Whole
@@ -50,14 +50,14 @@ class Idle(_Part):
 
 
 class Card(_Part):
-    """Hold ethtool's information about an interface."""
+    """Ethtool's information about an interface."""
 
     rings: Answer
     counters: Answer
 
 
 class Space(_Part):
-    """Describe the file system that jobs write to, or why it could not be queried."""
+    """The file system that jobs write to, or why it could not be queried."""
 
     bavail_bytes: _Whole | None = None
     total_bytes: _Whole | None = None
@@ -66,7 +66,7 @@ class Space(_Part):
 
 
 class Document(_Part):
-    """Hold the parts of facts.py's output that Fleetmark reads."""
+    """The parts of facts.py's output that Fleetmark reads."""
 
     time: Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]
     hostname: _Name

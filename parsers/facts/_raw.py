@@ -26,7 +26,7 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class Raw:
-    """Hold one host's checked document; ``notes`` collects a sentence for each unreadable source."""
+    """One host's checked document; ``notes`` collects a sentence for each unreadable source."""
 
     doc: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)

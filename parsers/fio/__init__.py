@@ -212,7 +212,9 @@ def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
         clone = {"clone": str(seen[key])} if many[key] > 1 else {}
         for metric, value in job.values.items():
             unit, better = _kind(metric)
-            measurements.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, clone))
+            measurements.append(
+                Measurement("fio", job.name, metric, value, unit, better=better, subject=job.subject, labels=clone)
+            )
     for total in (j for j in jobs if j.subject == "all"):
         for metric in (m for m in total.values if m.endswith("_bw")):
             parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and _within(total, j)]

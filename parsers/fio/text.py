@@ -54,7 +54,7 @@ _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s
 
 @dataclass(kw_only=True, slots=True)
 class Job:
-    """Hold one job's figures in base units by metric name; ``error`` is fio's reason if the job failed."""
+    """One job's figures in base units by metric name; ``error`` is fio's reason if the job failed."""
 
     name: str
     subject: str = "host"
@@ -76,7 +76,7 @@ def percentile_name(rank: float | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Hold the contents of one format: fio's version, its jobs, and why the text is truncated, if it is."""
+    """The contents of one format: fio's version, its jobs, and why the text is truncated, if it is."""
 
     version: str | None
     jobs: list[Job]

@@ -36,9 +36,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             continue
         case = f"{row[1].lower()}_{row[2]}"
         labels = {"gpu": str(int(row[3])), "buffer": str(int(row[4])), "block": str(int(row[5]))}
-        measurements.append(Measurement(_TOOL, case, "bandwidth", rate * 1e9, "B/s", Better.HIGHER, labels=labels))
+        measurements.append(
+            Measurement(_TOOL, case, "bandwidth", rate * 1e9, "B/s", better=Better.HIGHER, labels=labels)
+        )
         if share := number(row[7] or ""):
-            measurements.append(Measurement(_TOOL, case, "peak_share", share / 100, "1", Better.HIGHER, labels=labels))
+            measurements.append(
+                Measurement(_TOOL, case, "peak_share", share / 100, "1", better=Better.HIGHER, labels=labels)
+            )
     if not measurements:
         raise ParseError(_TOOL, "a row STREAM_..._gpu_...", line=last[0], got=last[1])
     return Parsed(_TOOL, tuple(measurements), invalid=cut_in_line(text))

@@ -28,5 +28,5 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for case in dict.fromkeys(m.case for m in measurements):
         rates = [m.value for m in measurements if m.case == case and m.metric == "algbw"]
         if rates:
-            measurements.append(Measurement(_TOOL, case, "peak_algbw", max(rates), "B/s", Better.HIGHER))
+            measurements.append(Measurement(_TOOL, case, "peak_algbw", max(rates), "B/s", better=Better.HIGHER))
     return replace(parsed, tool=_TOOL, measurements=tuple(measurements))

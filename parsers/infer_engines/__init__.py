@@ -58,7 +58,7 @@ def _figures(row: dict[str, Any], head: dict[str, Any]) -> Iterator[Measurement]
     ]
     for name, value, unit, better in figures:
         if value is not None and 0 <= value < float("inf"):
-            yield Measurement(_TOOL, case, name, value, unit, better)
+            yield Measurement(_TOOL, case, name, value, unit, better=better)
 
 
 def _wrong(row: dict[str, Any], tolerance: float) -> str | None:

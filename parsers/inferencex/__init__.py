@@ -148,7 +148,7 @@ def power(tool: str, case_: str, point: Mapping[str, Any]) -> Iterator[Measureme
     watts = number(point.get("avg_total_gpu_power_w"))
     if number(point.get("power_valid")) == 1 and watts is not None and watts > 0:
         labels = {"source": "GPU boards"}
-        yield Measurement(tool, case_, "accelerator_power", watts, "W", Better.LOWER, labels=labels)
+        yield Measurement(tool, case_, "accelerator_power", watts, "W", better=Better.LOWER, labels=labels)
 
 
 def of_point(point: Mapping[str, Any]) -> Iterator[Measurement]:

@@ -82,7 +82,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(slots=True)
 class _Result:
-    """Hold the figures of one test in base units by (subject, metric)."""
+    """The figures of one test in base units by (subject, metric)."""
 
     case: str = ""
     values: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def _measure(result: _Result) -> list[Measurement]:
     measurements = []
     for (subject, metric), value in result.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        measurements.append(Measurement("iperf2", result.case, metric, value, unit, better, subject))
+        measurements.append(Measurement("iperf2", result.case, metric, value, unit, better=better, subject=subject))
     return measurements
 
 

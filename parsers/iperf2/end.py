@@ -17,7 +17,7 @@ _SHORTER_SUM = 0.9  # seconds, tolerance because a sum may end shortly before it
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Hold the number of streams and seconds on a client's command line; None if it does not set them."""
+    """The number of streams and seconds on a client's command line; None if it does not set them."""
 
     streams: int | None = None
     seconds: float | None = None

@@ -44,7 +44,7 @@ _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 @dataclass(kw_only=True, slots=True)
 class Row:
-    """Hold one line of figures: seconds, B/s. ``rate`` is None if the printed rate is impossible."""
+    """One line of figures: seconds, B/s. ``rate`` is None if the printed rate is impossible."""
 
     start: float
     end: float
@@ -77,7 +77,7 @@ class Stream:
 
 @dataclass(kw_only=True, slots=True)
 class Test:
-    """Hold one test: its streams, and iperf's own sums over them."""
+    """One test: its streams, and iperf's own sums over them."""
 
     protocol: str | None = None
     server: bool = False

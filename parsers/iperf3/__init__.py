@@ -92,7 +92,7 @@ def _measure(run: Run) -> list[Measurement]:
     measurements = []
     for metric, value in run.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        measurements.append(Measurement("iperf3", run.case, metric, value, unit, better))
+        measurements.append(Measurement("iperf3", run.case, metric, value, unit, better=better))
     return measurements
 
 

@@ -33,7 +33,7 @@ _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with)
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """Hold one test: its figures in base units by metric name. ``error``: why the test is not valid, if so."""
+    """One test: its figures in base units by metric name. ``error``: why the test is not valid, if so."""
 
     protocol: str = "tcp"
     streams: int = 1
@@ -113,7 +113,7 @@ class _Row:
 
 @dataclass(kw_only=True, slots=True)
 class _Section:
-    """Hold the lines of one test: rows of intervals and rows of the summary."""
+    """The lines of one test: rows of intervals and rows of the summary."""
 
     run: Run
     server: bool = False

@@ -36,7 +36,7 @@ _PARSED = TypeAdapter(Parsed)
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Hold a parser file with the interface of a parser module; ``time_s`` is the time limit of each call."""
+    """A parser file with the interface of a parser module; ``time_s`` is the time limit of each call."""
 
     tool: str
     path: Path

@@ -16,7 +16,7 @@ MOST_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Lines:
-    """Hold a run.
+    """A run.
 
     ``head``: the document that names the tool. ``rows``: (line, document). ``end``: the last document, None if the
     output is truncated.

@@ -24,7 +24,7 @@ _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(slots=True)
 class Section:
-    """Hold one run of a client.
+    """One run of a client.
 
     ``lines``: its numbered lines. ``clients``: its connections. ``limit``: its limit of the 99th percentile in s.
     """
@@ -42,7 +42,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Hold the run that counts. ``broken``: the limit in s that no number of connections met."""
+    """The run that counts. ``broken``: the limit in s that no number of connections met."""
 
     section: Section
     marked: bool
@@ -66,7 +66,7 @@ class Load:
     def clients(self, tool: str, case: str) -> Iterator[Measurement]:
         """Return a measurement of the number of connections, if the output gives it."""
         if self.section.clients:
-            yield Measurement(tool, case, "clients", float(self.section.clients), "1", Better.NONE)
+            yield Measurement(tool, case, "clients", float(self.section.clients), "1", better=Better.NONE)
 
 
 def last(text: str) -> Load:
@@ -91,7 +91,7 @@ def latencies(tool: str, case: str, figures: Mapping[str, float | None]) -> Iter
     """Return latencies in s by the text after ``latency_``; 0 is below the tool's precision and is left out."""
     for name, seconds in figures.items():
         if seconds:
-            yield Measurement(tool, case, f"latency_{name}", seconds, "s", Better.LOWER)
+            yield Measurement(tool, case, f"latency_{name}", seconds, "s", better=Better.LOWER)
 
 
 def seconds(text: str) -> float | None:

@@ -89,7 +89,7 @@ def dig(value: object, *path: str | int) -> Any:
 
 
 class _Repeating(dict[str, Any]):
-    """Hold a JSON object with repeated keys: the last value counts, and ``pairs`` has all of them."""
+    """A JSON object with repeated keys: the last value counts, and ``pairs`` has all of them."""
 
     pairs: list[tuple[str, Any]]
 
@@ -119,7 +119,7 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Hold a complete JSON object in a text: its value, and its first and last lines."""
+    """A complete JSON object in a text: its value, and its first and last lines."""
 
     value: dict[str, Any]
     line: int
@@ -128,7 +128,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Describe JSON that begins on ``line`` and cannot be read beyond ``error_line``, with the ``reason``."""
+    """JSON that begins on ``line`` and cannot be read beyond ``error_line``, with the ``reason``."""
 
     line: int
     error_line: int
@@ -137,7 +137,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class JsonScan:
-    """Hold the JSON in a text; ``around`` is the rest, with the same number of lines and the documents blanked out."""
+    """The JSON in a text; ``around`` is the rest, with the same number of lines and the documents blanked out."""
 
     documents: tuple[Document, ...]
     broken: tuple[Broken, ...]

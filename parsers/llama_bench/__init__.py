@@ -47,4 +47,4 @@ def _row(row: Mapping[str, Any]) -> Iterator[Measurement]:
     for key in ("n_threads", "n_gpu_layers"):
         if (count := number(row.get(key))) is not None:
             labels[key] = f"{count:g}"
-    yield Measurement(_TOOL, case, "tokens_per_second", rate, "1/s", Better.HIGHER, labels=labels)
+    yield Measurement(_TOOL, case, "tokens_per_second", rate, "1/s", better=Better.HIGHER, labels=labels)

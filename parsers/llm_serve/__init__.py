@@ -69,7 +69,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         measurements += _quality(checks, _case(runs[0]), labels)
     tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
     if tried and tried > 0:  # the reasons why a search had no result
-        measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
+        measurements.append(
+            Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", better=Better.NONE, labels=labels)
+        )
     if not header or not measurements:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
@@ -116,7 +118,7 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
     case = _case(run)
 
     def measurement(metric: str, value: float, unit: str, better: Better) -> Measurement:
-        return Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+        return Measurement(_TOOL, case, metric, value, unit, better=better, labels=labels)
 
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
     if number(run.get("requests")) is not None and requests >= 0:
@@ -152,11 +154,11 @@ def _uses(run: Mapping[str, Any], case: str, labels: Mapping[str, str]) -> Itera
             source = run.get("cache_metric") if key == "cache_hit_rate" else None
             more = {"source": source[:100]} if isinstance(source, str) else {}
             better = Better.HIGHER if key == "tool_calls" else Better.NONE
-            yield Measurement(_TOOL, case, metric, share, "1", better, labels={**labels, **more})
+            yield Measurement(_TOOL, case, metric, share, "1", better=better, labels={**labels, **more})
     if (tokens := number(run.get("thinking_tokens"))) is not None and tokens > 0:
-        yield Measurement(_TOOL, case, "thinking_tokens", tokens, "1", Better.NONE, labels=labels)
+        yield Measurement(_TOOL, case, "thinking_tokens", tokens, "1", better=Better.NONE, labels=labels)
     if (late := number(run.get("late"))) is not None and late > 1e-9:
-        yield Measurement(_TOOL, case, "client_lateness", late, "s", Better.NONE, labels=labels)
+        yield Measurement(_TOOL, case, "client_lateness", late, "s", better=Better.NONE, labels=labels)
 
 
 def _rates(run: Mapping[str, Any], measurement: Any) -> Iterator[Measurement]:
@@ -241,11 +243,11 @@ def _quality(checks: Sequence[Mapping[str, Any]], case: str, labels: Mapping[str
     ):
         values = [value for check in checks if (value := number(check.get(metric))) is not None]
         if values and worse(values) >= 0:
-            yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
+            yield Measurement(_TOOL, case, metric, worse(values), "1", better=better, labels=labels)
     for key, metric, better, worse in _COMPARED:
         values = [value for check in checks if (value := number(check.get(key))) is not None and value >= 0]
         if values and (better is not Better.HIGHER or worse(values) <= 1):
-            yield Measurement(_TOOL, case, metric, worse(values), "1", better, labels=labels)
+            yield Measurement(_TOOL, case, metric, worse(values), "1", better=better, labels=labels)
 
 
 def _worse(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -136,7 +136,7 @@ class _Reader:
 
     def _add(self, case: str, metric: str, value: float, unit: str, better: Better, labels: Mapping[str, str]) -> None:
         case = f"{case}_{self.parallel}p" if self.parallel > 1 else case
-        measurement = Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+        measurement = Measurement(_TOOL, case, metric, value, unit, better=better, labels=labels)
         self.measurements.append((self.host, measurement))
 
     def _row(self, n: int, row: re.Match[str]) -> None:
@@ -176,7 +176,7 @@ class _Reader:
         elif match := _DISK.fullmatch(line):
             labels = {"device": match[2]}
             if match[1] == "Seek times":
-                table = Table("disk", "seek", "distance", 1e6, 1e-3, "s", labels)
+                table = Table("disk", "seek", "distance", 1e6, 1e-3, unit="s", labels=labels)
             else:
                 table = Table("disk", "zone_bandwidth", "offset", labels=labels)
         else:
@@ -232,7 +232,7 @@ class _Reader:
         elif name == "HOSTNAME":
             self.host = value
         elif name == "MHZ" and (clock := _CLOCK.fullmatch(value)):
-            self.clock = Measurement(_TOOL, "mhz", "clock", base(clock[1], 1e6), "Hz", Better.NONE)
+            self.clock = Measurement(_TOOL, "mhz", "clock", base(clock[1], 1e6), "Hz", better=Better.NONE)
 
     def _echo(self, words: str) -> None:
         """Read a command line in the text itself, as in a transcript or from ``sh -x``."""
@@ -271,7 +271,7 @@ class _Reader:
         if len({host for host, _ in self.measurements if host}) < 2:
             return tuple(m for _, m in self.measurements)
         return tuple(
-            Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels={**m.labels, "host": host})
+            Measurement(_TOOL, m.case, m.metric, m.value, m.unit, better=m.better, labels={**m.labels, "host": host})
             for host, m in self.measurements
         )
 

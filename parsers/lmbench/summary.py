@@ -31,7 +31,7 @@ _SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Define a column: a pattern for its heading (both lines), and what it measures.
+    """A column: a pattern for its heading (both lines), and what it measures.
 
     ``unit``: None for the table's own unit.
     """
@@ -136,7 +136,7 @@ _LAST = "memory latencies"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Hold a column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
+    """A column of one table in the text: where its rule begins and ends, and its contents; None if unknown."""
 
     start: int
     end: int
@@ -268,7 +268,7 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
     value = base(match[1], _THOUSANDS[match[2]] * (column.factor if column.unit else scale))
     own_unit = column.unit or unit
     better = column.better or (Better.LOWER if own_unit == "s" else Better.HIGHER)
-    return Measurement(_TOOL, column.case, column.metric, value, own_unit, better, labels=column.labels)
+    return Measurement(_TOOL, column.case, column.metric, value, own_unit, better=better, labels=column.labels)
 
 
 def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
@@ -285,5 +285,5 @@ def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, 
                 continue  # several tables contain the clock rate
             clocks.add(host)
         labels = {**m.labels, "host": host} if several else m.labels
-        measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))
+        measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, better=m.better, labels=labels))
     return tuple(measurements)

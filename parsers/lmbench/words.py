@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
 
@@ -42,7 +42,7 @@ def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Define a result line ``LABEL: NUMBER UNIT``; ``metric`` may use the pattern's groups, and named groups are
+    """A result line ``LABEL: NUMBER UNIT``; ``metric`` may use the pattern's groups, and named groups are
     labels.
     """
 
@@ -102,7 +102,7 @@ PARALLELISM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Define a table with rows of two numbers.
+    """A table with rows of two numbers.
 
     The first number is the label ``key`` in units of ``scale`` bytes (None: a plain count). The second is in units of
     ``factor`` base units of ``unit``.
@@ -113,6 +113,7 @@ class Table:
     key: str = "size"
     scale: float | None = 1e6
     factor: float = 1e6
+    _: KW_ONLY
     unit: str = "B/s"
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,7 +131,7 @@ def loads(stride: str, shuffled: bool) -> Table:
 def switches(kilobytes: int) -> Table:
     """Return lat_ctx's table for one process size."""
     labels = {"size": str(kilobytes * 1024)}
-    return Table("lat_ctx", "context_switch", "processes", None, 1e-6, "s", labels)
+    return Table("lat_ctx", "context_switch", "processes", None, 1e-6, unit="s", labels=labels)
 
 
 # The meaning of rows without a title, by program and the argument after the size.
@@ -182,7 +183,7 @@ _TAKES_VALUE = frozenset("PWNmMsLvnuT")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Hold one lmbench program of a command line: its arguments, and its options without and with a value."""
+    """One lmbench program of a command line: its arguments, and its options without and with a value."""
 
     program: str
     words: tuple[str, ...] = ()

@@ -46,10 +46,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     times = {{"Avg": "mean"}.get(name, name.lower()): int(us) * 1e-6 for name, us in _ONE.findall(block)}
     bins = {int(first) + n: int(word) for first, words in _BINS.findall(block) for n, word in enumerate(words.split())}
     percentiles = {f"p{share}": _below(bins, share / 100) for share in (50, 99)}
-    measurements = [Measurement(_TOOL, case, "requests_per_second", rate, "1/s", Better.HIGHER)]
+    measurements = [Measurement(_TOOL, case, "requests_per_second", rate, "1/s", better=Better.HIGHER)]
     measurements += latencies(_TOOL, case, {**times, **percentiles})
     if (clients := _CLIENTS.search(text)) and int(clients[1]):
-        measurements.append(Measurement(_TOOL, case, "clients", float(clients[1]), "1", Better.NONE))
+        measurements.append(Measurement(_TOOL, case, "clients", float(clients[1]), "1", better=Better.NONE))
     return Parsed(_TOOL, tuple(measurements), invalid=_missed(text) or load.invalid(percentiles["p99"]) or _cut(bins))
 
 

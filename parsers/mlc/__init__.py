@@ -77,7 +77,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Hold one printed figure; a latency's metric still lacks the suffix for the kind of access."""
+    """One printed figure; a latency's metric still lacks the suffix for the kind of access."""
 
     metric: str
     value: float
@@ -87,7 +87,7 @@ class _Figure:
 
 @dataclass(kw_only=True, slots=True)
 class _Run:
-    """Hold the output of one run of MLC; a text may contain several runs."""
+    """The output of one run of MLC; a text may contain several runs."""
 
     options: Options | None = None  # from the line with the command, or from ``command``
     command_line: bool = False
@@ -141,7 +141,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Table:
-    """Hold a matrix whose first row was read."""
+    """A matrix whose first row was read."""
 
     metric: str
     corner: str
@@ -489,4 +489,4 @@ def _named(runs: Sequence[_Run]) -> Iterator[Measurement]:
             if run.settings.others and len(points[f.metric, tuple(sorted(f.labels.items()))]) > 1:
                 labels["options"] = run.settings.others
             better = Better.LOWER if f.unit == "s" else Better.HIGHER
-            yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better, labels=labels)
+            yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better=better, labels=labels)

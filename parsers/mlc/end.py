@@ -13,7 +13,7 @@ _LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Begun:
-    """Hold the last run: its options, the sections that it reached, and the labels of each section's figures."""
+    """The last run: its options, the sections that it reached, and the labels of each section's figures."""
 
     settings: Options
     full_run: bool  # no mode was requested

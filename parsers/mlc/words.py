@@ -123,7 +123,7 @@ def section_of(line: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Hold a command line of MLC: its mode, and its single-letter options with the values attached to them."""
+    """A command line of MLC: its mode, and its single-letter options with the values attached to them."""
 
     mode: str = ""
     letters: tuple[tuple[str, str], ...] = ()

@@ -193,7 +193,12 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     taken = {(m.metric, tuple(sorted(m.labels.items()))) for m in measurements if m.case == ACCURACY}
     measurements += [s for s in scores if (s.metric, tuple(sorted(s.labels.items()))) not in taken]
     return Parsed(
-        TOOL, tuple(measurements), _version(runs, reports), invalid, tuple(dict.fromkeys(notes)), Standing.UNVERIFIED
+        TOOL,
+        tuple(measurements),
+        _version(runs, reports),
+        invalid,
+        tuple(dict.fromkeys(notes)),
+        standing=Standing.UNVERIFIED,
     )
 
 

@@ -157,7 +157,7 @@ class AccuracyReader:
             self.put("map", self._coco, False)
         measurements = []
         for (name, labels), value in self.values.items():
-            measurements.append(Measurement(TOOL, CASE, name, value, "1", _KINDS[name], labels=dict(labels)))
+            measurements.append(Measurement(TOOL, CASE, name, value, "1", better=_KINDS[name], labels=dict(labels)))
         return measurements
 
     def _take_members(self, text: str) -> None:

@@ -44,7 +44,7 @@ _SHORTEST_S = 600
 
 @dataclass(kw_only=True, slots=True)
 class Report:
-    """Hold one report; figures are in base units, by metric and percentile (a label) or ""."""
+    """One report; figures are in base units, by metric and percentile (a label) or ""."""
 
     line: int
     values: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -118,9 +118,9 @@ class Report:
         for (metric, rank), value in self.values.items():
             unit, direction = better(metric, case)
             labels = {"percentile": rank} if rank else {}
-            yield Measurement(TOOL, case, metric, value, unit, direction, labels=labels)
+            yield Measurement(TOOL, case, metric, value, unit, better=direction, labels=labels)
         for labelled, value in self.scores.items():
-            yield Measurement(TOOL, ACCURACY, "accuracy", value, "1", Better.HIGHER, labels=dict(labelled))
+            yield Measurement(TOOL, ACCURACY, "accuracy", value, "1", better=Better.HIGHER, labels=dict(labelled))
 
 
 class ReportReader:

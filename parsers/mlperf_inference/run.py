@@ -88,7 +88,7 @@ def says_interactive(command: Sequence[str]) -> bool:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """Hold the output of one run; ``line`` is its first line."""
+    """The output of one run; ``line`` is its first line."""
 
     line: int
     titled: bool = False  # whether a heading or a key shows that this is LoadGen's
@@ -265,4 +265,4 @@ class Run:
         for (metric, rank), value in self.values.items():
             unit, direction = better(metric, self.scenario or "")
             labels = {"percentile": rank} if rank else {}
-            yield Measurement(TOOL, case, metric, value, unit, direction, labels=labels)
+            yield Measurement(TOOL, case, metric, value, unit, better=direction, labels=labels)

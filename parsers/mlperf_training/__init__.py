@@ -68,7 +68,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     good = any(not one.invalid for one in some)
     invalid = _cut(judged) or (None if good else some[0].invalid)
     notes = [*_notes(judged), *_overlaps(found_runs)]
-    return Parsed(_TOOL, tuple(measurements), found_runs[0].version, invalid, _few(notes), Standing.UNVERIFIED)
+    return Parsed(_TOOL, tuple(measurements), found_runs[0].version, invalid, _few(notes), standing=Standing.UNVERIFIED)
 
 
 def _cut(judged: Sequence[_Judged]) -> str | None:
@@ -100,7 +100,7 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
 
 
 class _Judged:
-    """Hold a run and its verdict. ``error``: what the run lacks; ``invalid``: why it has no time to train."""
+    """A run and its verdict. ``error``: what the run lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -176,7 +176,7 @@ class _Judged:
         def measurement(
             metric: str, value: float, better: Better = Better.NONE, unit: str = "1", /, **more: str
         ) -> Measurement:
-            return Measurement(_TOOL, case, metric, value, unit, better, labels={**more, **labels})
+            return Measurement(_TOOL, case, metric, value, unit, better=better, labels={**more, **labels})
 
         if self.time is not None:
             yield measurement("time_to_train", self.time, Better.LOWER, "s")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -40,13 +40,14 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Hold one record on ``line``. ``time`` is in ms; None if the text has no valid time."""
+    """One record on ``line``. ``time`` is in ms; None if the text has no valid time."""
 
     line: int
     key: str
     value: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     time: float | None = None
+    _: KW_ONLY
     benchmark: str | None = None  # if each line names it (v0.5)
     version: str | None = None  # version of the format, if each line names it
 
@@ -116,7 +117,9 @@ def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
         metadata = value if isinstance(value, dict) else {}
         version, benchmark, key = match[1].decode().strip(".") or None, match[2].decode(), match[4].decode()
         inner = metadata.get("value") if metadata else value
-        yield Record(n, key, inner, metadata, _time(Decimal(match[3].decode()), 1000), benchmark, version)
+        yield Record(
+            n, key, inner, metadata, _time(Decimal(match[3].decode()), 1000), benchmark=benchmark, version=version
+        )
 
 
 def _time(value: object, factor: int = 1) -> float | None:

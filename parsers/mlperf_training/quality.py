@@ -14,7 +14,7 @@ _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Group:
-    """Hold all evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
+    """All evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
 
     quality: rules.Quality
     name: str  # distinguishes the two evaluations of Mask R-CNN

@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Better
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Describe an evaluation of a benchmark: the metric's name, its direction, and what it actually is, for a note."""
+    """An evaluation of a benchmark: the metric's name, its direction, and what it actually is, for a note."""
 
     metric: str
     better: Better

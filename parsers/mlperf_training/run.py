@@ -35,7 +35,7 @@ Facts = dict[str, dict[Any, None]]  # by name, the distinct values in the order 
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Eval:
-    """Hold one evaluation.
+    """One evaluation.
 
     ``name`` distinguishes several evaluations at one time (FID, BBOX); ``count`` is the training progress.
     """
@@ -51,7 +51,7 @@ class Eval:
 
 @dataclass(kw_only=True, slots=True)
 class Run:
-    """Hold the log of one run, from its run_start (None if the log begins later) to the run_start of the next run."""
+    """The log of one run, from its run_start (None if the log begins later) to the run_start of the next run."""
 
     line: int
     start: float | None

@@ -46,7 +46,7 @@ def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class _Doubt:
-    """Hold a figure that contradicts another one of its row."""
+    """A figure that contradicts another one of its row."""
 
     metric: str
     row: Row

@@ -47,7 +47,7 @@ _CSV = re.compile(
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Files:
-    """Hold the runs in such files, and the text around them. ``cut``: the line of a file without its results' end."""
+    """The runs in such files, and the text around them. ``cut``: the line of a file without its results' end."""
 
     runs: list[Run]
     around: str
@@ -163,7 +163,7 @@ def _read_row(part: dict[str, Any], line: int) -> Row | None:
     kind, redop = part.get("type"), part.get("redop")
     if size is None or not 0 <= size < 10**18:
         return None
-    row = Row(line, int(size), _whole_number(count), _word(kind), _word(redop), _whole_number(root))
+    row = Row(line, int(size), _whole_number(count), _word(kind), _word(redop), root=_whole_number(root))
     for place, key in _HALVES.items():
         point = _read_point(place, part.get(key), _FIGURES)
         each = _read_point(place, part.get(f"{key}_per_iter"), _EACH)

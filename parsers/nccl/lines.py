@@ -43,7 +43,7 @@ _LOG = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Hold one line: its number, its process ("" without a mark), the text without the mark, and the raw line."""
+    """One line: its number, its process ("" without a mark), the text without the mark, and the raw line."""
 
     n: int
     source: str

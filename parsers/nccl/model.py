@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from fleetmark.base.measurement import Better
 
@@ -64,7 +64,7 @@ def collective(name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Hold a number as printed, and half a unit of its last digit."""
+    """A number as printed, and half a unit of its last digit."""
 
     value: float
     half: float
@@ -85,7 +85,7 @@ def figure(text: str) -> Figure | None:
 
 @dataclass(slots=True)
 class Point:
-    """Hold one way of running a size: its figures by metric, in base units, and the validation column."""
+    """One way of running a size: its figures by metric, in base units, and the validation column."""
 
     place: str  # "out", "in", or "" for a tool without this distinction
     figures: dict[str, Figure]
@@ -94,13 +94,14 @@ class Point:
 
 @dataclass(slots=True)
 class Row:
-    """Hold one size of a table."""
+    """One size of a table."""
 
     line: int
     size: int
     count: int | None = None
     type: str | None = None
     redop: str | None = None
+    _: KW_ONLY
     root: int | None = None
     points: list[Point] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)  # further labels
@@ -144,7 +145,7 @@ def _width(kind: str | None) -> int | None:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class Run:
-    """Hold one run of one collective."""
+    """One run of one collective."""
 
     line: int
     case: str | None = None

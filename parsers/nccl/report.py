@@ -188,7 +188,7 @@ class Report:
 
     def _one(self, case: str, metric: str, value: float, labels: dict[str, str]) -> Measurement:
         unit, better = METRICS.get(metric) or METRICS["time"]
-        return Measurement(self.tool, case, metric, value, unit, better, labels=labels)
+        return Measurement(self.tool, case, metric, value, unit, better=better, labels=labels)
 
     def _remark(self, run: Run) -> None:
         """Add remarks on a used run to its figures."""

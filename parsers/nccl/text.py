@@ -91,7 +91,7 @@ _UNREAD = ("copybw",)
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Hold the columns of a table: those left of the first time, those of one half, and the places of the halves."""
+    """The columns of a table: those left of the first time, those of one half, and the places of the halves."""
 
     left: tuple[str, ...]
     half: tuple[str, ...]
@@ -143,7 +143,8 @@ def read_row(line: Line, columns: Heading, blank: bool = False) -> Row | None:
                 for i, place in enumerate(places)
             ]
             if left is not None and all(points):
-                row = Row(line.n, int(cells[0]), int(cells[1]), *left)
+                kind, redop, root = left
+                row = Row(line.n, int(cells[0]), int(cells[1]), kind, redop, root=root)
                 row.points = [p for p in points if p is not None and p.figures]
                 row.width = None if columns.left else 4
                 return row

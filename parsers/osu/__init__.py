@@ -83,13 +83,13 @@ def _row(case: str, columns: str, cells: Sequence[str], sized: bool) -> Iterator
     values = figures[1:] if sized else figures
     if values and "Latency" in columns:
         if values[0] > 0:
-            yield Measurement(_TOOL, case, "latency", values[0] * 1e-6, "s", Better.LOWER, labels=labels)
+            yield Measurement(_TOOL, case, "latency", values[0] * 1e-6, "s", better=Better.LOWER, labels=labels)
         return
     for value, (metric, factor, unit) in zip(
         values, (("bandwidth", 1e6, "B/s"), ("message_rate", 1.0, "1/s")), strict=False
     ):
         if value > 0:
-            yield Measurement(_TOOL, case, metric, value * factor, unit, Better.HIGHER, labels=labels)
+            yield Measurement(_TOOL, case, metric, value * factor, unit, better=Better.HIGHER, labels=labels)
 
 
 def _best(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
@@ -100,7 +100,7 @@ def _best(measurements: Sequence[Measurement]) -> Iterator[Measurement]:
     for case, rows in cases.items():
         latencies = [(int(m.labels.get("size", 0)), m.value) for m in rows if m.metric == "latency"]
         if latencies:
-            yield Measurement(_TOOL, case, "least_latency", min(latencies)[1], "s", Better.LOWER)
+            yield Measurement(_TOOL, case, "least_latency", min(latencies)[1], "s", better=Better.LOWER)
         for metric, unit in (("bandwidth", "B/s"), ("message_rate", "1/s")):
             if rates := [m.value for m in rows if m.metric == metric]:
-                yield Measurement(_TOOL, case, f"peak_{metric}", max(rates), unit, Better.HIGHER)
+                yield Measurement(_TOOL, case, f"peak_{metric}", max(rates), unit, better=Better.HIGHER)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
@@ -33,7 +33,7 @@ ZERO = "zero"  # the reason for excluding a zero
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Hold one figure of one machine.
+    """One figure of one machine.
 
     ``place`` is its position in the file, ``version`` the release or round of the benchmark. ``invalid`` gives the
     reason if it must not be compared. ``kind`` is None if the file does not declare it.
@@ -44,6 +44,7 @@ class Row:
     class_: str
     kind: Kind | None
     place: str
+    _: KW_ONLY
     repeat: int = 0
     headline: bool = True
     standing: Standing | None = None
@@ -53,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Hold the contents of a file.
+    """The contents of a file.
 
     ``machines`` maps names to the labels that select them. ``read`` is the number of rows, and ``left_out`` counts the
     rows without a figure by reason.

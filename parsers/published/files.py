@@ -44,7 +44,7 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Hold a file as rows of cells, each with its position (``line 7``); ``form`` names the format."""
+    """A file as rows of cells, each with its position (``line 7``); ``form`` names the format."""
 
     form: str
     columns: Sequence[str]
@@ -52,7 +52,7 @@ class Records:
 
 
 class _Rows(Sequence[tuple[str, Cells]]):
-    """Hold rows with the same ``columns`` as tuples, since a mapping per row would take several times the memory."""
+    """Rows with the same ``columns`` as tuples, since a mapping per row would take several times the memory."""
 
     def __init__(self, word: str, columns: Sequence[str]) -> None:
         self._word, self._columns = word, columns

@@ -76,7 +76,7 @@ _OFFICIAL = re.compile(r"mlcommons/(?:(?:inference|training)_results_v[0-9]|cm4m
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """Define the columns of one kind of table, each with its possible names."""
+    """The columns of one kind of table, each with its possible names."""
 
     title: str
     required: Mapping[str, tuple[str, ...]]
@@ -276,7 +276,7 @@ def _inference(
             continue
         seen.add((name, case, metric, value))
         tally["inferred"] += metric not in _DESCRIBING and texts["inferred"] == "1"
-        m = Measurement("mlperf_inference", case, metric, value * factor, unit, better)
+        m = Measurement("mlperf_inference", case, metric, value * factor, unit, better=better)
         entry = Row(
             name,
             m,
@@ -321,7 +321,7 @@ def _training(
         return
     seen.add((name, *identity.values(), texts["model"], value))
     labels = _labels(texts, version, division) | {"suite": "training"}
-    m = Measurement("mlperf_training", texts["model"], "time_to_train", value * factor, "s", Better.LOWER)
+    m = Measurement("mlperf_training", texts["model"], "time_to_train", value * factor, "s", better=Better.LOWER)
     entry = Row(name, m, "gpu-train-speed", Kind.RESPONSIVENESS, place, standing=standing, version=version)
     collector.add(name, identity, labels, entry)
 

@@ -65,7 +65,7 @@ _SIZE = 512  # MB: the size of bw_mem that is compared
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Describe the contents of a column; ``factor`` converts its values to ``unit``.
+    """The contents of a column; ``factor`` converts its values to ``unit``.
 
     The table has rates of whole machines; the speed of one core or one answer is declared.
     """
@@ -131,7 +131,7 @@ def read(raw: bytes, name: str = "") -> Table:
             if reason:
                 collector.leave("not measured on that type" if reason == "no value" else f"{column}: {reason}")
                 continue
-            m = Measurement(WORKLOAD, entry.case, entry.metric, value * entry.factor, entry.unit, Better.HIGHER)
+            m = Measurement(WORKLOAD, entry.case, entry.metric, value * entry.factor, entry.unit, better=Better.HIGHER)
             collector.add(
                 machine, {}, labels, Row(machine, m, entry.class_, entry.kind, place, headline=entry.headline)
             )

@@ -124,7 +124,7 @@ def _official(case: str, metric: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Hold one published score: its suite, build, cell and place in the file."""
+    """One published score: its suite, build, cell and place in the file."""
 
     suite: str  # SPECrate2017_int
     tune: str
@@ -304,7 +304,7 @@ def _add(collector: Collector, labels: Mapping[str, str], scores: list[_Score]) 
         workload = next(f"spec_cpu{year}" for year in _YEARS if year in score.suite)
         row = Row(
             "",
-            Measurement(workload, score.suite, metric, value, "1", Better.HIGHER),
+            Measurement(workload, score.suite, metric, value, "1", better=Better.HIGHER),
             *_about(score.suite, metric),
             score.place,
             headline=metric in _HEADLINES,
@@ -334,7 +334,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
         case = " ".join([suite, "1-copy", *filter(None, built)])
         name = texts["cpu"].replace("_", " ")
         labels = {"processor": name, "suite": suite, "copies": "1"}
-        m = Measurement(f"spec_cpu{match[2]}", case, "base_score", value, "1", Better.HIGHER)
+        m = Measurement(f"spec_cpu{match[2]}", case, "base_score", value, "1", better=Better.HIGHER)
         row = Row(name, m, *_about(case, "base_score"), place, standing=Standing.ESTIMATE)
         collector.add(name, {}, labels, row)
 

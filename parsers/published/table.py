@@ -131,7 +131,7 @@ def read(raw: bytes, name: str = "") -> Table:
             metric,
             value * factor,
             unit,
-            better,
+            better=better,
             labels={"of": base_unit} if base_unit else {},
         )
         point = (m.workload, m.case, metric, base_unit)

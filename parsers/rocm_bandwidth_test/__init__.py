@@ -78,8 +78,8 @@ def _measurements(matrix: _Matrix, names: Mapping[str, str]) -> Iterator[Measure
             value, local = figure * 1e9, row == column
             labels = {"device": start} if local else {"from": start, "to": end}
             metric = "local_bandwidth" if local else "bandwidth"
-            yield Measurement(_TOOL, matrix.case, metric, value, "B/s", Better.HIGHER, labels=labels)
+            yield Measurement(_TOOL, matrix.case, metric, value, "B/s", better=Better.HIGHER, labels=labels)
             links += [] if local else [value]
     if links:
         for metric, value in (("link_bandwidth", statistics.median(links)), ("slowest_link", min(links))):
-            yield Measurement(_TOOL, matrix.case, metric, value, "B/s", Better.HIGHER)
+            yield Measurement(_TOOL, matrix.case, metric, value, "B/s", better=Better.HIGHER)

@@ -33,7 +33,7 @@ def measurements(
         if value is None or value < 0 or (value == 0 and name != "failures"):
             continue
         unit, better = kind_of(name)
-        yield Measurement(tool, case, name, value, unit, better, labels=labels or {})
+        yield Measurement(tool, case, name, value, unit, better=better, labels=labels or {})
 
 
 def kind_of(name: str) -> tuple[str, Better]:

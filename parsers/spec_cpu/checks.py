@@ -72,7 +72,7 @@ _MOST_NAMES = 60  # more than two tunes of any suite
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Describe one of SPEC's suites and its parser."""
+    """One of SPEC's suites and its parser."""
 
     tool: str
     year: str
@@ -120,7 +120,7 @@ def read(suite: Suite, raw: bytes) -> Parsed:
         next((r.report.version for r in used if r.report.version), None),
         "; ".join(invalid) or None,
         _few_notes(list(dict.fromkeys(notes))),
-        Standing.ESTIMATE if estimate else None,
+        standing=Standing.ESTIMATE if estimate else None,
     )
 
 
@@ -164,7 +164,7 @@ def _whose(year: str) -> str:
 
 
 class _Result:
-    """Hold a report and the selected run of each benchmark in it."""
+    """A report and the selected run of each benchmark in it."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -402,18 +402,18 @@ def _measure(tool: str, result: _Result) -> Iterator[Measurement]:
         for name, (unit, better) in _UNITS.items():
             if name in run.figures and not (name in _OF_POWER and run.status in NO_ENERGY):
                 metric, labels = f"{run.tune}_{name}", result.labels(run)
-                yield Measurement(tool, run.benchmark, metric, run.figures[name], unit, better, labels=labels)
+                yield Measurement(tool, run.benchmark, metric, run.figures[name], unit, better=better, labels=labels)
     for run in result.done:
         if run.iteration is None:
             continue
         for name in ("time", "ratio"):
             if name in run.figures:
                 labels = {**result.labels(run), "iteration": str(run.iteration)}
-                metric = f"{run.tune}_run_{name}"
-                yield Measurement(tool, run.benchmark, metric, run.figures[name], *_UNITS[name], labels=labels)
+                metric, (unit, better) = f"{run.tune}_run_{name}", _UNITS[name]
+                yield Measurement(tool, run.benchmark, metric, run.figures[name], unit, better=better, labels=labels)
     for score in result.scores.values():
         if score.value is not None:
-            yield Measurement(tool, score.case, f"{score.tune}_score", score.value, "1", Better.HIGHER)
+            yield Measurement(tool, score.case, f"{score.tune}_score", score.value, "1", better=Better.HIGHER)
 
 
 def _nothing(

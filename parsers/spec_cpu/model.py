@@ -64,7 +64,7 @@ def count(text: str | None) -> float | None:
 
 @dataclass(slots=True)
 class Run:
-    """Hold one run of one benchmark, or its row in the table of selected runs (without ``iteration``)."""
+    """One run of one benchmark, or its row in the table of selected runs (without ``iteration``)."""
 
     benchmark: str
     tune: str
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(kw_only=True, slots=True)
 class Score:
-    """Hold a score line such as ``SPECrate2017_int_base``. ``case``: its name without the tune."""
+    """A score line such as ``SPECrate2017_int_base``. ``case``: its name without the tune."""
 
     case: str
     tune: str
@@ -106,7 +106,7 @@ class Score:
 
 @dataclass(kw_only=True, slots=True)
 class Report:
-    """Hold one result, as read from one format."""
+    """One result, as read from one format."""
 
     kind: str
     line: int

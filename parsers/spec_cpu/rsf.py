@@ -38,7 +38,7 @@ _STATUS = re.compile(r"[A-Z][A-Z?]?")
 
 @dataclass(slots=True)
 class _Raw:
-    """Hold the keys of one result of one suite, with their line numbers."""
+    """The keys of one result of one suite, with their line numbers."""
 
     year: str
     line: int

@@ -219,7 +219,7 @@ class _TxtReader:
 
 @dataclass(slots=True)
 class _Group:
-    """Hold the words of one tune: figures, then a status."""
+    """The words of one tune: figures, then a status."""
 
     figures: list[str]
     status: str

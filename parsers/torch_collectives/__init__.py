@@ -41,9 +41,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, "a size with its time", got=report.cut or "sizes too small to share among the ranks")
     measurements = [m for _, measured in rows for m in measured]
     peak = max(m.value for m in measurements if m.metric == "busbw")
-    measurements.append(Measurement(_TOOL, op, "torch_peak_busbw", peak, "B/s", Better.HIGHER))
+    measurements.append(Measurement(_TOOL, op, "torch_peak_busbw", peak, "B/s", better=Better.HIGHER))
     for name, count in (("ranks", ranks), ("nodes", nodes)):
-        measurements.append(Measurement(_TOOL, op, name, float(count), "1", Better.NONE))
+        measurements.append(Measurement(_TOOL, op, name, float(count), "1", better=Better.NONE))
     wrong = [f"{int(bad)} elements at {row['size']} bytes" for row, _ in rows if (bad := number(row.get("wrong")))]
     invalid = f"wrong data: {', '.join(wrong[:3])}" if wrong else report.cut
     notes = [f"line {n}: a size that is damaged is left out" for n, _, measured in points if not measured]
@@ -69,4 +69,4 @@ def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurem
 def _measurements(op: str, figures: list[tuple[str, float, str]], labels: dict[str, str]) -> Iterator[Measurement]:
     for metric, value, unit in figures:
         better = Better.LOWER if unit == "s" else Better.HIGHER
-        yield Measurement(_TOOL, op, metric, value, unit, better, labels=labels)
+        yield Measurement(_TOOL, op, metric, value, unit, better=better, labels=labels)

@@ -42,7 +42,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not model or ranks is None or timed is None or timed.get("unit") not in _UNITS:
         raise ParseError(_TOOL, "timed steps of a model", got=report.cut or str(report.head)[:120])
     measurements = [
-        Measurement(_TOOL, model, name, value, unit, better)
+        Measurement(_TOOL, model, name, value, unit, better=better)
         for name, value, unit, better in (
             *_rates(timed, ranks),
             *((f"step_time_{layout}", seconds, "s", Better.NONE) for layout, seconds in _layouts(timed).items()),

@@ -31,7 +31,7 @@ from fleetmark.parsers.training.stragglers import RankTime, Waits, straggler
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class LoggedStep:
-    """Hold one line of progress: times in s, rates in 1/s, ``flops`` in FLOP/s of one device, ``memory`` in B.
+    """One line of progress: times in s, rates in 1/s, ``flops`` in FLOP/s of one device, ``memory`` in B.
 
     ``position``: the index of its line among the lines that were read.
     """
@@ -50,7 +50,7 @@ class LoggedStep:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTime:
-    """Hold the seconds of one save (or one load) of a checkpoint, and the index of the line that ends it."""
+    """The seconds of one save (or one load) of a checkpoint, and the index of the line that ends it."""
 
     position: int
     seconds: float
@@ -59,7 +59,7 @@ class CheckpointTime:
 
 @dataclass(kw_only=True, slots=True)
 class TrainingLog:
-    """Hold the contents of one log. ``incomplete``: why the log is incomplete, None if it is complete."""
+    """The contents of one log. ``incomplete``: why the log is incomplete, None if it is complete."""
 
     steps: list[LoggedStep] = field(default_factory=list)
     ranks: list[RankTime] = field(default_factory=list)
@@ -130,10 +130,10 @@ def measurements(tool: str, case: str, log: TrainingLog) -> Iterator[Measurement
     ]
     for name, value, unit, better in rows:
         if value is not None and value > 0 and math.isfinite(value):
-            yield Measurement(tool, case, name, value, unit, better)
+            yield Measurement(tool, case, name, value, unit, better=better)
     if (slow := straggler(Waits(log.ranks))) and math.isfinite(slow.seconds):
         labels = {"rank": str(slow.rank)}
-        yield Measurement(tool, case, "straggler_time", slow.seconds, "s", Better.NONE, labels=labels)
+        yield Measurement(tool, case, "straggler_time", slow.seconds, "s", better=Better.NONE, labels=labels)
 
 
 def divided(value: float | None, other: float | None, *factors: float | None) -> float | None:

@@ -28,7 +28,7 @@ CAUSES = ("startup", "restarts", "checkpoints", "stragglers", "slow_steps")
 
 @dataclass(kw_only=True, slots=True)
 class Attempt:
-    """Hold one start of the command: begin and end (s from the start of the run), the log, and each line's time."""
+    """One start of the command: begin and end (s from the start of the run), the log, and each line's time."""
 
     begin: float
     end: float
@@ -42,7 +42,7 @@ class Attempt:
 
 @dataclass(kw_only=True, slots=True)
 class Goodput:
-    """Hold shares of a run's time (0 to 1): useful steps, and losses by cause. ``kept``: the number of useful steps."""
+    """Shares of a run's time (0 to 1): useful steps, and losses by cause. ``kept``: the number of useful steps."""
 
     share: float
     lost: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Goodput:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """Hold the time between two lines: its steps (kept and repeated), and its seconds of saves and waits."""
+    """The time between two lines: its steps (kept and repeated), and its seconds of saves and waits."""
 
     seconds: float
     kept: int

@@ -17,7 +17,7 @@ from statistics import median_low
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """Hold the seconds that one rank worked on a step, without its waits for other ranks.
+    """The seconds that one rank worked on a step, without its waits for other ranks.
 
     A mean over several steps has the number of the last one.
     """
@@ -28,7 +28,7 @@ class RankTime:
 
 
 class Waits:
-    """Hold the steps reported by at least two ranks, with the slowest rank of each step and the seconds lost to it.
+    """The steps reported by at least two ranks, with the slowest rank of each step and the seconds lost to it.
 
     If there are several steps, the first one is left out, because it includes compilation.
     """
@@ -56,7 +56,7 @@ class Waits:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Straggler:
-    """Hold the rank with the largest loss, the number of steps in which it was the slowest, and its share of the loss.
+    """The rank with the largest loss, the number of steps in which it was the slowest, and its share of the loss.
 
     ``seconds``: the mean loss per step, to any rank.
     """

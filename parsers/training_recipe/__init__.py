@@ -47,7 +47,7 @@ _MOST_ATTEMPTS = 10_000
 
 @dataclass(kw_only=True, slots=True)
 class _Lines:
-    """Hold the timestamped lines of one attempt."""
+    """The timestamped lines of one attempt."""
 
     begin: float
     end: float | None = None
@@ -178,7 +178,7 @@ def _of_run(case: str, runs: Sequence[Attempt], run_time: float, head: dict[str,
     ]
     for name, value, unit, better in rows:
         if value is not None and math.isfinite(value):
-            yield Measurement(_TOOL, case, name, max(value, 0.0), unit, better)
+            yield Measurement(_TOOL, case, name, max(value, 0.0), unit, better=better)
 
 
 def _wrong(end: dict[str, Any], attempts: Sequence[_Lines]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 from fleetmark.planner.capacity.analysis.alternatives import trades
@@ -17,7 +17,7 @@ from fleetmark.planner.capacity.uncertainty import Futures
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Hold the question with some inputs changed, and its plan; the plan is None if there is none."""
+    """The question with some inputs changed, and its plan; the plan is None if there is none."""
 
     name: str
     question: Question
@@ -40,7 +40,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Answer:
-    """Hold the answer to a question.
+    """The answer to a question.
 
     ``plan`` is None if there is a ``conflict``. ``seconds`` is the total computation time. ``stopped`` is True if a
     time limit ended a search, so that another machine may find another answer.
@@ -51,6 +51,7 @@ class Answer:
     conflict: Conflict | None = None
     alternatives: Sequence[Alternative] = ()
     bindings: Sequence[Binding] = ()
+    _: KW_ONLY
     futures: Futures | None = None
     tornado: Sequence[Effect] = ()
     seconds: float = 0.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Hold a time limit of ``seconds``. ``stopped`` is True if the limit ended a computation."""
+    """A time limit of ``seconds``. ``stopped`` is True if the limit ended a computation."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
         self.stopped = False

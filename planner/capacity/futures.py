@@ -27,7 +27,7 @@ _WILDEST = 50.0  # limit of a drawn logarithm: draws with one or two degrees of 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Hold random futures, in the question's order.
+    """Random futures, in the question's order.
 
     - ``demand``: (draws, workloads, periods) in the workloads' units
     - ``worth``: (draws, skus, workloads), the worth of one server at full use; 0 if it cannot run the workload
@@ -115,7 +115,7 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Hold servers that some workloads share among themselves only; ``count`` is (periods, skus, sites).
+    """Servers that some workloads share among themselves only; ``count`` is (periods, skus, sites).
 
     ``shared`` is True if the servers can be redistributed; servers of a dedicated workload cannot.
     """
@@ -126,7 +126,7 @@ class Pool:
 
 
 class Fleet:
-    """Hold a plan as arrays.
+    """A plan as arrays.
 
     - ``count``: (periods, skus, sites), the servers that can work
     - ``shares``: (periods, skus, sites, workloads)

@@ -28,7 +28,7 @@ def over(part: Floats, total: Floats) -> Floats:
 
 
 class Ledger:
-    """Hold a question and the decisions of a plan: ``buy``, ``retire`` and ``active`` of ``stock``, and ``use``.
+    """A question and the decisions of a plan: ``buy``, ``retire`` and ``active`` of ``stock``, and ``use``.
 
     Other columns of ``Plan`` are not read. Pairs have servers in place, for sale or in the plan.
     """

@@ -22,7 +22,7 @@ from fleetmark.planner.capacity.shape import Caps, Floats, Ints, Shape
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Model:
-    """Hold the programme min cost @ v with low <= rows @ v <= high and lower <= v <= upper.
+    """The programme min cost @ v with low <= rows @ v <= high and lower <= v <= upper.
 
     - ``integer``: marks the integer variables
     - ``labels``: one per row

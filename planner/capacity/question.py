@@ -64,7 +64,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Hold a workload's demand by period.
+    """A workload's demand by period.
 
     - ``point``: the median demand in ``unit``; ``sigma`` is the standard deviation of its logarithm
     - ``utilisation``: the maximum (0 to 0.85) for servers without a limit in their worth; ``reason`` gives its origin
@@ -83,6 +83,7 @@ class Workload:
     point: Sequence[float]
     sigma: Sequence[float]
     utilisation: float
+    _: KW_ONLY
     reason: str = "given"
     sites: frozenset[str] = frozenset()
     dedicated: bool = False
@@ -97,7 +98,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """Describe a server model that can be bought or is in place.
+    """A server model that can be bought or is in place.
 
     - ``worth``: the Worth by workload; other workloads cannot run on it
     - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
@@ -131,8 +132,8 @@ class Sku:
     price: float | None
     idle_w: float
     peak_w: float
-    rack_units: float
     _: KW_ONLY
+    rack_units: float
     gpus: int = 0
     ports: int = 1
     lead: int = 0
@@ -188,7 +189,7 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Describe a site, or a room, row or rack of a site. None means no limit; 0 means that the site is not open yet.
+    """A site, or a room, row or rack of a site. None means no limit; 0 means that the site is not open yet.
 
     - ``domain``: its failure domains (a room, a power feed), separated by commas; by default the site itself
     - ``budget``: the money for purchases over the horizon
@@ -205,6 +206,7 @@ class Site:
     rack_units: Series | None = None
     ports: Series | None = None
     budget: float | None = None
+    _: KW_ONLY
     domain: str = ""
     spares: int = 0
     energy_price: Series | None = None  # per kWh, if it differs from the question's
@@ -219,10 +221,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Limit the orders of a SKU, or from a vendor, in one ``period`` to ``maximum`` servers.
-
-    If ``period`` is None, the limit applies to each period.
-    """
+    """A limit on orders of a SKU, or from a vendor: ``maximum`` servers in one ``period``; in each if it is None."""
 
     item: str
     maximum: int
@@ -231,7 +230,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Hold servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
+    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
 
     With ``arrives``, they are an earlier order of new servers, which arrive and are paid for in that period.
     """
@@ -250,7 +249,7 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Shock:
-    """Describe a jump in all demands: in a share ``chance`` of futures, they are multiplied by ``demand``.
+    """A jump in all demands: in a share ``chance`` of futures, they are multiplied by ``demand``.
 
     The jump begins in any period with equal probability, and is permanent.
     """
@@ -261,7 +260,7 @@ class Shock:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold everything that a plan must obey.
+    """Everything that a plan must obey.
 
     - ``periods``: their names; each is ``years`` long (0.25 for a quarter)
     - ``survive``: the number of failure domains that may be lost simultaneously, unless a workload overrides it
@@ -288,6 +287,7 @@ class Question:
     periods: Sequence[str]
     years: float
     workloads: Mapping[str, Workload]
+    _: KW_ONLY
     skus: Mapping[str, Sku]
     sites: Mapping[str, Site]
     fleet: Sequence[Cohort] = ()
@@ -408,10 +408,7 @@ class Question:
         return self.availability(workload) == SURVIVES
 
     def yields(self, workload: str) -> bool:
-        """Return whether the workload may be pre-empted.
-
-        It runs on servers that other workloads need only when a failure domain is lost.
-        """
+        """Return whether the workload may be pre-empted: it runs on servers that others need only in a failure."""
         return self.availability(workload) == PREEMPTIBLE
 
     def pool(self, workload: str) -> str:
@@ -468,7 +465,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Hold a plan: what to buy, use and retire. All periods are numbered from 0.
+    """A plan: what to buy, use and retire. All periods are numbered from 0.
 
     ``stock`` has one row per (sku, site, period), including zeros: the counts ``buy`` (ordered then), ``arrive``,
     ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.
@@ -489,6 +486,7 @@ class Plan:
     costs: pd.DataFrame
     objective: float
     bound: float
+    _: KW_ONLY
     gap: float
     seconds: float
     margin: Margin = field(default_factory=dict)

@@ -54,7 +54,7 @@ NODES, LEAST_NODES = 2_500_000, 100  # limit of nodes times variables in one sea
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hold the result of a search.
+    """The result of a search.
 
     ``values`` are the variables with exact integers, or None if the search ended without a plan. No plan costs less
     than ``bound``, in units of the programme's cost.
@@ -66,7 +66,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hold the result of one HiGHS run.
+    """The result of one HiGHS run.
 
     If ``values`` is None and the programme is not proven ``infeasible``, a limit ended the search.
     """

@@ -35,7 +35,7 @@ NEAR = 1e-9  # a count this close to the next whole number is rounded
 
 
 class Shape:
-    """Hold the variables of a question and their columns.
+    """The variables of a question and their columns.
 
     - ``pairs``: (sku, site) of x, d, i, n
     - ``combos``: (pair, workload) of a; ``lasting``: the combos of r

@@ -30,7 +30,7 @@ _BLOCK = 500  # draws processed together, to limit memory
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Hold the servers of one period.
+    """The servers of one period.
 
     - ``count``: (skus, sites), the number of servers
     - ``may``: (skus, sites, workloads), whether the workload may run there

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ _MORE, _STEP = 3, 0.1  # further solves if another seed does not confirm the lev
 
 @dataclass(frozen=True, slots=True)
 class Futures:
-    """Hold the results of a plan in ``draws`` simulated futures.
+    """The results of a plan in ``draws`` simulated futures.
 
     - ``shortfall``: the share of futures in which, in some period, no distribution of the servers in place meets all
       demands. If the question asks for survival, any one failure domain is lost. Its 95% interval accounts for the
@@ -64,6 +64,7 @@ class Futures:
     shortfall: Estimate
     unshared: float
     table: pd.DataFrame
+    _: KW_ONLY
     sizing: pd.DataFrame
     by_period: pd.DataFrame
     open: int = 0
@@ -97,7 +98,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
     shortfall = _wilson(float(lost.any(axis=1).mean()), n)
     unshared = float(alone.any(axis=(1, 2)).mean())
     table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, periods))
-    return Futures(n, seed, shortfall, unshared, table, alone_, together, left_open)
+    return Futures(n, seed, shortfall, unshared, table, sizing=alone_, by_period=together, open=left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:

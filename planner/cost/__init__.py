@@ -15,7 +15,7 @@ _W_PER_KW = 1000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Hold the conditions of a purchase.
+    """The conditions of a purchase.
 
     - ``servers``: the number of baseline servers to replace
     - ``years``: the years of service, or None
@@ -30,7 +30,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Hold the terms of one server of a side.
+    """The terms of one server of a side.
 
     The price is for a number of hours or, if the hours are None, for a purchase. The power is in W.
     """
@@ -68,7 +68,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Hold the cost of ``servers`` servers of a side.
+    """The cost of ``servers`` servers of a side.
 
     - ``total``: their price, for the hours of the offer or for a purchase
     - ``yearly``: price and energy of a year, None without years of service or hours

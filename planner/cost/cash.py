@@ -16,7 +16,7 @@ CAPITAL, AT_END = "purchase", "residual"  # kinds of cost that are not operating
 
 @dataclass(frozen=True, slots=True)
 class Cash:
-    """Hold money by year, undiscounted, in the currency of the question.
+    """Money by year, undiscounted, in the currency of the question.
 
     - ``capex``: purchases, in the year of the order; ``opex``: all other costs
     - ``at_end``: the residual value of the servers at the end, as a negative cost

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class GrossMargin:
-    """Hold present values of a workload in the currency of the question. ``revenue`` is 0 if it is not given."""
+    """Present values of a workload in the currency of the question. ``revenue`` is 0 if it is not given."""
 
     workload: str
     revenue: float

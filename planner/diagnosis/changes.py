@@ -15,7 +15,7 @@ MAJORITY = 0.5  # share of slower hosts above which the change has a common caus
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Hold a benchmark on several hosts: ``values`` (oriented logarithms), the ``spread`` of single runs, and their
+    """A benchmark on several hosts: ``values`` (oriented logarithms), the ``spread`` of single runs, and their
     number.
     """
 
@@ -26,7 +26,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Hold the hosts that became slower.
+    """The hosts that became slower.
 
     - ``slower``: (column, change of the logarithm, z) of each slower host; if the change happened ``everywhere``, only
       those of the median host

@@ -11,7 +11,7 @@ from fleetmark.base.facts import Facts, Identity
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Hold a group of comparable hosts of one ``kind``.
+    """A group of comparable hosts of one ``kind``.
 
     ``hosts`` are judged against ``peers``: the same hosts, or all hosts of the kind if too few share a firmware.
     ``firmware`` is the firmware of ``hosts``; ``mixed`` is True if their peers have other firmware.

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Settled:
-    """Hold the result of a repeat.
+    """The result of a repeat.
 
     - ``deficit``: the missing share in the repeat, with its range ``low`` to ``high`` (two standard errors)
     - ``n``: the number of values from sound hosts

@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Describe the fault of ``host`` (and ``other``, for a link) in one ``benchmark``.
+    """The fault of ``host`` (and ``other``, for a link) in one ``benchmark``.
 
     ``benchmark`` has its KEY columns, ``better`` and ``class``.
 

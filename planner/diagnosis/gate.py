@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 
@@ -25,7 +25,7 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Define a limit in a base ``unit``: a minimum if ``least``, else a maximum.
+    """A limit in a base ``unit``: a minimum if ``least``, else a maximum.
 
     With ``of_peers``, the limit is a multiple of the median of the host's peers. With ``of_peak``, it is a share of the
     machine's theoretical peak.
@@ -40,7 +40,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Hold a host's measurement of one ``benchmark`` with ``n`` repeats.
+    """A host's measurement of one ``benchmark`` with ``n`` repeats.
 
     ``peers`` are the values of the other hosts of its cohort. ``peak`` is the theoretical peak of the machine, or None
     if it is unknown. ``bits`` and ``percent`` select the displayed unit.
@@ -51,6 +51,7 @@ class Value:
     unit: str
     n: int
     higher: bool | None = True
+    _: KW_ONLY
     peers: Sequence[float] = ()
     peak: float | None = None
     bits: bool = False
@@ -59,7 +60,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hold the result of one rule on one host and benchmark.
+    """The result of one rule on one host and benchmark.
 
     - ``limit``: in the value's unit
     - ``reason``: the kind of missing data
@@ -74,6 +75,7 @@ class Result:
     host: str
     benchmark: str
     verdict: CheckVerdict
+    _: KW_ONLY
     value: float | None = None
     limit: float | None = None
     unit: str = ""
@@ -94,7 +96,7 @@ NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "pee
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Define a rule: its ``bounds`` apply to every benchmark that it names, with at least ``repeats`` passed runs."""
+    """A rule: its ``bounds`` apply to every benchmark that it names, with at least ``repeats`` passed runs."""
 
     name: str
     bounds: tuple[Bound, ...]
@@ -131,12 +133,12 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             host,
             value.benchmark,
             verdict,
-            value.value,
-            limit,
-            value.unit,
-            bound.least,
-            reason,
-            numbers,
+            value=value.value,
+            limit=limit,
+            unit=value.unit,
+            least=bound.least,
+            reason=reason,
+            numbers=numbers,
             bits=value.bits,
             percent=value.percent,
         )

@@ -23,7 +23,7 @@ _ENDS = 200  # maximum number of points for the slope by medians
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Describe a change of level at ``position``, the index of the first campaign after it.
+    """A change of level at ``position``, the index of the first campaign after it.
 
     ``change`` is in logarithms; below 0 is slower. ``before`` and ``after`` are the levels, in oriented logarithms.
     ``p`` is the probability of such a change by chance, anywhere in the segment.
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Describe a steady change between the campaigns ``start`` and ``end`` (indices).
+    """A steady change between the campaigns ``start`` and ``end`` (indices).
 
     ``change`` is the total in logarithms; below 0 is slower. ``p`` is the probability of such a slope by chance.
     """
@@ -51,7 +51,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Hold the usual standard deviation of a campaign's value, and the degrees of freedom of that estimate."""
+    """The usual standard deviation of a campaign's value, and the degrees of freedom of that estimate."""
 
     deviation: float = 0.0
     freedom: float = 0.0
@@ -59,7 +59,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Hold the steps and slopes of a series in order."""
+    """The steps and slopes of a series in order."""
 
     steps: tuple[Change, ...] = ()
     trends: tuple[Trend, ...] = ()
@@ -190,7 +190,7 @@ def _stretch(segment: Floats, least: float, first: int, matters: float, level: f
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class _Slope:
-    """Hold a fitted line.
+    """A fitted line.
 
     - ``change``: its total change; ``middle``: the same by medians
     - ``p``: the probability by chance
@@ -271,7 +271,7 @@ def _interval(values: Floats, least: float) -> tuple[int, int, float, float, flo
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Hold the likeliest step of a segment: its position, its p, both levels, and the residual sum of squares."""
+    """The likeliest step of a segment: its position, its p, both levels, and the residual sum of squares."""
 
     position: int
     p: float

@@ -19,7 +19,7 @@ LEAST_PEERS = 2  # minimum number of peers with the same value
 
 @dataclass(frozen=True, slots=True)
 class LikelyCause:
-    """Describe a fact in which a host differs from most of its peers.
+    """A fact in which a host differs from most of its peers.
 
     - ``fact``: the host's value, such as ``15 of 16 DIMMs``
     - ``usual``: the peers' value, or None if ``fact`` includes it
@@ -39,7 +39,7 @@ class LikelyCause:
 
 @dataclass(frozen=True, slots=True)
 class _Trait:
-    """Define a fact that may explain a loss.
+    """A fact that may explain a loss.
 
     - ``read``: returns its value, or None if unknown
     - ``classes``: the prefixes of the classes that it slows down; empty for all classes

@@ -19,7 +19,7 @@ _ROUNDS, _ENOUGH = 50, 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Hold the model ln rate = ``level`` + effect of one host + effect of the other + ``rest``.
+    """The model ln rate = ``level`` + effect of one host + effect of the other + ``rest``.
 
     ``node`` has the effect of each host, ``partners`` the number of hosts that it was measured with, and ``rest`` the
     residual of each pair.

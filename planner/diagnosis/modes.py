@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fleetmark.planner.diagnosis.robust import Floats
 
-SHARE, LEAST = 0.25, 3  # minimum share and number of hosts in the smaller group; rarer values are outliers
+SHARE, LEAST = 0.25, 3  # minimum share of hosts in the slower group, and number in both; rarer values are outliers
 # Minimum distance of the group means in standard deviations within groups. Ashman, Bird and Zepf (1994) require 2.
 # With few values, a normal distribution looks split more often.
 DISTANCE, FEW = 4.0, 24.0
@@ -19,11 +19,15 @@ PART = 0.15  # minimum share of hosts in each of three or more groups
 # Minimum gap between such groups, in median gaps between neighbours. Gaps in normal noise are about exponential, so
 # the largest of n exceeds this in less than n * 2 ** -GAP cases.
 GAP = 20.0
+# A fast minority: its minimum share, and the maximum share of it, beyond which the slow hosts are outliers.
+FAST, REST = 0.05, 0.6
+CHANCE = 1e-5  # p value of the gap below a fast minority, for Student's t
+REPEATS = 8  # degrees of freedom of the noise that repeats show, as it adds to the spread of a fast minority
 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Hold the rows of a matrix with values that form groups.
+    """The rows of a matrix with values that form groups.
 
     ``group`` has the number of each value's group: 0 for the slowest group, -1 if the value is missing. ``low`` and
     ``high`` are the means below and above the largest gap.
@@ -40,12 +44,13 @@ class Modes:
         return self.group > 0
 
 
-def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
+def split(values: Floats, ordered: Floats, least: Floats, noise: Floats) -> Modes:
     """Return the rows of ``values`` that form groups.
 
-    These are two groups with the smallest variance within groups (Otsu 1979), or groups separated by at least GAP times
-    the usual distance between neighbours. ``values`` has benchmarks x hosts, NaN if missing; ``ordered`` has each row
-    sorted. ``least`` is the minimum distance of the groups in each row.
+    These are two groups with the smallest variance within groups (Otsu 1979), groups separated by at least GAP times
+    the usual distance between neighbours, or a fast minority (``fastest``). ``values`` has benchmarks x hosts, NaN if
+    missing; ``ordered`` has each row sorted. ``least`` is the minimum distance of the groups in each row, and ``noise``
+    the standard deviation that repeats explain (NaN: unknown).
     """
     n = np.sum(~np.isnan(values), axis=1)
     centred = np.nan_to_num(ordered - ordered[:, :1])
@@ -55,8 +60,8 @@ def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
     with np.errstate(invalid="ignore", divide="ignore"):
         low, high = sums / below, (sums[:, -1:] - sums) / above
         within = squares[:, -1:] - below * low**2 - above * high**2
-        smallest = np.maximum(LEAST, np.ceil(SHARE * n))[:, None]
-        within = np.where((below >= smallest) & (above >= smallest), within, np.inf)
+        smallest, fewest = (np.maximum(LEAST, np.ceil(share * n))[:, None] for share in (SHARE, FAST))
+        within = np.where((below >= smallest) & (above >= fewest), within, np.inf)
         cut = np.argmin(within, axis=1)
         cell = (np.arange(len(values)), cut)
         spread = np.sqrt(np.maximum(within[cell], 0.0) / np.maximum(n - 2, 1))
@@ -71,6 +76,14 @@ def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
     for row in np.flatnonzero(wide & (n >= 2 * LEAST)):
         if cuts := _gaps(ordered[row, : n[row]], float(least[row])):
             borders[int(row)] = cuts
+    for position, border in fastest(ordered, least, noise, np.maximum(2, np.ceil(FAST * n)), REST).items():
+        if border > max(borders.get(position, [-np.inf])):
+            borders.setdefault(position, []).append(border)
+    return grouped(values, borders)
+
+
+def grouped(values: Floats, borders: Mapping[int, Sequence[float]]) -> Modes:
+    """Return the groups that the ``borders`` of some rows of ``values`` separate."""
     rows = np.array(sorted(borders), dtype=np.int64)
     group = np.full((len(rows), values.shape[1]), -1, dtype=np.int64)
     low_mean, high_mean = np.empty(len(rows)), np.empty(len(rows))
@@ -81,6 +94,42 @@ def split(values: Floats, ordered: Floats, least: Floats) -> Modes:
         slowest = group[position] == 0
         low_mean[position], high_mean[position] = one[slowest].mean(), one[known & ~slowest].mean()
     return Modes(rows, group, low_mean, high_mean)
+
+
+def fastest(ordered: Floats, least: Floats, noise: Floats, smallest: Floats, largest: float) -> dict[int, float]:
+    """Return the rows in which a fast minority stands apart from slower hosts of any level, each with the border.
+
+    ``ordered`` has each row sorted, NaN last. The means of both sides differ by at least ``least``, and the gap between
+    them exceeds the spread of the fast hosts: Student's t at CHANCE. That spread is their own, or if larger the one
+    combined with the ``noise`` of repeats (NaN: unknown), which counts as REPEATS degrees of freedom, like a prior
+    (Smyth 2004). The slow hosts need no common level. The fast side has between ``smallest`` hosts and a share of
+    ``largest``.
+    """
+    from scipy import special
+
+    n = np.sum(~np.isnan(ordered), axis=1)[:, None]
+    if ordered.shape[1] < 2:
+        return {}
+    gaps = np.diff(ordered, axis=1)
+    below = np.arange(1, ordered.shape[1])[None, :]
+    above = n - below
+    centred = np.nan_to_num(ordered - ordered[:, :1])
+    sums, squares = np.cumsum(centred, axis=1), np.cumsum(centred**2, axis=1)
+    known = ~np.isnan(noise)[:, None]
+    freedom = above - 1 + np.where(known, REPEATS, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        high = (sums[:, -1:] - sums[:, :-1]) / above
+        distance = high - sums[:, :-1] / below
+        within = np.fmax(squares[:, -1:] - squares[:, :-1] - above * high**2, 0.0)
+        pooled = np.sqrt((within + np.where(known, REPEATS * noise[:, None] ** 2, 0.0)) / freedom)
+        spread = np.fmax(np.sqrt(within / np.maximum(above - 1, 1)), pooled)
+        usable = (above >= smallest[:, None]) & (above <= largest * n) & (freedom > 0) & (distance >= least[:, None])
+        t = np.where(usable & (gaps > 0), gaps / np.fmax(spread, 1e-12), 0.0)
+        chance = special.stdtr(np.maximum(freedom, 1), -t)
+    chance = np.where(t > 0, chance, 1.0)
+    cut = np.argmin(chance, axis=1)
+    rows = np.flatnonzero(chance[np.arange(len(cut)), cut] <= CHANCE)
+    return {int(row): float(ordered[row, cut[row]] + ordered[row, cut[row] + 1]) / 2 for row in rows}
 
 
 def _gaps(ordered: Floats, least: float) -> list[float]:

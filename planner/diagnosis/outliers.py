@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +31,7 @@ FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed in a small coh
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Hold the number of repeats ``n`` and the standard deviation ``sd`` of each value's repeats (NaN: unknown)."""
+    """The number of repeats ``n`` and the standard deviation ``sd`` of each value's repeats (NaN: unknown)."""
 
     n: npt.NDArray[np.int64]
     sd: Floats
@@ -40,7 +39,7 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Hold the slow hosts of a cohort.
+    """The slow hosts of a cohort.
 
     ``slow`` has one row per host and benchmark that is slower than its peers:
 
@@ -121,7 +120,7 @@ def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first:
     """Return all values that lie relevantly below the others, without ``q``, for the rows from ``first`` on."""
     ordered = np.sort(values, axis=1)
     n = np.sum(~np.isnan(ordered), axis=1)
-    groups = modes.split(values, ordered, -np.log1p(-deficit))
+    groups = modes.split(values, ordered, -np.log1p(-deficit), _noise(error, FLOOR))
     single = np.setdiff1d(np.arange(len(values)), groups.rows)
     cells = values[groups.rows]
     parts: list[tuple[int, npt.NDArray[np.int64], Floats, Floats | None]]
@@ -143,6 +142,14 @@ def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first:
         (np.flatnonzero((n > 0) & ~full) + first).tolist(),
         judged,
     )
+
+
+def _noise(error: Floats, floor: float) -> Floats:
+    """Return the standard deviation of each row that repeats and restarts explain, or NaN if ``error`` is unknown."""
+    known = ~np.isnan(error).all(axis=1)
+    noise = np.full(len(error), np.nan)
+    noise[known] = np.hypot(np.nanmax(error[known], axis=1), floor)
+    return noise
 
 
 def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats, noise: Floats) -> pd.DataFrame:
@@ -221,38 +228,51 @@ def judge_few(values: Floats, error: Floats, deficit: Floats) -> Verdicts:
     So few hosts do not show the usual variation in one benchmark. The spread between hosts is therefore taken over all
     benchmarks: the median over rows of the distance between the best two, but at least FEW_SPREAD and the errors. A
     deficit must be at least FEW_DEFICIT, with a z below LIMIT. The p value is not computed (NaN). If more than one host
-    in three is that slow in a benchmark, the healthy hosts are unknown, and the hosts form two groups (``modes``).
+    in three is that slow in a benchmark, or slower than a fast minority (``modes.fastest``), the healthy hosts are
+    unknown, and the hosts form two groups (``modes``).
     """
     n = np.sum(~np.isnan(values), axis=1)
     ordered = np.sort(values, axis=1)
     rows = np.flatnonzero((n >= FEW) & (n < LEAST))
     top, next_best = ordered[rows, n[rows] - 1], ordered[rows, n[rows] - 2]
     usual = max(float(np.median(top - next_best)), FEW_SPREAD) if len(rows) else FEW_SPREAD
-    slow_values, parts = [], []
-    for row, own_gap in zip(rows, top - next_best, strict=True):
+    limits = -np.log1p(-np.maximum(FEW_DEFICIT, deficit[rows]))
+    noise = np.fmax(
+        _noise(error[rows], FEW_SPREAD), np.where(np.isnan(error[rows]).all(axis=1), _near(ordered[rows]), 0)
+    )
+    minorities = modes.fastest(ordered[rows], limits, noise, np.ones(len(rows)), 1 - 1 / FEW - 1e-9)
+    slow_values, borders = [], {}
+    for position, (row, own_gap) in enumerate(zip(rows.tolist(), top - next_best, strict=True)):
+        if position in minorities:
+            borders[row] = [minorities[position]]
+            continue
         known = np.flatnonzero(~np.isnan(values[row]))
         spread = max(usual, float(own_gap), float(np.nanmax(np.append(error[row, known], 0.0))))
-        limit = -float(np.log1p(-max(FEW_DEFICIT, float(deficit[row]))))
         slow = []
         for column in known:
             others = float(np.median(values[row, known[known != column]]))
             below = others - float(values[row, column])
-            if below >= limit and -below / spread < LIMIT:
-                slow.append((int(row), int(column), len(known), others, spread, -np.expm1(-below), -below / spread))
+            if below >= limits[position] and -below / spread < LIMIT:
+                slow.append((row, int(column), len(known), others, spread, -np.expm1(-below), -below / spread))
         if len(slow) <= len(known) // FEW:
             slow_values += slow
         else:
-            parts.append(_halves(int(row), values[row], [column for _, column, *_ in slow]))
+            borders[row] = [float(np.mean(ordered[row, len(slow) - 1 : len(slow) + 1]))]
     judged = int(np.sum(~np.isnan(values)))
-    return Verdicts(_few(slow_values), modes.joined(parts or [modes.none(values.shape[1])]), [], [], judged)
+    return Verdicts(_few(slow_values), modes.grouped(values, borders), [], [], judged)
 
 
-def _halves(row: int, values: Floats, slow: Sequence[int]) -> modes.Modes:
-    """Return the two groups of a row: the ``slow`` columns and the others."""
-    group = np.where(np.isnan(values), -1, 1)
-    group[list(slow)] = 0
-    low, high = (np.array([float(np.mean(values[group == number]))]) for number in (0, 1))
-    return modes.Modes(np.array([row]), group[None, :], low, high)
+def _near(ordered: Floats) -> Floats:
+    """Return the noise of rows of few hosts without repeats: twice the distance between neighbours.
+
+    ``ordered`` has each row sorted. The lower median of a row's distances counts, or the median over rows if larger.
+    """
+    gaps = np.sort(np.diff(ordered, axis=1), axis=1)
+    number = np.sum(~np.isnan(gaps), axis=1)
+    if not len(gaps):
+        return np.array([])
+    own = gaps[np.arange(len(gaps)), (number - 1) // 2]
+    return np.asarray(2 * np.hypot(np.maximum(own, np.median(own)), FEW_SPREAD / 2))
 
 
 def _few(slow_values: list[tuple[int, int, int, float, float, float, float]]) -> pd.DataFrame:

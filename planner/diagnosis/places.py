@@ -22,7 +22,7 @@ _MOST = 4  # maximum number of borders and uplinks in one benchmark
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Border:
-    """Describe a border between two places, or the uplink of one; ``places`` has their numbers.
+    """A border between two places, or the uplink of one; ``places`` has their numbers.
 
     - ``shift``: the loss of its pairs, as a logarithm above 0; ``z``: the same in standard errors
     - ``pairs``: positions of the pairs across it; ``level``: the usual value of such pairs

@@ -18,7 +18,7 @@ _FREEDOM, _SHIFT = (
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class LowerTail:
-    """Hold the values of a matrix that lie below the others of their row, by ``row`` and ``column``.
+    """The values of a matrix that lie below the others of their row, by ``row`` and ``column``.
 
     ``median`` and ``spread`` (in standard deviations) describe the others. ``below`` is the distance below that median,
     and ``n`` the number of values in the row.

@@ -20,7 +20,7 @@ _SMALLEST_SHARE = 0.5  # maximum number of values of a trait as a share of its h
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """Hold a fact or label: its ``name``, its ``values``, and the number of each host's value (-1: unknown)."""
+    """A fact or label: its ``name``, its ``values``, and the number of each host's value (-1: unknown)."""
 
     name: str
     values: tuple[str, ...]
@@ -29,7 +29,7 @@ class Trait:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Group:
-    """Hold hosts that share a trait and are slower than the other hosts of their kind in the benchmark ``row``.
+    """Hosts that share a trait and are slower than the other hosts of their kind in the benchmark ``row``.
 
     - ``traits``: the name and value of every trait that selects exactly these hosts
     - ``members``: positions of the hosts; ``others``: positions of the hosts that they are compared with
@@ -96,7 +96,7 @@ def slower_groups(values: Floats, candidates: Sequence[Trait], deficit: Floats) 
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """Hold the best cut of each row: its corrected ``p``, its ``trait``, the ``order`` of values, and the ``cut``."""
+    """The best cut of each row: its corrected ``p``, its ``trait``, the ``order`` of values, and the ``cut``."""
 
     p: Floats
     trait: npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ class Gain(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrialChange:
-    """Hold the ratio of a benchmark with a setting to the same benchmark without it; above 1 is better.
+    """The ratio of a benchmark with a setting to the same benchmark without it; above 1 is better.
 
     ``pairs`` is the number of pairs of runs.
     """

@@ -27,7 +27,7 @@ _SMBIOS = "the firmware's tables (SMBIOS specification, DSP0134, type 17)"
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Hold a theoretical peak.
+    """A theoretical peak.
 
     ``rate`` is in B/s or operations per second. ``basis`` describes its calculation; ``source`` names the origin of the
     data.

@@ -20,7 +20,7 @@ _FILE = Path(__file__).with_name("peaks.yml")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Hold a number of the table in its base unit, with its ``source``."""
+    """A number of the table in its base unit, with its ``source``."""
 
     value: float
     source: str

@@ -36,7 +36,7 @@ _LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Hold the statistics of some benchmarks over the machines on record.
+    """The statistics of some benchmarks over the machines on record.
 
     - ``titles``: the benchmarks; ``profile``: their usual distance from a machine's mean, which is 0 on average
     - ``covariance``: the covariance of a new family's distances from that profile
@@ -57,7 +57,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Hold the mean of a machine's logarithms over the panel, its standard error, and the degrees of freedom."""
+    """The mean of a machine's logarithms over the panel, its standard error, and the degrees of freedom."""
 
     log: float
     se: float
@@ -157,7 +157,7 @@ def best_of(levels: Sequence[Level]) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """Hold the runs needed for a decision: the benchmarks in order, on each of ``hosts``, with the standard error after
+    """The runs needed for a decision: the benchmarks in order, on each of ``hosts``, with the standard error after
     each.
 
     ``is_enough`` is False if the allowed error is exceeded even with all benchmarks on that many hosts.

@@ -31,7 +31,7 @@ TOGETHER = "all together"  # the vote of all known figures combined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Hold the prediction of ``target`` for the new machine.
+    """The prediction of ``target`` for the new machine.
 
     - ``log``: the natural logarithm of the value, with an interval that covers ``level`` of such machines; None if
       there is no prediction, and ``reason`` says why

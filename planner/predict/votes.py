@@ -28,7 +28,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Hold one line's prediction for the new machine, and for each machine on record (NaN if it lacks a figure)."""
+    """One line's prediction for the new machine, and for each machine on record (NaN if it lacks a figure)."""
 
     value: float
     sd: float
@@ -103,7 +103,7 @@ def _ridge(moments: Floats, families: Floats, figures: int) -> tuple[Floats, Flo
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Hold the combined votes: value and scale for the new machine, and errors in units of their scale for those on
+    """The combined votes: value and scale for the new machine, and errors in units of their scale for those on
     record.
     """
 

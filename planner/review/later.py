@@ -19,7 +19,7 @@ _Part = TypeVar("_Part", Question, Workload, Sku, Site)
 
 @dataclass(slots=True)
 class _Owned:
-    """Hold servers in place: the period of their arrival (negative before the plan), and their number."""
+    """Servers in place: the period of their arrival (negative before the plan), and their number."""
 
     arrived: int
     count: int

@@ -16,7 +16,7 @@ MOST_NAMED = 8  # maximum number of lots named in an error
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Describe servers of a SKU that arrive at a site in a period; ``site`` is empty for all sites.
+    """Servers of a SKU that arrive at a site in a period; ``site`` is empty for all sites.
 
     ``ordered`` is the period of the order, None for an order placed before the plan. ``price`` is the unit price at the
     ordered quantity; for an order placed before the plan, it is the price of the first period.
@@ -41,7 +41,7 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Hold a lot and the campaign that represents it.
+    """A lot and the campaign that represents it.
 
     ``like`` is the name of the measured lot, if it is a different lot.
     """

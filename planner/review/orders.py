@@ -10,7 +10,7 @@ from fleetmark.planner.capacity.question import Plan, Question
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold ``count`` servers of a SKU ordered for a site in a period; ``price`` is the undiscounted unit price."""
+    """``count`` servers of a SKU ordered for a site in a period; ``price`` is the undiscounted unit price."""
 
     sku: str
     site: str

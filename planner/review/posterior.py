@@ -35,7 +35,7 @@ _EXACT = 1e-9  # a smaller standard error is rounding
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Hold the measured worth of delivered servers, in the workload's unit.
+    """The measured worth of delivered servers, in the workload's unit.
 
     - ``se``, ``df``: the standard error of its natural logarithm for the mean over these hosts and benchmarks, and its
       degrees of freedom
@@ -82,17 +82,20 @@ def posterior(prior: Worth, measured: Sequence[Measurement]) -> Worth:
         errors = [(_candidate(m.se, m.hosts, shared), m.df) for m in measured]
         estimated, spread = (_candidate(fleet, origin.hosts, shared), origin.df), (_without(prior.se, fleet), prior.df)
     terms = [(math.log(m.value), se, df) for m, (se, df) in zip(measured, errors, strict=True)]
-    if prior.se > _EXACT and not contradicts(prior, measured):
+    if is_used := prior.se > _EXACT and not contradicts(prior, measured):
         terms.append((math.log(prior.value), *estimated))
-    shared_df = math.inf if origin is None else origin.df
-    centre, se, df = _product(terms)
-    parts = [(se, df), (shared, shared_df), spread]
+    centre, se = _product(terms)
+    fleet_parts = [(se * math.sqrt(share), df) for share, (_, _, df) in zip(_shares(terms), terms, strict=True)]
+    # One estimate of the variance gives the error of the baseline and that of the plan's estimate: they err together.
+    of_estimate = fleet_parts.pop()[0] if is_used else 0.0
+    fleet_parts.append((math.hypot(of_estimate, shared), estimated[1]))
+    parts = [*fleet_parts, spread]
     if origin is not None:
         a, b = origin.hosts
         origin = replace(
             origin,
             se=math.hypot(se, shared),
-            df=_satterthwaite(parts[:2]),
+            df=_satterthwaite(fleet_parts),
             hosts=(a, b + sum(m.hosts[1] for m in measured)),
         )
     total = math.hypot(*(error for error, _ in parts))
@@ -158,25 +161,30 @@ def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
     return math.inf if below == 0 else variance * variance / below
 
 
-def _product(terms: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    """Return median, standard error and degrees of freedom of the product of t densities (centre, scale, df).
+def _product(terms: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Return median and standard error of the product of t densities (centre, scale, df).
 
     The standard error is chosen so that its t interval is as wide as the central 95% of the product.
     """
     exact = [centre for centre, scale, _ in terms if scale <= _EXACT]
     if exact:
-        return sum(exact) / len(exact), 0.0, math.inf
+        return sum(exact) / len(exact), 0.0
     if len(terms) == 1:
-        return terms[0]
-    weights = [(1 / scale**2, df) for _, scale, df in terms]
-    df = _satterthwaite([(math.sqrt(weight), df) for weight, df in weights])
+        return terms[0][:2]
+    df = _satterthwaite([(math.sqrt(share), df) for share, (_, _, df) in zip(_shares(terms), terms, strict=True)])
     u = np.sinh(np.linspace(-np.arcsinh(_FARTHEST), np.arcsinh(_FARTHEST), _POINTS))
     x = np.unique(np.concatenate([centre + scale * u for centre, scale, _ in terms]))
     logs = sum((_log_density((x - centre) / scale, f) for centre, scale, f in terms), start=np.zeros_like(x))
     density = np.exp(logs - logs.max())
     areas = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(x))])
     low, median, high = np.interp([(1 - CONFIDENCE) / 2, 0.5, (1 + CONFIDENCE) / 2], areas / areas[-1], x)
-    return float(median), float(high - low) / 2 / deviate(CONFIDENCE, df), df
+    return float(median), float(high - low) / 2 / deviate(CONFIDENCE, df)
+
+
+def _shares(terms: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Return each estimate's share of the precision of all estimates (centre, scale, df) together."""
+    precisions = [max(scale, _EXACT) ** -2 for _, scale, _ in terms]
+    return [precision / sum(precisions) for precision in precisions]
 
 
 def _log_density(z: Floats, df: float) -> Floats:

@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Hold the measured worth of a delivered lot for a workload, and the worth that the plan assumed.
+    """The measured worth of a delivered lot for a workload, and the worth that the plan assumed.
 
     - ``promised``: the worth that the plan assumed, before measurements of other deliveries
     - ``below``: the probability that its servers are worth less than ``promised``
@@ -73,7 +73,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Hold the worth of a SKU for a workload before and after the measurements of ``lots``."""
+    """The worth of a SKU for a workload before and after the measurements of ``lots``."""
 
     sku: str
     workload: str
@@ -84,7 +84,7 @@ class Update:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Review:
-    """Hold the review of a plan, starting at period ``now`` of its question.
+    """The review of a plan, starting at period ``now`` of its question.
 
     - ``question``: the remaining question with the updated worths; its periods begin with ``now``
     - ``kept``: the old plan in this question; ``plan``: the new one, unless there is a ``conflict``

@@ -30,7 +30,7 @@ class Busy(Exception):
 
 
 class Lock(object):
-    """Hold the lock of this host until this process exits."""
+    """The lock of this host until this process exits."""
 
     def __init__(self, work):
         """Take the lock for the work directory ``work``. Raise Busy, or OSError if the directory cannot hold a lock."""

@@ -36,7 +36,7 @@ _TO = "to "  # before the generation of the host at the other end of a pair
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Hold the context of a generation's headline. Each cell may be empty.
+    """The context of a generation's headline. Each cell may be empty.
 
     ``share``: the share of the machine's peak, such as ``86%``. ``times``: the ratio to a reference, such as ``1.94``,
     or whether a guardrail is kept compared with the reference.
@@ -48,7 +48,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Hold the context of all headlines.
+    """The context of all headlines.
 
     ``rows``: maps metric and generation to the context; headlines without a context are missing. ``reference``: the
     name and version of the reference, or empty. ``notes``: sentences about how peaks are derived and which peaks are
@@ -116,7 +116,7 @@ def machines_of(view: View) -> dict[str, Machines]:
 
 
 class Machines:
-    """Hold the machines of a generation, represented by their median peak."""
+    """The machines of a generation, represented by their median peak."""
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._facts = facts

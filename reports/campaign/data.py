@@ -21,7 +21,7 @@ _RUNS = 20_000  # outcomes read per batch
 
 
 class Records:
-    """Hold records that are created each time they are read."""
+    """Records that are created each time they are read."""
 
     def __init__(self, make: Callable[[], Iterator[dict[str, Any]]]) -> None:
         self.make = make

@@ -43,7 +43,7 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """Describe a host that differs from its peers.
+    """A host that differs from its peers.
 
     ``deviation``: its deviation in the named ``benchmark``, or the median over ``benchmarks`` benchmarks.
     """
@@ -57,7 +57,7 @@ class Unlike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Collected:
-    """Hold all deviations in compact form, for several exhibits.
+    """All deviations in compact form, for several exhibits.
 
     ``number``, ``amount``, ``peered``: for each deviation, the host's number, the value, and whether at least LEAST
     hosts have the figure. ``hosts``: maps host to generation, in the order of the host numbers. ``columns``: benchmarks

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import Message, count, folded, joined, message
-from fleetmark.base.units import human
+from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
 from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
@@ -72,7 +72,7 @@ def verdict(view: View, apart: Deviations, against: Against, suspects: Sequence[
         yield from _of_peak(view, against)
     yield status(view)
     if suspects:
-        yield message("{figures} suspect: see below.", figures=count(len(suspects), "figure is", "figures are"))
+        yield message("Some figures are suspect: see below.")
 
 
 def _of_peak(view: View, against: Against) -> Iterator[Message]:
@@ -101,24 +101,35 @@ def machines(view: View) -> Iterator[str]:
     """Yield a line about the machines of a generation for each combination of CPU, memory and accelerators."""
     kinds: dict[tuple[str, object], list[HostInfo]] = {}
     for host in view.hosts:
-        kinds.setdefault((host.generation or "", _kind(host.facts)), []).append(host)
+        kinds.setdefault((host.generation or "", _kind(host)), []).append(host)
     for (generation, _), hosts in list(kinds.items())[:FIRST_SIDES]:
         subject = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
         if generation:
             subject = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=subject)
         facts = hosts[0].facts
-        hardware = joined(_hardware(facts)) if facts else message("no facts")
+        silent = message("no facts") if hosts[0].reachable else message("no answer")
+        hardware = joined(_hardware(facts)) if facts else silent
         yield message("{who}: {about}", who=subject, about=hardware)
     if len(kinds) > FIRST_SIDES:
         yield message("and {n} more", n=len(kinds) - FIRST_SIDES)
 
 
-def _kind(facts: Facts | None) -> object:
-    """Return a key that is equal for machines whose figures may be combined. Hosts without facts share one key."""
+def _kind(host: HostInfo) -> object:
+    """Return a key that is equal for machines whose figures may be combined.
+
+    Hosts without facts share one key, and hosts that did not answer share another.
+    """
+    facts = host.facts
     if facts is None:
-        return None
+        return host.reachable
     gpus = facts.gpus[0].name if facts.gpus else ""
     return facts.cpu.model, facts.cpu.cores, round((facts.memory or 0) / 2**30, -1), gpus, len(facts.gpus)
+
+
+def _rate(speed: float) -> str:
+    """Return the rate of a port as its maker writes it: ``25 Gbit/s``."""
+    scale = scale_for(speed, "B/s", bits=True)
+    return with_unit(f"{speed * scale.factor:.3g}", scale.unit)
 
 
 def _hardware(facts: Facts) -> Iterator[str | None]:
@@ -130,7 +141,7 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
     if facts.gpus:
         yield f"{len(facts.gpus)} × {fmt.clean(facts.gpus[0].name)}"
     speed = max((n.speed for n in facts.nics if n.speed), default=None)
-    yield message("{rate} network", rate=human(speed, "B/s", bits=True)) if speed else None
+    yield message("{rate} network", rate=_rate(speed)) if speed else None
     yield fmt.clean(facts.product) if facts.product else None
     yield fmt.clean(facts.os) if facts.os else None
 
@@ -337,7 +348,7 @@ def _gap(view: View) -> list[str]:
     is_plain = words[1:2] == ["run"] and not {"--resume", "--only", "--workloads"} & set(words)
     if len(view.hosts) != 1 or not workloads or not is_plain:
         return []
-    for option in ("--suite", "-s"):
+    for option in ("--suite", "-s", "--seed"):  # other workloads need no equal order
         if option in words:
             del words[words.index(option) : words.index(option) + 2]
     return [*words, "--suite", ",".join(workloads)]

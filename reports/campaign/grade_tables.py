@@ -24,6 +24,11 @@ def _notes(grades: Grades) -> Iterator[Message]:
         "geometric mean. The roofs, matrix products and copies of memory, were measured in the same run."
     )
     yield scale()
+    if any(g.is_launch_bound for g in grades.operators):
+        yield message(
+            "Launching: the host takes longer to start the operator than the device to run it, so the share is the "
+            "host's. An operator that was timed as a graph of the device has the device's own share."
+        )
     if grades.reference:
         yield message(
             "Score: the rate over that of the pinned reference {reference}, above 1 is faster.",
@@ -61,6 +66,7 @@ def _worst(grades: Grades) -> Tabular:
         Column("share", message("share of the roof"), "number"),
         Column("score", message("score"), "number"),
         Column("bound", message("bound by")),
+        Column("launch", message("host over device time"), "number"),
     )
     n = len(grades.worst)
     lowest = message("The worst {n}, by score", n=n) if grades.reference else message("The worst {n}, by share", n=n)
@@ -69,8 +75,15 @@ def _worst(grades: Grades) -> Tabular:
 
 def _operator(g: Graded) -> tuple[Cell, ...]:
     names = (Cell(g.workload), Cell(g.side), Cell(g.group), Cell(g.operator), Cell(g.grade))
-    bound = message("memory") if g.balance < 1 else message("computing")
-    return (*names, _share(g.share), figure(g.score), Cell(bound))
+    return (*names, _share(g.share), figure(g.score), Cell(_bound(g)), figure(g.launch))
+
+
+def _bound(g: Graded) -> Message:
+    if g.is_graph:
+        return message("memory, as a graph") if g.balance < 1 else message("computing, as a graph")
+    if g.is_launch_bound:
+        return message("launching")
+    return message("memory") if g.balance < 1 else message("computing")
 
 
 def _share(share: float) -> Cell:

@@ -29,10 +29,12 @@ WORST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graded:
-    """Hold the grade of one operator on one side.
+    """The grade of one operator on one side.
 
     ``share``: the share of the roof, at most 1. ``balance``: below 1, memory limits the rate; above 1, compute does.
     ``score``: the ratio of its rate to the reference's rate, above 1 is better; None without a reference.
+    ``launch``: the host's time to start a call over the device's time, None if unknown. ``is_graph``: whether the share
+    is based on the time of a graph of the device.
     """
 
     workload: str
@@ -42,6 +44,12 @@ class Graded:
     share: float
     balance: float
     score: float | None = None
+    launch: float | None = None
+    is_graph: bool = False
+
+    @property
+    def is_launch_bound(self) -> bool:
+        return self.launch is not None and self.launch >= 1
 
     @property
     def grade(self) -> str:
@@ -50,7 +58,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedClass:
-    """Hold a class of ``n`` operators: the geometric means of their shares, and of ``scored`` scores."""
+    """A class of ``n`` operators: the geometric means of their shares, and of ``scored`` scores."""
 
     workload: str
     side: str
@@ -68,7 +76,7 @@ class GradedClass:
 
 @dataclass(frozen=True, slots=True)
 class Grades:
-    """Hold all graded operators and classes.
+    """All graded operators and classes.
 
     ``operators`` and ``classes`` are in the order of the record. ``worst``: the operators with the lowest score if
     there is a ``reference``, otherwise with the lowest share.
@@ -113,9 +121,13 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
     of_one = len(view.hosts) == 1
     frame = view.merged if of_one else view.generational
     ratio_to = ratio_of(pinned if of_one or len(view.generations) == 1 else None)
-    for (workload, metric), balance in declared.roofs(map(str, frame["workload"].unique())).items():
+    for (workload, name), metric in declared.roofs(map(str, frame["workload"].unique())).items():
         mine = frame[(frame["workload"] == workload) & (frame["subject"] == "host")]
-        shares, balances = mine[mine["metric"] == metric], _by_place(mine[mine["metric"] == balance])
+        shares, balances = mine[mine["metric"] == name], _by_place(mine[mine["metric"] == metric.roof])
+        launch = metric.launch
+        ratios, graphs = (
+            _by_place(mine[mine["metric"] == m]) for m in ((launch.ratio, launch.graph) if launch else ("", ""))
+        )
         rated = _rated(mine)
         for r in shares.to_dict("records"):
             side = "" if of_one else view.title_of(str(r["generation"] or ""))
@@ -123,8 +135,8 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
             group, _, operator = str(r["case"]).partition("/")
             if place not in balances or not r["value"] > 0:
                 continue
-            ratios = [row.ratio for x in rated.get(place[1], ()) if (row := ratio_to(x))]
-            score = next((ratio for ratio in ratios if ratio), None)
+            scores = [row.ratio for x in rated.get(place[1], ()) if (row := ratio_to(x))]
+            score = next((ratio for ratio in scores if ratio), None)
             yield Graded(
                 workload=fmt.clean(workload),
                 side=fmt.clean(side),
@@ -133,6 +145,8 @@ def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
                 share=min(float(r["value"]), 1.0),
                 balance=float(balances[place]),
                 score=score,
+                launch=ratios.get(place),
+                is_graph=place in graphs,
             )
 
 

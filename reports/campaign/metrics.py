@@ -57,7 +57,7 @@ def _has_spread(view: View) -> bool:
 
 
 class _Entries:
-    """Hold entries that are computed when read: the figures of a few metrics at a time."""
+    """Entries that are computed when read: the figures of a few metrics at a time."""
 
     def __init__(self, view: View, numbers: Mapping[Metric, int]) -> None:
         self.view, self.numbers = view, numbers

@@ -21,7 +21,7 @@ WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Hold ``runs`` runs with the same status and reason; ``advice`` explains ``command``."""
+    """``runs`` runs with the same status and reason; ``advice`` explains ``command``."""
 
     status: Status
     reason: str

@@ -23,7 +23,7 @@ _LONGEST = 240  # maximum characters of a note
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """Hold the MOST most frequent notes as sentences, and the ``total`` number of different notes.
+    """The MOST most frequent notes as sentences, and the ``total`` number of different notes.
 
     Notes of equally many runs keep the order of the runs.
     """

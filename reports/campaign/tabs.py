@@ -60,7 +60,7 @@ def sections(view: View, against: Against, has_every_value: bool) -> list[Sectio
 
 
 class _Tabs:
-    """Hold tables with formulas that refer to each other."""
+    """Tables with formulas that refer to each other."""
 
     def __init__(self, view: View, number: int) -> None:
         self.view, self.number, self.is_live = view, number, number <= LIVE

@@ -26,7 +26,7 @@ MetricRows = tuple[Metric, pd.DataFrame, fmt.Shown]  # a metric, its rows, and h
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Hold a campaign prepared for reports.
+    """A campaign prepared for reports.
 
     ``hosts``: sorted by generation, then by name. ``generations``: the name of each generation, with "" (last) for
     hosts without one. ``of_hosts``: a row per host and subject. ``of_merged``: the same with pairs of hosts merged.

@@ -41,7 +41,7 @@ _AREAS: Mapping[str, Message] = {
 }
 _ORDER = tuple(dict.fromkeys(_AREAS.values()))
 _POWER = message("power")
-NO_COST = message("No cost: no host has a price. Add the labels price and currency to the inventory")
+NO_COST = message("No cost: no host has a price. Add the labels price and currency to the inventory.")
 _GPU = ("gpu", "collective")  # prefixes of accelerator classes
 
 

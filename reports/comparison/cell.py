@@ -17,7 +17,7 @@ _BOUNDED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Hold a candidate's result for a class as text.
+    """A candidate's result for a class as text.
 
     - ``ratio``: the ratio, or empty if there is none; ``reason`` then gives the reason
     - ``interval``: the confidence interval of the average over benchmarks; if there is none, ``interval_why`` gives
@@ -77,7 +77,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Hold a class of work with one cell per candidate.
+    """A class of work with one cell per candidate.
 
     - ``benchmarks``: the number of benchmarks in the class
     - ``remark``: required notes and gaps, such as ``estimate, 1 of 2 benchmarks``

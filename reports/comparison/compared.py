@@ -18,7 +18,7 @@ from fleetmark.reports.frontier.section import Block, blocks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Hold a comparison and what is known of its sides.
+    """A comparison and what is known of its sides.
 
     ``around``: the context of its figures. ``frontiers``: work against speed. ``turned``: the comparisons of the same
     machines with every other side as the baseline. ``sides``: the figures of each side. ``selectors``: the selectors of

@@ -88,7 +88,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Hold the workloads that ``sides`` lack, for ``classes``.
+    """The workloads that ``sides`` lack, for ``classes``.
 
     ``command``: runs them; empty if no host of a side can run them. ``is_partial``: the sides measured other benchmarks
     of these classes. ``chosen``: the number of hosts that the command names, out of ``hosts`` hosts of the sides.
@@ -109,7 +109,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Hold the ``cells`` by class and side, and the ``gaps``, starting with those that other sides measured.
+    """The ``cells`` by class and side, and the ``gaps``, starting with those that other sides measured.
 
     ``titles``: the titles of the classes.
     """

@@ -71,7 +71,17 @@ def document(compared: Compared, _: Language, *, has_appendix: bool = False, has
         brief=brief(main, covered.gaps, shown.results.campaign.command if shown else ()),
         strip=_strip(compared),
         origins=behind or (),
+        groups=_groups(compared),
+        group_label=next(iter(main.comparison.grouped.values()), ""),
     )
+
+
+def _groups(compared: Compared) -> tuple[str, ...]:
+    """Return the submitters, vendors or values of another label that count as one host, without the names of sides."""
+    if not compared.comparison.grouped:
+        return ()
+    hosts = ((str(host), f" of {title}") for title, side in compared.sides.items() for host in side.means.index)
+    return tuple(sorted({host.removesuffix(end) for host, end in hosts if host.endswith(end)}, key=str.casefold))
 
 
 def _strip(compared: Compared) -> Strip | None:

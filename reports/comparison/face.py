@@ -18,7 +18,7 @@ _GREY = "#8C8C8C"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
-    """Hold a comparison with one of its sides as the baseline.
+    """A comparison with one of its sides as the baseline.
 
     ``axis``: the axis of all plots. ``marks``: the colour and shape of each side's marks. ``origins``: the number of
     each benchmark's origin in the document, by title.

@@ -22,7 +22,7 @@ _SIZE = 4.0  # half of a mark's height
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Hold a logarithmic axis from ``lo`` to ``hi`` (ratios), over WIDTH px."""
+    """A logarithmic axis from ``lo`` to ``hi`` (ratios), over WIDTH px."""
 
     lo: float
     hi: float

@@ -52,7 +52,7 @@ MOST_AGAIN = 8  # maximum number of warnings for which the answer is recomputed 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Hold the context of the figures.
+    """The context of the figures.
 
     ``hosts``: the hosts of all sides (``generation`` is the side). ``outliers``: hosts that differ from their peers.
     ``without``: by baseline, the comparison without outliers. ``families``: server loads to compare at equal service.
@@ -78,7 +78,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """Hold the sentences and the table of the first screen.
+    """The sentences and the table of the first screen.
 
     ``answer``: the main result. ``basis``: the benchmarks behind it. ``bought``: prices or amounts for ``--per``.
     ``costs``: the costs of replacing servers of the baseline. ``worse``, ``unsure``: what gets worse, and what may get

@@ -23,7 +23,7 @@ _KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatioRow:
-    """Hold one row of the comparison: a class's headline (``benchmark`` is empty) or a single benchmark.
+    """One row of the comparison: a class's headline (``benchmark`` is empty) or a single benchmark.
 
     - ``baseline_value``, ``candidate_value``: geometric means in ``unit`` (a base unit)
     - ``ratio``: the normalised ratio, oriented so that above 1 means the candidate is better; None if unknown, and

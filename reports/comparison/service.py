@@ -23,7 +23,7 @@ _PER = ("server", "gpu", "money")  # values of ``per`` that allow a comparison a
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Hold a family of loads at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
+    """A family of loads at one ``speed``: the ``results`` by candidate title, and the ``line`` that shows them."""
 
     family: Family
     speed: float

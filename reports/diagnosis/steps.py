@@ -18,7 +18,7 @@ from fleetmark.reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold one step: ``what`` to do, and the ``command`` that does it; empty if no command does."""
+    """One step: ``what`` to do, and the ``command`` that does it; empty if no command does."""
 
     action: Message
     command: str = ""

@@ -21,7 +21,7 @@ _TONES: Mapping[Gain, Tone] = {Gain.FASTER: "good", Gain.SLOWER: "bad", Gain.NEI
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """Hold a rule on one host: its evidence, the setting that it suggests, and the last trial."""
+    """A rule on one host: its evidence, the setting that it suggests, and the last trial."""
 
     rule: Rule
     evidence: Message | None
@@ -31,7 +31,7 @@ class Possible:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Preview:
-    """Hold a trial that has not run yet. ``workloads``: the workloads of its suite."""
+    """A trial that has not run yet. ``workloads``: the workloads of its suite."""
 
     host: str
     rule: Rule

@@ -58,7 +58,7 @@ _FOOT = 60  # characters of the title below the page
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hold the sentences of a part under its title, each with a command or "". ``omitted``: how many are left out."""
+    """The sentences of a part under its title, each with a command or "". ``omitted``: how many are left out."""
 
     key: str
     title: str

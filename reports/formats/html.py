@@ -27,7 +27,7 @@ from fleetmark.reports.kit.paper import is_wide, pieces
 from fleetmark.reports.kit.site import Site
 from fleetmark.reports.kit.tabular import Cell, Column, Kind, Tabular
 
-MOST_LINKS = 12  # links to sections, at the top of the page
+MOST_LINKS = 18  # links to sections, at the top of the page
 
 
 def render(
@@ -127,7 +127,7 @@ def _log_title(_: Language, title: str) -> str:
 
 
 class Content:
-    """Hold a section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
+    """A section and its runs of consecutive exhibits of one kind. On paper, tables fit on their pages.
 
     ``wide``: whether the section's pages are in landscape format.
     """

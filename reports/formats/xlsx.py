@@ -137,7 +137,7 @@ def _readme(prose: Prose, document: Document, tabs: dict[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Hold a table in its sheet.
+    """A table in its sheet.
 
     ``head``: the row of its headings. ``is_stacked``: its tab may contain other tables. ``has_title``: the title is
     above the table instead of above the tab.

@@ -26,7 +26,7 @@ LEAST = 2  # minimum points of a line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Hold a family of loads on all machines: the cases that share ``kind``, the common part of their names.
+    """A family of loads on all machines: the cases that share ``kind``, the common part of their names.
 
     - ``name``: ``kind`` with the labels
     - ``sides``: the points of each machine, by side
@@ -61,26 +61,37 @@ class Family:
         return equivalence(self.sides[baseline], self.sides[candidate], speed, self.frontier.max_wait or None)
 
     def _worse(self, baseline: Mapping[str, float], candidate: Mapping[str, float]) -> str:
+        for metric, bound in self.frontier.differences.items():
+            if metric in baseline and metric not in candidate:
+                return message("not equivalent: the candidate has no {metric}, which the baseline has", metric=metric)
+            if candidate.get(metric, 0.0) > baseline.get(metric, 0.0) + bound:
+                return _are_worse(metric, baseline.get(metric, 0.0), candidate[metric])
         for metric, bound in self.frontier.quality.items():
             old, new = baseline.get(metric), candidate.get(metric)
             if old is None or new is None:
                 continue
             if new > old * (1 + bound) if declared.lower_is_better(self.workload, metric) else new < old * (1 - bound):
-                values = {"metric": metric, "old": f"{old:.3g}", "new": f"{new:.3g}"}
-                return message("not equivalent: answers are worse ({metric} {new}, baseline {old})", **values)
+                return _are_worse(metric, old, new)
         return ""
+
+
+def _are_worse(metric: str, old: float, new: float) -> str:
+    values = {"metric": metric, "old": f"{old:.3g}", "new": f"{new:.3g}"}
+    return message("not equivalent: answers are worse ({metric} {new}, baseline {old})", **values)
 
 
 def families(frame: pd.DataFrame, hosts: Sequence[HostInfo], only: Collection[str] | None = None) -> list[Family]:
     """Return every family with a line on some machine. ``frame``: measurements. ``only``: the workloads to include."""
-    frame = frame[(frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
+    frame = frame[frame["status"] == Status.PASSED.value]
     frame = frame if only is None else frame[frame["workload"].isin(list(only))]
     listed = []
     for workload in sorted(map(str, frame["workload"].unique())):
         frontier = declared.frontier(workload)
         if frontier is not None:
             size = declared.devices(workload)
-            rows = _rows(frame[frame["workload"] == workload], frontier, size)
+            mine = frame[frame["workload"] == workload]
+            mine = mine[(mine["value"] > 0) | mine["metric"].isin(frontier.answers)]  # no answer may be right
+            rows = _rows(mine, frontier, size)
             listed += [f for part in _apart(rows, frontier) if (f := _family(hosts, frontier, size, part))]
     return listed
 
@@ -91,7 +102,7 @@ def metrics_of(workload: str) -> set[str]:
     if frontier is None:
         return set()
     size = declared.devices(workload)
-    return {m for m in (frontier.work, frontier.speed, frontier.wait, size, *_powers(frontier), *frontier.quality) if m}
+    return {m for m in (frontier.work, frontier.speed, frontier.wait, size, *_powers(frontier), *frontier.answers) if m}
 
 
 def _apart(rows: pd.DataFrame, frontier: Frontier) -> Iterator[pd.DataFrame]:
@@ -177,7 +188,7 @@ def _largest(points: Sequence[tuple[Point, float | None]]) -> float:
 
 def _quality(rows: pd.DataFrame, frontier: Frontier) -> dict[str, float]:
     """Return the quality metrics: the median of each machine's repeats, then the worst machine's median."""
-    middle = rows[rows["metric"].isin(list(frontier.quality))].groupby(["metric", "machine"])["value"].median()
+    middle = rows[rows["metric"].isin(frontier.answers)].groupby(["metric", "machine"])["value"].median()
     workload = str(rows["workload"].iloc[0])
     return {
         str(metric): float(values.max() if declared.lower_is_better(workload, str(metric)) else values.min())

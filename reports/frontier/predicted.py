@@ -44,7 +44,7 @@ Answers = Sequence[tuple[Chip, Load | None]]  # maps each chip to its load at th
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Hold the loads of a model that fit into one chip's memory; at least one."""
+    """The loads of a model that fit into one chip's memory; at least one."""
 
     chip: Chip
     loads: Sequence[Load]

@@ -21,7 +21,7 @@ _BOUNDS = {Bound.EXACT: "", Bound.LEAST: message("at least"), Bound.MOST: messag
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Hold a family and its ``section`` without charts.
+    """A family and its ``section`` without charts.
 
     ``titles``: the display names of generations. ``baseline``: the generation that the others are compared with, None
     in a campaign.
@@ -65,6 +65,11 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
         )
         if family.frontier.max_wait:
             yield message("The median wait is at most {wait}.", wait=human(family.frontier.max_wait, "s"))
+        if any(family.quality.values()):
+            shares = [f"{metric} {fmt.share(bound, 0)}" for metric, bound in family.frontier.quality.items()]
+            amounts = [f"{metric} {bound:g}" for metric, bound in family.frontier.differences.items()]
+            bounds = joined(fmt.clean(text) for text in (*shares, *amounts))
+            yield message("Answers may be worse than the baseline's by at most: {bounds}.", bounds=bounds)
     yield message("A dominated load is worse than another one in work, speed and wait.")
     if family.provisioned:
         yield message("MW: of the power that is provisioned for a server.")

@@ -18,7 +18,7 @@ MOST = 12  # maximum columns; further configurations are only named
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Hold one fact of one configuration; ``odd`` is true if most hosts of its generation differ from it."""
+    """One fact of one configuration; ``odd`` is true if most hosts of its generation differ from it."""
 
     text: str
     odd: bool
@@ -33,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Hold the facts of hosts side by side.
+    """The facts of hosts side by side.
 
     ``columns``: (generation, hosts with equal facts). ``rows``: each has a cell per column. ``unseen``: hosts without
     facts, with the reason. ``further``: hosts of configurations beyond MOST.

@@ -15,7 +15,7 @@ MOST = 12  # maximum generations side by side
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Hold a fact: its value on most hosts of each generation, and whether generations differ in it."""
+    """A fact: its value on most hosts of each generation, and whether generations differ in it."""
 
     name: str
     cells: tuple[str, ...]
@@ -35,7 +35,7 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Generations:
-    """Hold the facts of all generations.
+    """The facts of all generations.
 
     ``columns``: generation and its number of hosts with facts. ``unseen``: each reason with the hosts that have no
     facts because of it. ``left_out``: generations beyond MOST.

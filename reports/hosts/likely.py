@@ -17,7 +17,7 @@ EXPLAINED = 0.6  # minimum ratio of the expected loss to the measured loss for a
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Describe a benchmark in which a host is slow.
+    """A benchmark in which a host is slow.
 
     ``loss``: the missing share. ``value``, ``usual``: the host's figure and the median of its peers, as text.
     """
@@ -31,7 +31,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowHost:
-    """Describe a host that is slower than its peers.
+    """A host that is slower than its peers.
 
     ``sentence``: how much slower it is, such as ``n17 is 15% worse than the median of genoa``. ``causes``: the facts
     that may explain it, the likeliest first. ``command``: the command that repeats its slow benchmarks.

@@ -28,7 +28,7 @@ _PRECISIONS = {False: ("fp64", "fp32", "bf16"), True: ("bf16", "fp16", "tf32", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Hold a part of the hosts of one ``kind``.
+    """A part of the hosts of one ``kind``.
 
     ``rate``: the median rate of ``hosts`` hosts, given with the lowest rate and its host. ``share``: the median share
     of the peak. ``balance``: operations per byte above which compute is the limit instead of this part. ``roof``: the

@@ -23,7 +23,7 @@ MOST_NAMES = 6  # maximum hosts in one line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Hold the survey of a host: its facts, or why there are none, and what a suite would skip, refuse and deploy.
+    """The survey of a host: its facts, or why there are none, and what a suite would skip, refuse and deploy.
 
     Skipped workloads map to reasons. ``mirror``: why the host cannot install packages, if it would need to and reaches
     no mirror.

@@ -15,7 +15,7 @@ Figures = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Hold the figures behind a cell: a value for each member of the breakdown, NaN if missing.
+    """The figures behind a cell: a value for each member of the breakdown, NaN if missing.
 
     ``shown``: the format of the figures, whose base unit is ``unit``. ``lo``, ``hi``: the ends of each spread. ``n``:
     the number of values behind each figure.
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Hold the repeats behind the figure of one member.
+    """The repeats behind the figure of one member.
 
     ``name``: the member. ``side``: its group. ``value``: its figure. ``repeats``: the values behind it. ``files``: the
     source of each repeat: a path below the document's folder, or another place.
@@ -47,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Hold the evidence behind a figure: the repeats of all members and, for each side, the ``commands`` behind them.
+    """The evidence behind a figure: the repeats of all members and, for each side, the ``commands`` behind them.
 
     ``shown``: the format of the figures, whose base unit is ``unit``.
     """
@@ -61,7 +61,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Hold the entries of a document, to which ``Cell.entry`` refers by number.
+    """The entries of a document, to which ``Cell.entry`` refers by number.
 
     ``members``: names, such as hosts. ``sides``: the group of each member, as a position in ``groups``. ``entries`` may
     be computed when they are read. ``has_spread``: whether a page has room for the ends of the spreads.

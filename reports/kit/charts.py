@@ -35,7 +35,7 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Hold a chart: its heading, a note on how to read it, and the SVG.
+    """A chart: its heading, a note on how to read it, and the SVG.
 
     ``spec``: a function that creates the specification of a chart without an SVG, called only by formats that show it.
     ``is_folded``: a page on a screen shows the heading first. ``small``: shown side by side with others. ``lines``: the
@@ -222,7 +222,7 @@ def on_hover(marks: int, text: str) -> Spec:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Hold a row of a box plot. ``quantiles``: lowest, 5%, 25%, median, 75%, 95% and highest, in the axis's unit."""
+    """A row of a box plot. ``quantiles``: lowest, 5%, 25%, median, 75%, 95% and highest, in the axis's unit."""
 
     name: str
     generation: str
@@ -276,7 +276,7 @@ def _domain(values: Sequence[float]) -> list[float]:
 
 
 class Across(Enum):
-    """Describe the quantity on the x axis of a curve, which determines its scale and labels."""
+    """The quantity on the x axis of a curve, which determines its scale and labels."""
 
     SIZE = "bytes, log2"
     COUNT = "a count such as a queue depth, log2"
@@ -287,7 +287,7 @@ class Across(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Hold a line with points in the axes' units. The range of y is NaN unless the line represents several hosts."""
+    """A line with points in the axes' units. The range of y is NaN unless the line represents several hosts."""
 
     name: str
     colour: str

@@ -63,7 +63,7 @@ def _aligned(table: Tabular, _: Language) -> str:
 
 
 class _Fitted:
-    """Hold a table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
+    """A table that is split by columns if the terminal is too narrow. Each part begins with the first column."""
 
     def __init__(self, table: Tabular, _: Language) -> None:
         self.table, self._ = table, _

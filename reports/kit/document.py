@@ -21,7 +21,7 @@ FILES: tuple[Kind, ...] = ("html", "pdf", "xlsx", "markdown", "json", "csv")  # 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Hold a sentence.
+    """A sentence.
 
     ``quiet``: the sentence only explains or qualifies the exhibits next to it. ``link``: the section with details.
     ``is_unbroken``: the sentence contains something to copy, so a terminal shows it on one line and never omits it.
@@ -63,7 +63,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Hold lines of text to copy as a whole, such as a ticket, under their ``title``."""
+    """Lines of text to copy as a whole, such as a ticket, under their ``title``."""
 
     title: str
     lines: tuple[str, ...]
@@ -130,7 +130,7 @@ class Brief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Hold a report that can be rendered in every format.
+    """A report that can be rendered in every format.
 
     ``title``: its subject, such as a campaign's id. ``answer``: its first sentence. ``tone``: whether the answer is
     good news. ``details``: short facts below the answer. ``folder``: the folder of the evidence. ``created``: ISO 8601.
@@ -140,7 +140,8 @@ class Document:
     ``breakdown``: the figures of single hosts, which a page on a screen shows on demand. ``origins``: the evidence of
     single figures, to which ``Cell.origin`` refers by number; it may be computed when read. ``strip``: the inputs that
     a reader may change on a page. ``manifest``: the record, question and code behind the figures, which files contain
-    but do not show. ``brief``: its short form.
+    but do not show. ``brief``: its short form. ``groups``: names of what counts as one host, such as submitters, one of
+    which the reader of a page may choose; ``group_label``: what they are.
     """
 
     title: str
@@ -158,6 +159,8 @@ class Document:
     brief: Brief | None = None
     strip: Strip | None = None
     origins: Iterable[Origin] = ()
+    groups: tuple[str, ...] = ()
+    group_label: str = ""
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Describe the format of a metric's row or column: ``value * factor`` with ``decimals`` decimals, in ``unit``."""
+    """The format of a metric's row or column: ``value * factor`` with ``decimals`` decimals, in ``unit``."""
 
     factor: float
     unit: str

@@ -19,7 +19,7 @@ _STOPPED = re.compile(r"(?<=[。；：）]) +(?=\S)")  # full-width punctuation 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Hold a language's ``code`` (as in HTML's lang) and its ``texts``, which map English templates to translations."""
+    """A language's ``code`` (as in HTML's lang) and its ``texts``, which map English templates to translations."""
 
     code: str = ENGLISH
     texts: Mapping[str, str] = field(default_factory=dict)

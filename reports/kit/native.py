@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Native:
-    """Describe a chart that a workbook draws below the table with the key ``table``.
+    """A chart that a workbook draws below the table with the key ``table``.
 
     ``category``, ``values``: keys of columns. ``rows``: the number of rows that it shows. ``ends``: the columns with
     the lengths of the error bars below and above the only value. ``axis``: the title of the value axis. ``colours``: a
@@ -35,7 +35,7 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Describe a series of a native chart.
+    """A series of a native chart.
 
     ``values``: its cells, as in formulas. ``colour``: empty for an invisible series that only raises the series above
     it. Areas and columns are stacked.

@@ -15,7 +15,7 @@ TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 @dataclass(slots=True)
 class Family:
-    """Hold the samples of one metric. ``samples``: a value for each set of labels."""
+    """The samples of one metric. ``samples``: a value for each set of labels."""
 
     name: str
     help: str

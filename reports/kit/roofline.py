@@ -14,7 +14,7 @@ _LONG = 300.0  # an axis with at least this ratio of its ends has ticks only at 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Hold a point below a roof: its class, its position, and a text."""
+    """A point below a roof: its class, its position, and a text."""
 
     series: str
     x: float
@@ -24,7 +24,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Describe a roof: y is at most the smaller of ``rate`` times x and ``level``, either of which may be infinite.
+    """A roof: y is at most the smaller of ``rate`` times x and ``level``, either of which may be infinite.
 
     ``name``: the name in the legend. ``theory``: the roof is theoretical and drawn beside the measured roof of the same
     name.

@@ -16,7 +16,7 @@ _SIGNS = "o^+*x#%&=~"  # signs of the series; more series have no text drawing
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Hold a point: its position, a descriptive text, and whether no other point of its series beats it."""
+    """A point: its position, a descriptive text, and whether no other point of its series beats it."""
 
     x: float
     y: float
@@ -26,7 +26,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Hold the points of a series, with its name and colour."""
+    """The points of a series, with its name and colour."""
 
     name: str
     colour: str

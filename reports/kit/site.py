@@ -19,7 +19,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Describe a field of a form. ``choices``: suggestions while the reader types."""
+    """A field of a form. ``choices``: suggestions while the reader types."""
 
     name: str
     label: str | Message
@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Describe a form that opens ``action`` with its fields in the query. ``submit``: the text of its button."""
+    """A form that opens ``action`` with its fields in the query. ``submit``: the text of its button."""
 
     action: str
     submit: str | Message
@@ -40,7 +40,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Describe the pages around a document.
+    """The pages around a document.
 
     ``links``: the main pages. ``related``: other pages and files about the same subject. ``address``: returns the page
     about a name in a table, such as a host's; empty if there is none. ``file``: returns the address of a file below the

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripSide:
-    """Hold a side of the strip.
+    """A side of the strip.
 
     - ``price``, ``watts``, ``rack_units``: of one server or piece; None if unknown
     - ``ratios``: by class, how many baseline servers one server replaces for equal work; empty for the baseline
@@ -28,7 +28,7 @@ class StripSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripView:
-    """Hold the strip seen from one baseline, which is the first of ``sides``.
+    """The strip seen from one baseline, which is the first of ``sides``.
 
     - ``classes``: the title of each class by its name
     - ``mix``: the initial share of each class
@@ -46,7 +46,7 @@ class StripView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Hold a decision strip.
+    """A decision strip.
 
     - ``views``: in the order of the document's viewpoints
     - ``servers``, ``years``, ``energy``: the initial conditions of a purchase

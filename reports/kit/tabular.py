@@ -21,7 +21,7 @@ Tone = Literal["", "good", "bad", "unsure", "strong"] | Heat
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Describe a column of a table.
+    """A column of a table.
 
     ``key``: its name in JSON and CSV. ``formula``: the formula that computes it in a workbook, with ``{key}`` for the
     cell of another column in the same row, ``[table]!`` before an address in the sheet of the table with that key,
@@ -67,7 +67,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Hold a text, and its number ``value`` with full precision; None if the text is not a number or is empty.
+    """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
     ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
@@ -129,7 +129,7 @@ Row = tuple[Cell, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tabular:
-    """Hold a table. Every row has a cell for each column.
+    """A table. Every row has a cell for each column.
 
     ``key``: the table's name in JSON. ``rows``: any sequence; a format reads the rows once, in order, so they may be
     computed when read. ``listing``: the user asked for this list, so a terminal shows all rows. ``heads``: numbers of
@@ -168,7 +168,7 @@ class Tabular:
 
 
 class LazyRows(Sequence[Row]):
-    """Hold rows that are computed in order each time they are read.
+    """Rows that are computed in order each time they are read.
 
     ``size``: the number of rows, an upper bound, or a function that returns it.
     """
@@ -193,7 +193,7 @@ class LazyRows(Sequence[Row]):
 
 
 class _Chosen(Sequence[Row]):
-    """Hold rows with only some of their cells, chosen when they are read."""
+    """Rows with only some of their cells, chosen when they are read."""
 
     def __init__(self, rows: Sequence[Row], places: Sequence[int]) -> None:
         self.rows, self.places = rows, places

@@ -21,7 +21,7 @@ def finish(_document: Any, pdf: Any) -> None:
 
 @dataclass(slots=True)
 class Tree:
-    """Hold the structure elements of one file. Elements are dictionaries, and refer to each other by object number."""
+    """The structure elements of one file. Elements are dictionaries, and refer to each other by object number."""
 
     pdf: Any
 

@@ -89,7 +89,7 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Describe a column's heading: its name, its unit (below the name), and its width in characters.
+    """A column's heading: its name, its unit (below the name), and its width in characters.
 
     A width of 0 follows the content. ``is_right``: the heading is above numbers.
     """

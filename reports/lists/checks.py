@@ -14,7 +14,7 @@ from fleetmark.reports.kit.tabular import Tone
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Describe one requirement of this machine. ``is_needed``: no run works without it; ``command``: fixes it."""
+    """One requirement of this machine. ``is_needed``: no run works without it; ``command``: fixes it."""
 
     name: str
     is_needed: bool

@@ -16,7 +16,7 @@ MOST_STEPS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """Hold a machine: its mean over the panel, the panel's benchmarks that it has run, and its number of hosts."""
+    """A machine: its mean over the panel, the panel's benchmarks that it has run, and its number of hosts."""
 
     name: str
     level: Level
@@ -26,7 +26,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Hold the answer to a question: does the candidate reach ``at_least`` of the baseline, or which is best?
+    """The answer to a question: does the candidate reach ``at_least`` of the baseline, or which is best?
 
     ``leader``: the position of the best contender. ``doubt``: the probability that the decision is wrong. ``plan``:
     what to run next on ``next_machine``.

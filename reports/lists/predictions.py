@@ -16,7 +16,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, quantit
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPrediction:
-    """Hold the prediction of one benchmark, with its unit and better direction."""
+    """The prediction of one benchmark, with its unit and better direction."""
 
     prediction: Prediction
     unit: str

@@ -16,7 +16,7 @@ from fleetmark.reports.kit.tabular import Cell, Column, Tabular, compact, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHost:
-    """Hold a host with its campaign ids (oldest first), its labels, and its facts if the last campaign has them."""
+    """A host with its campaign ids (oldest first), its labels, and its facts if the last campaign has them."""
 
     name: str
     campaigns: tuple[str, ...]

@@ -58,7 +58,7 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Hold a line of a chart over periods, labelled at its end."""
+    """A line of a chart over periods, labelled at its end."""
 
     name: str
     values: Sequence[float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from fleetmark.base.text import Message, joined, message
@@ -43,7 +43,7 @@ NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Hold the sentences of the first screen.
+    """The sentences of the first screen.
 
     ``now``: what to order first, and when; empty if nothing is bought. ``risks`` and ``limits``: the most important
     first. ``years``: (year, cost), undiscounted.
@@ -54,6 +54,7 @@ class Front:
     cost: str
     nothing: str
     sure: tuple[str, ...]
+    _: KW_ONLY
     years: tuple[tuple[str, str], ...]
     risks: tuple[str, ...]
     limits: tuple[str, ...]
@@ -69,16 +70,16 @@ def front(v: PlanView) -> Front:
         _cost(v),
         _nothing(v),
         tuple(_sure(v, v.futures)),
-        years,
-        tuple(_risks(v, v.tornado)),
-        tuple(limits),
+        years=years,
+        risks=tuple(_risks(v, v.tornado)),
+        limits=tuple(limits),
     )
 
 
 def _answer(v: PlanView) -> str:
     bought, retired = counted(v.orders), counted(v.retired)
     placed = counted(
-        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, 0.0) for c in v.question.fleet if c.ordered]
+        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, money=0.0) for c in v.question.fleet if c.ordered]
     )
     if placed:
         answer = _decided(bought, retired)
@@ -273,10 +274,12 @@ def _served(v: PlanView) -> Iterator[Message]:
 
 
 def basis(q: Question) -> Message:
-    """Return how many worth values come from measurements; the others were given."""
+    """Return how many worth values were given without a measurement."""
     values = [worth for sku in q.skus.values() for worth in sku.worth.values()]
-    measured = sum(worth.origin is not None for worth in values)
-    return message("{n} of {all} worth values measured", n=measured, all=len(values))
+    assumed = sum(worth.origin is None for worth in values)
+    if not assumed:
+        return message("all worth values measured")
+    return message("not measured: {n} of {all} worth values", n=assumed, all=len(values))
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -26,7 +26,7 @@ NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Hold an order of ``count`` servers of ``sku`` for ``site`` in period ``period``.
+    """An order of ``count`` servers of ``sku`` for ``site`` in period ``period``.
 
     ``arrives``: the first period of use; None if it is after the last period. ``money``: the undiscounted price. A
     retirement has the same form; it has no arrival, and its money is the cost of migration.
@@ -37,12 +37,13 @@ class Order:
     site: str
     sku: str
     count: int
+    _: KW_ONLY
     money: float
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Hold the supply of a workload in a period; amounts are in the workload's unit.
+    """The supply of a workload in a period; amounts are in the workload's unit.
 
     ``demand``: the median demand. ``planned``: the median with the plan's margin. ``capacity``: the work of the plan's
     servers, with the worst failure domain lost if the question asks for survival. ``all_up``: the same with every site
@@ -60,6 +61,7 @@ class Supply:
     demand: float
     planned: float
     capacity: float
+    _: KW_ONLY
     servers: int
     all_up: float
     nothing: float
@@ -78,7 +80,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Hold a site in a period: its servers, and their use of each limit (None without a limit).
+    """A site in a period: its servers, and their use of each limit (None without a limit).
 
     Power is in W, at peak or as provisioned. ``mean_w``: the mean power with everything up. ``failover_w``: the mean
     power with a failure domain lost elsewhere. ``racks``: used rack positions. ``liquid``: used positions with liquid
@@ -107,13 +109,14 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """Hold a plan in rows. ``costs``: maps kind to (undiscounted by year, present value). ``years``: their names."""
+    """A plan in rows. ``costs``: maps kind to (undiscounted by year, present value). ``years``: their names."""
 
     answer: Answer
     question: Question
     plan: Plan
     orders: tuple[Order, ...]
     retired: tuple[Order, ...]
+    _: KW_ONLY
     years: tuple[str, ...]
     costs: Mapping[str, tuple[tuple[float, ...], float]]
     supply: tuple[Supply, ...]
@@ -193,10 +196,10 @@ def view(answer: Answer) -> PlanView:
         plan,
         tuple(_orders(q, plan)),
         tuple(_retired(q, plan)),
-        tuple(dict.fromkeys(named)),
-        _costs(plan, named),
-        tuple(_supply(answer)),
-        tuple(_loads(answer.ledger)),
+        years=tuple(dict.fromkeys(named)),
+        costs=_costs(plan, named),
+        supply=tuple(_supply(answer)),
+        loads=tuple(_loads(answer.ledger)),
     )
 
 
@@ -210,13 +213,13 @@ def _orders(q: Question, plan: Plan) -> list[Order]:
     for period, site, sku, count in _moved(plan, "buy"):
         arrives = period + q.skus[sku].delay
         money = count * q.skus[sku].price_in(ordered[sku, period]) * q.price_level(sku, period)
-        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
+        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money=money))
     return orders
 
 
 def _retired(q: Question, plan: Plan) -> list[Order]:
     return [
-        Order(period, None, site, sku, count, count * q.skus[sku].migration)
+        Order(period, None, site, sku, count, money=count * q.skus[sku].migration)
         for period, site, sku, count in _moved(plan, "retire")
     ]
 
@@ -245,10 +248,23 @@ def _supply(answer: Answer) -> list[Supply]:
         up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
         for t, point in enumerate(workload.point):
             planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
-            counts = (float(left[t]), round(float(servers[t])), float(all_up[t]))
-            loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
-            bound = {name: float(shares[t]) for name, shares in resources.items() if shares[t]}
-            supply.append(Supply(w, t, point, planned, *counts, without, *loads, float(share[t]), q.pool(w), bound))
+            row = Supply(
+                w,
+                t,
+                point,
+                planned,
+                float(left[t]),
+                servers=round(float(servers[t])),
+                all_up=float(all_up[t]),
+                nothing=without,
+                load=float(up[t]),
+                load_lost=float(lost[t]) if q.survives(w) else None,
+                runs=float(runs[t]) if q.yields(w) else None,
+                share=float(share[t]),
+                pool=q.pool(w),
+                bound_by={name: float(shares[t]) for name, shares in resources.items() if shares[t]},
+            )
+            supply.append(row)
     return supply
 
 
@@ -281,13 +297,14 @@ def _loads(n: Ledger) -> list[Load]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Hold the capacity of one server of a SKU for a workload, with its 95% interval, and the server's utilisation."""
+    """The capacity of one server of a SKU for a workload, with its 95% interval, and the server's utilisation."""
 
     workload: str
     sku: str
     worth: Estimate
     source: str
     utilisation: float
+    _: KW_ONLY
     reason: str
 
 
@@ -303,7 +320,7 @@ def reason(q: Question, sku: str, workload: str) -> str:
 def served(q: Question) -> list[Served]:
     """Return a row for each SKU that can run a workload."""
     return [
-        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason(q, s, w))
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), reason=reason(q, s, w))
         for w in q.workloads
         for s, sku in q.skus.items()
         if (worth := sku.worth.get(w)) is not None

@@ -12,7 +12,7 @@ from fleetmark.reports.kit import format as fmt
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Hold a figure of the plan and of every scenario; None for a scenario without a plan."""
+    """A figure of the plan and of every scenario; None for a scenario without a plan."""
 
     name: Message | str
     unit: Message | str

@@ -11,7 +11,7 @@ from fleetmark.planner.review.review import Review
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """Hold the order of a SKU for a site in a period.
+    """The order of a SKU for a site in a period.
 
     ``money``: the change of the price. ``period`` and ``arrives`` are numbers in the remaining question.
     """

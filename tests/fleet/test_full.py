@@ -139,7 +139,7 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
         "mlperf_inference@cuda": {"set": LOADGEN | {"provider": "CPUExecutionProvider", "packages": [""]}},
         "llm_serve": {
             "set": {"command": "python3 /opt/llm_server.py --address {address} --port {port}", "pairs": "1"}
-            | {"gpus": 0, "concurrency": [2], "ttft": 0, "duration": 1, "warmup": 0.2, "prompt": "40", "output": "16"}
+            | {"gpus": 0, "concurrency": [2], "ttft": 0, "duration": 4, "warmup": 0.2, "prompt": "40", "output": "16"}
         },
     }
 
@@ -190,17 +190,23 @@ def campaign(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Campaign
     before = passed(command)
     resumed = command.run("--resume", "last", timeout=3 * LONG_S)
     assert "not finished" not in resumed.stdout, resumed.stdout + resumed.stderr
+    if unexpected(command):  # a second of measuring may be too little on a busy machine
+        command.run("--resume", "last", "--retry-failed", timeout=3 * LONG_S)
     return Campaign(command, before)
+
+
+def unexpected(command: Command) -> list[str]:
+    """Return how steps ended that neither passed nor were skipped for a known reason."""
+    return [
+        f"{o['host']} {o['workload']} {o['case']}: {o['status']}: {o['reason']}"
+        for o in command.outcomes()
+        if o["status"] != "passed" and not (o["workload"] in SKIPPED and o["reason"].startswith(SKIPPED[o["workload"]]))
+    ]
 
 
 def test_every_workload_passed_or_was_skipped_for_a_known_reason(campaign: Campaign) -> None:
     command = campaign.command
-    unexpected = [
-        o
-        for o in command.outcomes()
-        if o["status"] != "passed" and not (o["workload"] in SKIPPED and o["reason"].startswith(SKIPPED[o["workload"]]))
-    ]
-    assert not unexpected
+    assert not unexpected(command)
     ended = {o["workload"] for o in command.outcomes()}
     assert ended == {workload_of(entry) for entry in load_suite("full").chosen()} - NO_HARDWARE
     assert set(campaign.frame["workload"]) >= ended - {"mlperf_inference"}

@@ -35,6 +35,12 @@ class Model:
         total = largest + math.log(sum(math.exp(logit - largest) for logit in logits))
         return [logit - total for logit in logits]
 
+    def tops(self, prompt: str, count: int) -> dict[str, float]:
+        """Return the likeliest next letters with their log-probabilities, the likeliest first."""
+        likely = self.following(prompt)
+        best = sorted(range(LETTERS), key=likely.__getitem__, reverse=True)[:count]
+        return {chr(n + FIRST): likely[n] for n in best}
+
     def echo(self, prompt: str) -> dict[str, list[object]]:
         """Return the log-probabilities of ``prompt`` and of one more letter, as OpenAI's interface has them."""
         text = prompt + " "

@@ -64,6 +64,7 @@ class Server:
         self.hits = self.queries = 0  # tokens
         self.engine = ""
         self.decays = decays
+        self.repeats = True  # prompts, with echo
 
     async def serve(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -168,11 +169,20 @@ class Server:
             number = re.search(rf"The number of {asked[1]} is (\d+)", prompt)
             text = str(int(number[1]) + (is_worse and int(number[1]) % 2)) if number else "word"
         choice: dict[str, Any] = {"message": {"content": text}} if chat else {"text": text}
-        if doc.get("echo"):
+        if doc.get("logprobs") and doc["model"].startswith("bytes") and not (doc.get("echo") and self.repeats):
+            from model import named  # type: ignore[import-not-found]  # beside this file
+
+            tops = named(doc["model"]).tops(prompt, doc.get("top_logprobs") or doc["logprobs"])
+            listed = [{"token": token, "logprob": value} for token, value in tops.items()]
+            if chat or not self.repeats:  # as llama.cpp does
+                choice["logprobs"] = {"content": [{**listed[0], "top_logprobs": listed}]}
+            else:
+                choice["logprobs"] = {"tokens": [listed[0]["token"]], "top_logprobs": [tops]}
+        elif doc.get("echo") and self.repeats:
             each = -1.1 if is_worse else -1.0
             choice["logprobs"] = {"token_logprobs": [None, *[each] * (len(prompt.split()) - 1), -0.1]}
             if doc["model"].startswith("bytes"):
-                from model import named  # type: ignore[import-not-found]  # beside this file
+                from model import named
 
                 choice["logprobs"] = named(doc["model"]).echo(prompt)
         return {"choices": [choice]}
@@ -250,9 +260,10 @@ async def main() -> None:
     parser.add_argument("--log", default="")
     parser.add_argument("--engine", default="", choices=["", "vllm", "sglang"], help="whose metrics it tells")
     parser.add_argument("--decays", action="store_true", help="answer worse after the first check")
+    parser.add_argument("--no-echo", action="store_true", help="repeat no prompt")
     chosen = parser.parse_args()
     server = Server(chosen.first, chosen.gap, chosen.places, chosen.key, chosen.log, chosen.decays)
-    server.engine = chosen.engine
+    server.engine, server.repeats = chosen.engine, not chosen.no_echo
 
     def connection() -> asyncio.StreamReaderProtocol:
         return asyncio.StreamReaderProtocol(Reader(limit=1 << 24), server.serve)

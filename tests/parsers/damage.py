@@ -159,7 +159,7 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 class Figures:
-    """Hold the numbers in a text, with any text around them."""
+    """The numbers in a text, with any text around them."""
 
     def __init__(self, text: str) -> None:
         runs = " ".join(set(re.findall(r"[0-9.][0-9.,eE+-]*", text)))  # the same figures in far less text

@@ -13,7 +13,7 @@ from tests.parsers.reading import FIXTURES, value
 
 
 def one(value: float, unit: str, invalid: str | None = None) -> Parsed:
-    return bounded(Parsed("t", (Measurement("t", "c", "m", value, unit, Better.HIGHER),), invalid=invalid))
+    return bounded(Parsed("t", (Measurement("t", "c", "m", value, unit, better=Better.HIGHER),), invalid=invalid))
 
 
 def test_every_base_unit_has_bounds() -> None:
@@ -60,5 +60,5 @@ def test_both_doors_of_the_parsers_look() -> None:
 
 
 def test_several_are_counted() -> None:
-    absurd = tuple(Measurement("t", "c", f"m{n}", 1e50, "B/s", Better.HIGHER) for n in range(3))
+    absurd = tuple(Measurement("t", "c", f"m{n}", 1e50, "B/s", better=Better.HIGHER) for n in range(3))
     assert (bounded(Parsed("t", absurd)).invalid or "").endswith("1e+18 B/s, and 2 more like it")

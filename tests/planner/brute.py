@@ -75,6 +75,38 @@ def pooled(seed: int) -> Question:
     return question if _orders(question) <= LARGEST else pooled(seed + 100_000)
 
 
+def carbon_limited(seed: int) -> Question:
+    """Return a question of two SKUs at one site, one cheap and one that emits less, and limits on carbon by year."""
+    r, q = random.Random(seed), small(seed + 70_000)
+    site = next(iter(q.sites.values()))
+    dirty = replace(
+        next(iter(q.skus.values())), name="dirty", price=float(r.randint(1, 9)), prices=(), breaks=(), gpus=0, lead=0
+    )
+    dirty = replace(dirty, worth={w: Worth(r.choice([1.0, 1.5, 2.0])) for w in q.workloads}, allowance=0, vendor="")
+    clean = replace(
+        dirty,
+        name="clean",
+        price=float(r.randint(9, 20)),
+        embodied=float(r.randint(0, 50)),
+        idle_w=0.0,
+        rent=float(r.choice([0, 2])),
+        worth={w: replace(worth, value=r.choice([1.0, 1.5])) for w, worth in dirty.worth.items()},
+    )
+    question = replace(
+        q,
+        years=1.0,
+        skus={"dirty": replace(dirty, embodied=float(r.randint(100, 300))), "clean": clean},
+        sites={site.name: replace(site, liquid_racks=None, racks=None)},
+        workloads={w: replace(v, gpus=0, sites=frozenset()) for w, v in q.workloads.items()},
+        fleet=[Cohort("dirty", site.name, r.randint(0, 1))],
+        supply=[],
+        survive=0,
+    )
+    limits = {year: float(r.randint(60, 500)) for year in question.year_names if r.random() < 0.8}
+    question = replace(question, carbon_by_year=limits)
+    return question if _orders(question) <= LARGEST else carbon_limited(seed + 100_000)
+
+
 def _orders(q: Question) -> int:
     """Return about the number of possible orders and retirements."""
     in_place = sum(c.count for c in q.fleet)
@@ -231,7 +263,7 @@ def _with_buffers(q: Question, r: random.Random) -> Question:
     sites = {
         k: replace(
             site,
-            spares=r.choice([site.spares, 0]),
+            spares=r.choice([site.spares, 0, 2]),
             spare_share=r.choice([0.0, 0.1, 0.4]),
             maintenance=tuple(r.choice([0.0, 0.3]) for _ in q.periods) if r.random() < 0.5 else r.choice([0.0, 0.2]),
         )
@@ -314,7 +346,8 @@ def least(q: Question) -> float:
     periods = len(q.periods)
     pairs = [(s, k) for s in q.skus for k in q.sites]
     maxima = _most(q)
-    running = functools.cache(lambda t, installed: _running(q, pairs, t, installed))
+    running = functools.cache(lambda t, installed, kg: _running(q, pairs, t, installed, kg))
+    carbon_limits = [q.carbon_by_year.get(year, math.inf) for year in q.year_names]
 
     def orders(t: int, spent: tuple[float, ...]) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
         ranges = []
@@ -370,6 +403,9 @@ def least(q: Question) -> float:
                 present.append(ages[j] + (0,) * line[0])
                 later.append(tuple(line[1:]))
                 bought += x[j] * (price + q.carbon_price / 1000 * sku.embodied)
+            kg = carbon_limits[t] - sum(n * q.skus[s].embodied for n, (s, _) in zip(x, pairs, strict=True))
+            if kg < -1e-9:
+                continue
             worth = any(sku.residual for sku in q.skus.values())
             if bought * q.weight(t) >= least_cost and not worth:
                 continue
@@ -389,7 +425,7 @@ def least(q: Question) -> float:
                 now = bought + sum(n * q.skus[s].migration for n, (s, _) in zip(d, pairs, strict=True))
                 if now * q.weight(t) >= least_cost and not worth:
                     continue
-                now += running(t, installed)
+                now += running(t, installed, kg)
                 if now == math.inf or (now * q.weight(t) >= least_cost and not worth):
                     continue
                 older = tuple(tuple(age + 1 for age in servers[n:]) for servers, n in zip(present, d, strict=True))
@@ -480,21 +516,24 @@ def _racks(sku: Sku, site: Site) -> float:
     return sku.racks or (1 / max(int(site.rack_w / watts), 1) if site.rack_w and watts else 0.0)
 
 
-def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """Return the cost of a period with these servers: rent, support, space and the cheapest energy that meets the demand."""
+def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...], kg_limit: float) -> float:
+    """Return the cost of a period with these servers: rent, support, space and the cheapest energy that meets the
+    demand and emits at most ``kg_limit``.
+    """
     if not _room(q, pairs, t, installed):
         return math.inf
     fixed_cost = sum(
         n * (q.skus[s].rent + q.skus[s].support + q.skus[s].space) * q.years
         for n, (s, _) in zip(installed, pairs, strict=True)
     )
-    watt = []
+    watt, kg = [], []
     for _, k in pairs:
         site = q.sites[k]
         price = _in(q.energy_price if site.energy_price is None else site.energy_price, t)
         price *= (1 + q.energy_price_change) ** (q.years * t)
         pue = q.pue if site.pue is None else site.pue
         watt.append(HOURS * q.years * pue / 1000 * (price + q.carbon_price / 1000 * q.grid))
+        kg.append(HOURS * q.years * pue / 1000 * q.grid)
     combos = [
         (p, w)
         for p, (s, k) in enumerate(pairs)
@@ -502,10 +541,10 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         if w in q.skus[s].worth and (not work.sites or k in work.sites)
     ]
     used = [_used(q, pairs[p][0], w) for p, w in combos]
-    swing = [
-        watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * u
-        for (p, _), u in zip(combos, used, strict=True)
+    full_w = [
+        (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * u for (p, _), u in zip(combos, used, strict=True)
     ]
+    swing = [watt[p] * full for (p, _), full in zip(combos, full_w, strict=True)]
     gives = [q.skus[pairs[p][0]].worth[w].value * u for (p, w), u in zip(combos, used, strict=True)]
     many, domains = len(combos), {k: {d.strip() for d in (z.domain or k).split(",")} for k, z in q.sites.items()}
     # Variables: servers that work with everything up, then servers that are assigned to each combination.
@@ -525,6 +564,9 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
                 row({many + j: -gives[j] for j in left}, -work.point[t])
     for j in range(many):
         row({j: 1.0, many + j: -1.0}, 0.0)
+    limited = kg_limit < math.inf
+    if limited:
+        row({j: kg[p] * full for j, ((p, _), full) in enumerate(zip(combos, full_w, strict=True))}, kg_limit)
     caps = len(rows)
     guest = [q.workloads[w].availability == "preemptible" for _, w in combos]
     pool = [f"{w} alone" if q.workloads[w].dedicated else q.workloads[w].pool for _, w in combos]
@@ -548,6 +590,11 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         rest = sum(n * w * q.skus[s].idle_w for n, w, (s, _) in zip(active, watt, pairs, strict=True))
         if fixed_cost + rest + least_work >= cheapest:
             continue
+        if limited:
+            idle_w = [n * q.skus[s].idle_w for n, (s, _) in zip(active, pairs, strict=True)]
+            high[caps - 1] = kg_limit - sum(each * w for each, w in zip(kg, idle_w, strict=True))
+            if high[caps - 1] < 0:
+                continue
         if not combos:
             if not any(work.point[t] for work in q.workloads.values()):
                 cheapest = fixed_cost + rest

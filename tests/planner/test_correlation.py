@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +13,10 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.demand.correlation import correlated, matrix, members
 from fleetmark.planner.capacity.futures import sample
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Site, Workload, Worth
+from fleetmark.planner.capacity.solve import solve as solved
 from fleetmark.planner.capacity.uncertainty import margined
+from tests.planner.questions import ask, sku, work
 from tests.planner.uncertain import one_kind, question
 
 NAMES = ("web", "db", "batch", "search", "store", "mail", "logs")
@@ -105,6 +109,34 @@ def test_the_promise_holds_under_a_shock() -> None:
     assert isinstance(best, Plan)
     shares = [met(best, seed, together=False, shock=shock) for seed in range(5)]
     assert min(shares) >= 0.94 and np.mean(shares) >= 0.948
+
+
+def cheapest(q: Question) -> float:
+    """Return the least cost of all orders that meet the quantile, with the exact probability of each begin of a shock."""
+    assert q.shock is not None
+    point, price = q.workloads["web"].point, q.skus["s"].price or 0.0
+    span = range(len(point))
+    shocked = [[p * (q.shock.demand if t >= begin else 1.0) for t, p in enumerate(point)] for begin in span]
+    least = math.inf
+    for orders in itertools.product(range(math.ceil(max(point) * q.shock.demand) + 1), repeat=len(span)):
+        installed = list(itertools.accumulate(orders))
+        if any(n < p for n, p in zip(installed, point, strict=True)):
+            continue
+        kept = sum(all(n >= d - 1e-9 for n, d in zip(installed, demand, strict=True)) for demand in shocked)
+        if 1 - q.shock.chance * (1 - kept / len(span)) >= q.quantile:
+            least = min(least, sum(n * price * q.weight(t) for t, n in enumerate(orders)))
+    return least
+
+
+@pytest.mark.parametrize(
+    ("chance", "demand", "quantile"), [(0.1, 1.3, 0.95), (0.3, 1.5, 0.78), (0.04, 1.5, 0.95), (0.6, 1.2, 0.9)]
+)
+def test_a_shock_costs_what_trying_all_orders_finds(chance: float, demand: float, quantile: float) -> None:
+    q = ask([work("web", 4.0, 5.0, 5.0)], [sku("s", {"web": 1.0}, 10.0)], [Site("ams")], discount=0.1)
+    q = replace(q, shock=Shock(chance, demand), quantile=quantile)
+    plan = margined(q, solved, n=4000)
+    assert isinstance(plan, Plan)
+    assert plan.objective == pytest.approx(cheapest(q))
 
 
 def test_a_plan_that_meets_the_quantile_is_a_plan() -> None:

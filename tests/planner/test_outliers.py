@@ -96,8 +96,8 @@ def test_two_groups_are_split_and_nobody_is_blamed() -> None:
 def test_one_group_is_seldom_split() -> None:
     for hosts in (8, 16, 64):
         values = np.random.default_rng(5).normal(0, 0.02, (2000, hosts))
-        limits = np.full(len(values), outliers.SMALL)
-        assert len(modes.split(values, np.sort(values, axis=1), limits).rows) < 0.01 * len(values)
+        limits, unknown = np.full(len(values), outliers.SMALL), np.full(len(values), np.nan)
+        assert len(modes.split(values, np.sort(values, axis=1), limits, unknown).rows) < 0.01 * len(values)
 
 
 def runs(hosts: int, repeats: int, heavy: set[int], seed: int) -> pd.DataFrame:

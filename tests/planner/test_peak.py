@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
+from fleetmark.base.yaml import read_yaml
 from fleetmark.planner import peak
 
 
@@ -103,6 +105,38 @@ def test_the_link_of_the_slower_end() -> None:
 def test_dense_peaks_by_precision(name: str, precision: str, tera: float | None) -> None:
     top = peak.device(facts(gpus=(Gpu(index=0, name=name, vendor="x"),)), "device_compute", precision)
     assert (top and top.rate) == (tera and pytest.approx(tera * 1e12))
+
+
+NAMED = {  # products of NVIDIA's, AMD's, Intel's and Huawei's data centres, and a board's name
+    "L40S": "", "B300": "", "GB300": "", "GH200": "GH200 480GB", "H20": "", "H800": "", "A800": "A800-SXM4-80GB",
+    "A100-PCIE-40GB": "", "L4": "", "L40": "", "A10": "", "MI250X": "", "MI355X": "", "Gaudi 3": "",
+    "Ascend 910B": None, "Ascend 910C": None,
+}  # fmt: skip
+
+
+def test_each_device_is_listed_or_said_to_be_left_out() -> None:
+    from fleetmark.planner.peak import table
+
+    document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
+    left = {name: row for row in document["left_out"] for name in row["device"].split(", ")}
+    assert all(row["figures"] and row["reason"] for row in left.values())
+    assert all(row["source"] and row["checked"] for row in document["devices"])
+    for name, board in NAMED.items():
+        if board is None:
+            assert left[name]["figures"] == "all"
+        else:
+            assert table.memory(f"NVIDIA {board or name}"), name
+
+
+def test_the_page_of_accelerators_has_every_row() -> None:
+    from fleetmark.planner.peak import table
+
+    document = read_yaml(Path(table.__file__).with_name("peaks.yml"))
+    page = (Path(__file__).parents[2] / "docs/reference/accelerators.md").read_text()
+    assert page.count("\n| ") == len(document["devices"]) + len(document["left_out"]) + 2
+    for row in document["left_out"]:
+        assert f"| {row['device']} | {row['figures']} | {row['reason']} |" in page
+    assert "| B200 | 8 | 18 x 50 GB/s | 2,250 | 1,125 | 4,500 | 9,000 | 4,500 | 37 |" in page
 
 
 def test_a_precision_and_its_half_are_dense() -> None:

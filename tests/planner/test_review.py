@@ -60,6 +60,13 @@ def test_the_error_of_the_common_baseline_stays() -> None:
     assert after.se**2 == pytest.approx(se**2 / 2 + se**2 / 4, rel=5e-3)
 
 
+def test_the_baseline_and_the_estimate_share_one_estimate_of_the_variance() -> None:
+    """A measurement without weight leaves error and degrees of freedom as they are: halves of an error err together."""
+    prior = Worth(1.8, 0.02, 10.0, origin=Origin("gen=new", "gen=old", class_="c", se=0.02, df=10.0, hosts=(6, 6)))
+    after = posterior(prior, [Measurement(1.8, 1.0, 5.0, (10**9, 1))])
+    assert (after.se, after.df) == pytest.approx((0.02, 10.0), rel=0.01)
+
+
 def test_servers_that_are_others_replace_the_estimate() -> None:
     """10% slower at 1% and 1% error is no chance; 3% slower is, and is averaged."""
     prior = Worth(100.0, 0.01, INF, origin=Origin("gen=new", benchmark="x", se=0.01))

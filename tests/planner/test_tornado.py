@@ -18,16 +18,18 @@ SE = 0.01
 def question() -> Question:
     """100 servers of the one SKU worth buying, at 10000 each and no other cost; the dear one is never bought."""
     work = Workload("web", "x", (120.0,), (0.05,), 0.6)
-    cheap = Sku("cheap", {"web": Worth(2.0, SE)}, 10_000, 0, 0, 1)
-    dear = Sku("dear", {"web": Worth(2.0)}, 20_000, 0, 0, 1)
-    return Question("EUR", "2026-11-01", ["P0"], 1.0, {"web": work}, {"cheap": cheap, "dear": dear}, {"a": Site("a")})
+    cheap = Sku("cheap", {"web": Worth(2.0, SE)}, 10_000, 0, 0, rack_units=1)
+    dear = Sku("dear", {"web": Worth(2.0)}, 20_000, 0, 0, rack_units=1)
+    return Question(
+        "EUR", "2026-11-01", ["P0"], 1.0, {"web": work}, skus={"cheap": cheap, "dear": dear}, sites={"a": Site("a")}
+    )
 
 
 def plan() -> Plan:
     stock = pd.DataFrame([{"sku": "cheap", "site": "a", "period": 0, "buy": 100, "installed": 100, "active": 100}])
     use = pd.DataFrame([{"sku": "cheap", "site": "a", "workload": "web", "period": 0, "servers": 100.0}])
     costs = pd.DataFrame([{"period": 0, "kind": "purchase", "money": 1e6, "present": 1e6}])
-    return Plan(stock, use, costs, 1e6, 1e6, 0.0, 0.0)
+    return Plan(stock, use, costs, 1e6, 1e6, gap=0.0, seconds=0.0)
 
 
 def by_name(effects: list[Effect]) -> dict[str, Effect]:

@@ -147,3 +147,47 @@ def test_few_hosts_of_which_many_are_slow_are_two_groups() -> None:
             verdicts = outliers.judge_few(values[:, :hosts], sd[:, :hosts] / 5**0.5, limits)
             alarms += len(verdicts.modes.rows) + len(verdicts.slow)
         assert alarms == 0
+
+
+def minority(seed: int, hosts: int, sick: int, low: float, high: float, noise: str = "normal") -> tuple[set[int], int]:
+    """Return the sick hosts that are named or in a slower group, and the number of sound ones."""
+    rng = np.random.default_rng(seed)
+    shape = (METRICS, hosts, 5)
+    runs = RUN * (rng.normal(size=shape) if noise == "normal" else rng.standard_t(3, shape))
+    runs += HOST * rng.normal(size=(METRICS, hosts, 1))
+    runs[: METRICS // 2, :sick] += np.log1p(-rng.uniform(low, high, sick))[:, None]
+    values, sd = runs.mean(axis=2), runs.std(axis=2, ddof=1)
+    if hosts < outliers.LEAST:
+        error = np.full(values.shape, np.median(sd) / 5**0.5)
+        verdicts = outliers.judge_few(values, error, np.full(METRICS, 0.03))
+    else:
+        verdicts = judged(values, sd, 5)
+    below = [np.flatnonzero((group >= 0) & (group < group.max())) for group in verdicts.modes.group]
+    named = set(verdicts.slow["column"]).union(*(set(columns.tolist()) for columns in below))
+    return named & set(range(sick)), len(named - set(range(sick))) + (0 if sick else len(verdicts.modes.rows))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "sick", "low", "high"),
+    [
+        (32, 20, 0.05, 0.25),
+        (32, 28, 0.1, 0.1),
+        (32, 30, 0.1, 0.1),
+        (128, 120, 0.05, 0.25),
+        (8, 6, 0.1, 0.1),
+        (3, 2, 0.2, 0.2),
+        (3, 2, 0.15, 0.25),
+        (6, 5, 0.2, 0.2),
+    ],
+)
+def test_a_fast_minority_shows_that_the_others_are_slow(hosts: int, sick: int, low: float, high: float) -> None:
+    results = [minority(seed, hosts, sick, low, high) for seed in range(20)]
+    assert sum(len(named) for named, _ in results) >= 0.95 * 20 * sick and not sum(blamed for _, blamed in results)
+
+
+@pytest.mark.parametrize("noise", ["normal", "t"])
+@pytest.mark.parametrize("hosts", [3, 8, 32])
+def test_sound_fleets_have_no_populations(hosts: int, noise: str) -> None:
+    assert sum(minority(seed, hosts, 0, 0.0, 0.0, noise)[1] > 0 for seed in range(100)) <= (
+        1 if noise == "normal" else 6
+    )

@@ -21,10 +21,10 @@ def question(
 ) -> Question:
     by_name = workloads or {"web": Workload("web", "old servers", (1000.0,), (0.0,), 0.65)}
     worths = worth or {"new": {"web": Worth(1.83, SE)}}
-    skus = {name: Sku(name, w, 10_000, 200, 500, 1) for name, w in worths.items()}
+    skus = {name: Sku(name, w, 10_000, 200, 500, rack_units=1) for name, w in worths.items()}
     periods = [f"P{n}" for n in range(len(next(iter(by_name.values())).point))]
     names = [f"s{n}" for n in range(sites)]
-    result = Question("EUR", "2026-11-01", periods, 0.25, by_name, skus, {n: Site(n) for n in names})
+    result = Question("EUR", "2026-11-01", periods, 0.25, by_name, skus=skus, sites={n: Site(n) for n in names})
     return replace(result, **more)  # type: ignore[arg-type]
 
 
@@ -40,7 +40,7 @@ def plan(q: Question, use: Mapping[tuple[str, str, str, int], float], rest: int 
     stock = stock.drop(columns="servers").assign(retire=0, idle_w=0.0, peak_w=0.0)
     costs = pd.DataFrame({"period": [0], "kind": ["purchase"], "money": [0.0], "present": [0.0]})
     objective = 1e4 * float(stock["installed"].sum())
-    return Plan(stock, shares.assign(working=shares["servers"]), costs, objective, objective, 0.0, 0.0)
+    return Plan(stock, shares.assign(working=shares["servers"]), costs, objective, objective, gap=0.0, seconds=0.0)
 
 
 def one_kind(q: Question, margin: Margin) -> Plan:

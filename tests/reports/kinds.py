@@ -131,8 +131,10 @@ def _nodes(_: Path) -> Document:
 
 def _measurements(_: Path) -> Document:
     listed = (
-        Measurement("iperf3", "tcp", "bitrate", 1.2487e9, "B/s", Better.HIGHER, "n1>n2", {"streams": "4"}),
-        Measurement("iperf3", "tcp", "retransmits", 17, "1", Better.LOWER),
+        Measurement(
+            "iperf3", "tcp", "bitrate", 1.2487e9, "B/s", better=Better.HIGHER, subject="n1>n2", labels={"streams": "4"}
+        ),
+        Measurement("iperf3", "tcp", "retransmits", 17, "1", better=Better.LOWER),
     )
     fields = [{"metric": m.metric, "value": m.value, "unit": m.unit} for m in listed]
     return measurements.document("iperf3", [Parsed("3.18", listed)], fields)
@@ -212,7 +214,17 @@ def _trial(_: Path) -> Document:
         TrialChange("fio randread iops", Ratio(0.9, 0.85, 0.95), 3),
         TrialChange("lmbench null", Ratio(1.0), 1),
     )
-    tried = Tried("a", "hugepages", ("thp",), ("always",), ("madvise",), changes, "trials/x", left="x was 1", lost=2)
+    tried = Tried(
+        "a",
+        "hugepages",
+        ("thp",),
+        ("always",),
+        ("madvise",),
+        changes=changes,
+        campaign="trials/x",
+        left="x was 1",
+        lost=2,
+    )
     return trial.document(tried)
 
 
@@ -265,8 +277,8 @@ def _plan(_: Path) -> Document:
         Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True),
     ]
     effects = [
-        Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
-        Effect("utilisation of web", 0.9, 1.1, False, None, -1),
+        Effect("demand of web", 0.8, 1.25, True, -200_000.4, at_high=412_345.6),
+        Effect("utilisation of web", 0.9, 1.1, False, None, at_high=-1),
     ]
     more = plan_sample.decided(q, {("new", "ams", 1): 30}, {}, {}, {})
     answer = Answer(

@@ -35,7 +35,7 @@ def question() -> Question:
                 (300.0, 320.0, 340.0, 370.0, 390.0, 420.0),
                 (0.02, 0.03, 0.04, 0.05, 0.06, 0.07),
                 0.65,
-                "p99 50 ms: Erlang C",
+                reason="p99 50 ms: Erlang C",
             ),
             "batch": Workload(
                 "batch", "icelake servers", (6.0,) * 6, (0.0,) * 6, 0.8, sites=frozenset({"ams", "fra"}), dedicated=True
@@ -48,7 +48,7 @@ def question() -> Question:
                 None,
                 110.0,
                 300.0,
-                2,
+                rack_units=2,
                 ports=2,
                 support=200.0,
                 space=90.0,
@@ -64,7 +64,7 @@ def question() -> Question:
                 9000.0,
                 150.0,
                 520.5,
-                1,
+                rack_units=1,
                 lead=1,
                 support=250.0,
                 space=60.0,
@@ -78,7 +78,7 @@ def question() -> Question:
                 41000.0,
                 300.0,
                 1800.0,
-                4,
+                rack_units=4,
                 gpus=4,
                 ports=3,
                 lead=2,
@@ -89,8 +89,8 @@ def question() -> Question:
             ),
         },
         sites={
-            "ams": Site("ams", 60_000.0, 240.0, 200.0, 900_000.0, "nl", 1),
-            "rtm": Site("rtm", 40_000.0, None, None, None, "nl", 0, 0.19, 1.4),
+            "ams": Site("ams", 60_000.0, 240.0, 200.0, 900_000.0, domain="nl", spares=1),
+            "rtm": Site("rtm", 40_000.0, None, None, None, domain="nl", spares=0, energy_price=0.19, pue=1.4),
             "fra": Site("fra", 80_000.0, 400.0, 300.0, spares=2),
         },
         fleet=(
@@ -164,7 +164,9 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
         ]
     table = pd.DataFrame(costs).groupby(["period", "kind"], as_index=False, sort=False).sum()
     total = float(table["present"].sum())
-    return Plan(pd.DataFrame(stock), pd.DataFrame(used), table, total, total * 0.995, 0.005, 1.2, margin=margin)
+    return Plan(
+        pd.DataFrame(stock), pd.DataFrame(used), table, total, total * 0.995, gap=0.005, seconds=1.2, margin=margin
+    )
 
 
 _BUY = {("new", "ams", 1): 24, ("new", "rtm", 1): 4, ("new", "rtm", 3): 4, ("new", "fra", 2): 4, ("new", "fra", 3): 41}

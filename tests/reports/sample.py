@@ -217,7 +217,7 @@ def _campaign(
         root="results",
         finished=True,
         wall_s=4215.0 if len(hosts) > 1 else 412.0,
-        notes=() if len(hosts) == 1 else ("The clock of ice-b is 41 s ahead of the controller's.",),
+        notes=("The clock of ice-b is 41 s ahead of the controller's.",) if "ice-b" in hosts else (),
     )
     infos = tuple(
         HostInfo(
@@ -322,7 +322,7 @@ def _cases(host: str, number: int, kind: Generation, hosts: list[str]) -> Iterat
         ("lat_pipe", "pipe", 4.6e-6, False),
         ("lat_tcp", "tcp", 1.1e-5, False),
     ):
-        yield "lmbench", case, [("host", metric, {}, value, "s", _L, "cpu-int", headline, 0.02)]
+        yield "lmbench", case, [("host", metric, {}, value, "s", _L, "os", headline, 0.02)]
 
 
 def _latency(size: float, kind: Generation, stride: int) -> float:

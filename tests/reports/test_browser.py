@@ -28,6 +28,7 @@ from fleetmark.reports.diagnosis import document as diagnosis_of
 from fleetmark.reports.diagnosis import history as history_of
 from fleetmark.reports.formats import html as html_format
 from fleetmark.reports.kit.language import Language
+from tests.commands import run
 from tests.fleets import campaign, scaled, usual
 from tests.records import TRIAD, record
 from tests.reports import compared, loads, plan_sample, sample
@@ -94,7 +95,7 @@ def of_campaign(results: Results) -> str:
 def others(folder: Path) -> dict[str, Path]:
     """Return the pages of other commands: a plan, a diagnosis and a history."""
     q = plan_sample.question()
-    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
+    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, at_high=412_345.6)]
     answer = Answer(q, plan_sample.plan(q), bindings=[Binding("power at ams", "W", 520.5, 1.234)], tornado=effects)
     values = usual()
     scaled(values, "n03", TRIAD, 0.9)
@@ -637,3 +638,65 @@ def test_every_logarithmic_axis_is_called_one(browser: Any, pages: dict[str, Pat
     assert tab.texts("#ratios thead .axis-title") == ["ratio with its interval, log scale"]
     titles = tab.page.locator("figure svg text").all_text_contents()
     assert "size (log)" in titles and "queue depth (log)" in titles
+
+
+# --- published results: one submitter -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a comparison of two accelerators from two submitters each, one of which both sides have."""
+    folder = tmp_path_factory.mktemp("published")
+    lines = [
+        f"{submitter}/{side} {system},{side},{submitter},{benchmark},{value + system},requests/s,higher,capacity,app"
+        for side, submitters in {"h200": ("Dell", "HPE"), "b200": ("Dell", "Nebius")}.items()
+        for number, submitter in enumerate(submitters)
+        for benchmark, value in {"llama": 100 + number, "whisper": 90 + number}.items()
+        if submitter != "Nebius" or benchmark == "llama"
+        for system in (1, 2)
+    ]
+    head = "machine,accelerator,submitter,benchmark,value,unit,better,kind,class"
+    (folder / "table.csv").write_text("\n".join([head, *lines]))
+    run(folder, "import", "table", str(folder / "table.csv"))
+    report = compared.compared(folder, "accelerator=h200", ["accelerator=b200"], host_label="submitter")
+    file = folder / "published.html"
+    file.write_text(html_format.render(compared.document(report), Language()), "utf-8")
+    return file
+
+
+def test_one_submitter_is_chosen_and_kept_in_the_address(browser: Any, published: Path) -> None:
+    tab = opened(browser, published)
+    submitter = tab.page.locator("#group")
+    assert submitter.locator("option").all_inner_texts() == ["all", "Dell", "HPE", "Nebius"]
+    ratios, metrics = "#ratios tbody tr:not(.head):visible", "#metrics tbody tr:visible"
+    assert tab.page.locator(ratios).count() == 2
+    submitter.select_option("Nebius")
+    assert "group=Nebius" in tab.page.url
+    for _ in range(2):
+        assert len(tab.texts(ratios)) == 1 and "llama" in tab.texts(ratios)[0]
+        tab.unfold()
+        assert tab.texts(metrics) and all("Nebius/b200" in text for text in tab.texts(metrics))
+        assert tab.page.locator("#coverage tbody tr:visible").count()  # a table without submitters is left alone
+        tab.page.reload()
+        assert submitter.input_value() == "Nebius"
+    submitter.select_option("")
+    assert "group" not in tab.page.url and tab.page.locator(ratios).count() == 2
+    assert tab.errors == []
+
+
+def test_a_page_of_hosts_has_no_choice_of_submitters(browser: Any, pages: dict[str, Path]) -> None:
+    assert opened(browser, pages["comparison"]).page.locator("#group").count() == 0
+
+
+def test_the_address_keeps_the_series_of_a_chart(browser: Any, frontier: Path) -> None:
+    tab = opened(browser, frontier)
+    marks = "#frontier figure[data-series] svg path:has(title):visible"
+    every = tab.page.locator(marks).count()
+    tab.page.locator("select.series").select_option("old o2")
+    assert "series" in tab.page.url
+    shown = tab.page.locator(marks).count()
+    tab.page.reload()
+    assert tab.page.locator("select.series").input_value() == "old o2"
+    assert tab.page.locator(marks).count() == shown < every
+    tab.page.locator("select.series").select_option("")
+    assert "series" not in tab.page.url and tab.errors == []

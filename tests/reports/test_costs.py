@@ -14,7 +14,9 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.cost import Offer, Terms, break_even, needed
 from fleetmark.record.compare import Question
+from fleetmark.record.results import HostInfo
 from fleetmark.reports.comparison.coverage import State, commands, coverage
+from fleetmark.reports.comparison.purchase.bought import price_list, years_of
 from fleetmark.reports.comparison.purchase.costs import summed
 from fleetmark.reports.formats import csv as csv_format
 from fleetmark.reports.formats import html, markdown, pdf, xlsx
@@ -199,6 +201,15 @@ def test_prices_at_equal_service_are_of_one_accelerator(tmp_path: Path) -> None:
     assert view.sides[1].ratios == {"service": given[0]} and "accelerators to replace" in embedded(
         report.strip, ENGLISH
     )
+
+
+def test_a_single_year_is_no_plural_and_prices_keep_two_decimals() -> None:
+    assert [str(years_of(n)) for n in (1, 1.5, 4)] == ["1 year", "1.5 years", "4 years"]
+    hosts = [
+        HostInfo(name=f"h{price}", generation="a", labels={"price": price, "currency": "USD", "term": "hour"})
+        for price in ("2.9", "0.92736")
+    ]
+    assert "a 0.92736–2.90 USD per hour" in price_list(["a"], hosts)
 
 
 def test_small_sums_keep_their_cents() -> None:

@@ -129,9 +129,9 @@ def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
     (state, _) = [s for s in document(sample.one()).sections if s.key == "state"]
     texts = [e.text for e in state.exhibits if isinstance(e, Note)]
     assert texts[-1] == (
-        "Not measured: floating point, operating system, network, applications. "
+        "Not measured: integer, floating point, network, applications. "
         "No verdict: a single host has no peers, and no reference is saved for its kind. "
-        "No cost: no host has a price. Add the labels price and currency to the inventory"
+        "No cost: no host has a price. Add the labels price and currency to the inventory."
     )
 
 
@@ -147,8 +147,8 @@ def test_one_hosts_first_screen_says_how_sure_it_is_and_how_to_measure_the_rest(
     assert isinstance(first, Command) and first.text == "Measure what is missing"
     words = shlex.split(first.command)
     assert words[:3] == ["fleetmark", "run", "--suite"] and words[3].split(",") == [
+        "spec_cpu2017",
         "hpcc",
-        "lmbench",
         "iperf3",
         "openssl_speed",
     ]
@@ -181,7 +181,9 @@ def renamed(thing: Any, names: dict[str, str]) -> Any:
 def answer(names: dict[str, str]) -> Answer:
     q = plan_sample.question()
     bindings = [Binding(f"power at {names.get('ams', 'ams')}", "W", 520.5, 1.234)] * 40
-    effects = [Effect(f"demand of {names.get('web', 'web')}", 0.8, 1.25, True, -2e5, 4e5 + n) for n in range(40)]
+    effects = [
+        Effect(f"demand of {names.get('web', 'web')}", 0.8, 1.25, True, -2e5, at_high=4e5 + n) for n in range(40)
+    ]
     return Answer(renamed(q, names), renamed(plan_sample.plan(q), names), bindings=bindings, tornado=effects)
 
 
@@ -200,7 +202,7 @@ def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
 
 
 def test_purchases_of_very_many_kinds_are_one_sentence() -> None:
-    orders = [Order(0, 1, "ams", f"sku{n}", 10, 1.0) for n in range(400)]
+    orders = [Order(0, 1, "ams", f"sku{n}", 10, money=1.0) for n in range(400)]
     text = counted(orders)
     assert text.startswith("10 sku0, 10 sku1") and text.endswith(
         f"{10 * (400 - NAMED):,} of {400 - NAMED} further SKUs"
@@ -209,4 +211,27 @@ def test_purchases_of_very_many_kinds_are_one_sentence() -> None:
 
 def test_a_host_without_facts_is_still_a_machine() -> None:
     results = sample.tiny({"h1": [1.0]})
-    assert list(machines(view(replace(results, hosts=(HostInfo(name="h1"),))))) == ["h1: no facts"]
+    hosts = (HostInfo(name="h1"), HostInfo(name="h2", reachable=False))
+    assert list(machines(view(replace(results, hosts=hosts)))) == ["h1: no facts", "h2: no answer"]
+
+
+def test_the_rate_of_a_port_is_written_as_its_maker_does() -> None:
+    lines = list(machines(view(sample.six())))
+    assert any("25 Gbit/s network" in line for line in lines) and any("100 Gbit/s network" in line for line in lines)
+
+
+def test_the_command_for_what_is_missing_keeps_no_seed() -> None:
+    results = sample.one()
+    seeded = replace(results.campaign, command=["fleetmark", "run", "--seed", "7", "--suite", "quick"])
+    (line,) = [
+        e
+        for s in document(replace(results, campaign=seeded)).sections
+        for e in s.exhibits
+        if isinstance(e, Command) and "missing" in e.text
+    ]
+    assert line.command.startswith("fleetmark run --suite spec_cpu2017,")
+
+
+def test_a_plan_says_how_many_worth_values_were_not_measured() -> None:
+    details = plan_sample.document(answer({})).details
+    assert any(text.startswith("not measured: ") and text.endswith(" worth values") for text in details)

@@ -101,8 +101,8 @@ def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: P
 
 
 EFFECTS = [
-    Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
-    Effect("utilisation of web", 0.9, 1.1, False, None, -1),
+    Effect("demand of web", 0.8, 1.25, True, -200_000.4, at_high=412_345.6),
+    Effect("utilisation of web", 0.9, 1.1, False, None, at_high=-1),
 ]
 
 

@@ -163,10 +163,10 @@ def test_what_happens_if_nothing_is_bought() -> None:
 def test_the_risks_that_leave_no_plan_come_first() -> None:
     q = plan_sample.question()
     effects = [
-        Effect("demand of web", 0.8, 1.25, True, -5e5, 9e5),
-        Effect("price of new", 0.9, 1.1, False, -1e4, 1e4),
-        Effect("utilisation of web", 0.9, 1.1, False, None, -3e4),
-        Effect("energy price", 0.9, 1.1, False, -2e4, 2e4),
+        Effect("demand of web", 0.8, 1.25, True, -5e5, at_high=9e5),
+        Effect("price of new", 0.9, 1.1, False, -1e4, at_high=1e4),
+        Effect("utilisation of web", 0.9, 1.1, False, None, at_high=-3e4),
+        Effect("energy price", 0.9, 1.1, False, -2e4, at_high=2e4),
     ]
     risks = plan_front.front(plan_view(Answer(q, plan_sample.plan(q), tornado=effects))).risks
     assert len(risks) == plan_front.RISKS

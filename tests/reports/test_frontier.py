@@ -57,11 +57,11 @@ def two(root: Path) -> Compared:
     return compared(root, "gen=old", ["gen=new"])
 
 
-def answers(host: str, metric: str, better: str, value: float) -> dict[tuple[str, Bench], list[float]]:
-    """Return a metric of the answers' quality of one host."""
+def answers(host: str, metric: str, better: str, value: float | None) -> dict[tuple[str, Bench], list[float]]:
+    """Return a metric of the answers' quality of one host; nothing if it has none."""
     labels = (("model", "m"),)
     bench = Bench("llm_serve", "p512-o128-c1", metric, "1", better, "gpu-server", labels, kind="guardrail")
-    return {(host, bench): [value]}
+    return {(host, bench): [value]} if value is not None else {}
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,11 @@ def answers(host: str, metric: str, better: str, value: float) -> dict[tuple[str
         ("perplexity", "lower", 10.0, 9.0, True),
         ("retrieval", "higher", 1.0, 0.95, True),
         ("retrieval", "higher", 1.0, 0.6, False),
+        ("exact_match", "higher", 0.9, 0.0, False),
+        ("logprob_difference", "lower", 0.01, 0.05, True),
+        ("logprob_difference", "lower", 0.01, 0.07, False),
+        ("logprob_difference", "lower", 0.0, 0.06, False),
+        ("logprob_difference", "lower", 0.2, 0.01, True),
     ],
 )
 def test_equal_service_needs_equal_answers(
@@ -86,6 +91,28 @@ def test_equal_service_needs_equal_answers(
     if not is_equal:
         assert at_50.reason == f"not equivalent: answers are worse ({metric} {new:.3g}, baseline {old:.3g})"
         assert {row["note"] for row in rows_of(block.section, "equal_service")} == {at_50.reason}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (None, 0.04, ""),
+        (None, 0.06, "not equivalent: answers are worse (logprob_difference 0.06, baseline 0)"),
+        (0.01, None, "not equivalent: the candidate has no logprob_difference, which the baseline has"),
+        (None, None, ""),
+    ],
+)
+def test_a_baseline_that_was_not_compared_is_the_reference(
+    tmp_path: Path, old: float | None, new: float | None, reason: str
+) -> None:
+    for side, value, factor in (("old", old, 1.0), ("new", new, 3.0)):
+        rows = measured([side], factor) | answers(side, "logprob_difference", "lower", value)
+        record(tmp_path, f"c-{side}", {side: {"gen": side}}, rows)
+    (block,) = compared(tmp_path, "gen=old", ["gen=new"]).frontiers
+    at_50 = block.family.equal_service("old", "new", 50)
+    assert (at_50.reason, at_50.ratio is None) == (reason, bool(reason))
+    stated = "exact_match 10%, retrieval 10%, perplexity 2%, logprob_difference 0.05" in str(block.section)
+    assert stated is (old is not None or new is not None)
 
 
 def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: str) -> Results:
@@ -269,7 +296,7 @@ def test_prices_of_inferencex_are_of_one_accelerator_however_many_a_load_takes(t
     assert costs["h200", "c16-tp1-ep1"] == pytest.approx(1) and costs["h200", "c64-tp4-ep1"] == pytest.approx(4)
     assert costs["b200", "c16-tp1-ep1"] == pytest.approx(2 / 3)
     text = run(tmp_path, *answer)
-    assert "Price of one accelerator: h200 3.6 USD per hour, b200 7.2 USD per hour" in " ".join(text.split())
+    assert "Price of one accelerator: h200 3.60 USD per hour, b200 7.20 USD per hour" in " ".join(text.split())
     assert "100 h200 accelerators cost 360 USD per hour" in " ".join(text.split())
     assert "Price of a server" not in text
 

@@ -130,6 +130,36 @@ def test_tables_say_what_was_graded_with_its_values() -> None:
     assert section(graded.NONE).exhibits == () and in_json([section(graded.NONE)]) == []
 
 
+LAUNCHES = {  # host time over device time, time as a graph in s
+    "basic-8t-b1/mm/fp32/x": (0.2, None),
+    "fused-8t-b1/gelu/bf16/x": (4.0, None),
+    "basic-8t-b1/mm/bf16/x": (3.0, 5e-6),
+}
+
+
+def test_launch_bound_operators_are_marked() -> None:
+    shared = {"workload": "torch_ops", "subject": "host", "labels": "{}", "standing": "", "better": "none"}
+    more = [
+        {**shared, "case": case, "metric": metric, "value": value}
+        for case, values in LAUNCHES.items()
+        for metric, value in zip(("launch_ratio", "time_graph"), values, strict=True)
+        if value is not None
+    ]
+    frame = pd.concat([rows(), pd.DataFrame(more)])
+    fleet: Any = SimpleNamespace(hosts=("h1",), merged=frame, generational=frame, title_of=str)
+    shown_section = section(grades(fleet))
+    (*_, worst) = (e for e in shown_section.exhibits if isinstance(e, Tabular))
+    assert [c.key for c in worst.columns][-2:] == ["bound", "launch"]
+    assert {row[2].text: (row[-2].text, row[-1].value) for row in worst.rows} == {
+        "gelu/bf16/x": ("launching", 4.0),
+        "mm/fp32/x": ("computing", 0.2),
+        "mm/bf16/x": ("computing, as a graph", 3.0),
+        "copy/fp32/x": ("memory", None),
+    }
+    assert any("start the operator" in str(e) for e in shown_section.exhibits)
+    assert not any("start the operator" in str(e) for e in section(grades(view())).exhibits)
+
+
 def test_a_report_shows_them_in_every_format(tmp_path: Path) -> None:
     """A campaign of one host with graded operators; its shares read alike."""
     rows = {}

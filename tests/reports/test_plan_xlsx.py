@@ -145,7 +145,7 @@ def hostile() -> tuple[Question, Plan]:
     """Names with a special meaning in formulas, criteria or searches."""
     worth = {"=cmd()": Worth(3.0), "W*?": Worth(7.0, 0.1, 4.5)}
     skus = {
-        name: Sku(name, worth, 100.0 * (n + 1), 10.0, 50.0 + n, 1, age_limit=2 + n)
+        name: Sku(name, worth, 100.0 * (n + 1), 10.0, 50.0 + n, rack_units=1, age_limit=2 + n)
         for n, name in enumerate(("a", "A", '>5"x"', "2027"))
     }
     names = ("O'Brien [1]", "o'brien [1]", "~*", "<>")
@@ -155,9 +155,9 @@ def hostile() -> tuple[Question, Plan]:
         ("p&1", "p<2"),
         1.0,
         {n: Workload(n, "'u", (5.0, 6.0), (0.1, 0.1), 0.5) for n in ("=cmd()", "W*?")},
-        skus,
-        {n: Site(n, domain="~*" if n == "<>" else "") for n in names},
-        (Cohort("a", "O'Brien [1]", 3, 1), Cohort("A", "o'brien [1]", 4, 1), Cohort("2027", "~*", 5, 1)),
+        skus=skus,
+        sites={n: Site(n, domain="~*" if n == "<>" else "") for n in names},
+        fleet=(Cohort("a", "O'Brien [1]", 3, 1), Cohort("A", "o'brien [1]", 4, 1), Cohort("2027", "~*", 5, 1)),
         survive=True,
     )
     use = {(s, k, w, t): 1.25 for s in skus for k in names for w in worth for t in (0, 1)}
@@ -321,9 +321,8 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
     row |= {f"servers_p{share}": 70.0 + share for share in (50, 90, 95)}
     sizing = {"workload": "web", "period": 5, "sku": "new"} | {f"servers_p{s}": 40.0 + s for s in (50, 90, 95)}
     by_period = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}
-    futures = Futures(
-        2000, 7, Estimate(0.042, 0.034, 0.052), 0.061, *(pd.DataFrame([r]) for r in (row, sizing, by_period))
-    )
+    table, sizes, periods = (pd.DataFrame([r]) for r in (row, sizing, by_period))
+    futures = Futures(2000, 7, Estimate(0.042, 0.034, 0.052), 0.061, table, sizing=sizes, by_period=periods)
     answer = Answer(
         q,
         p,
@@ -333,7 +332,7 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
             Binding("budget of 2027-Q1", "EUR", 9000.0, 0.25),
         ],
         futures=futures,
-        tornado=[Effect("price of new", 0.9, 1.1, False, -60_000.0, None)],
+        tornado=[Effect("price of new", 0.9, 1.1, False, -60_000.0, at_high=None)],
     )
     book = plan_sample.workbook(answer, created=CREATED)
     shown = list(sheets.values(book)["Sensitivity"].values())
@@ -367,14 +366,16 @@ def test_the_smallest_question() -> None:
         ("now",),
         1.0,
         {"w": Workload("w", "jobs/s", (0.0,), (0.0,), 0.5)},
-        {"s": Sku("s", {"w": Worth(1.0)}, None, 0.0, 0.0, 0)},
-        {"k": Site("k")},
+        skus={"s": Sku("s", {"w": Worth(1.0)}, None, 0.0, 0.0, rack_units=0)},
+        sites={"k": Site("k")},
     )
     nothing = Plan(
         pd.DataFrame(columns=["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "peak_w"]),
         pd.DataFrame(columns=["sku", "site", "workload", "period", "servers"]),
         pd.DataFrame(columns=["period", "kind", "money", "present"]),
-        *(0.0, 0.0, 0.0, 0.0),
+        *(0.0, 0.0),
+        gap=0.0,
+        seconds=0.0,
     )
     book = plan_sample.workbook(Answer(q, nothing), created=CREATED)
     assert verdict(sheets.values(book)) == "all are kept"

@@ -35,7 +35,7 @@ def comparison(folder: Path) -> bytes:
 def plan(_: Path) -> bytes:
     q = plan_sample.question()
     bindings = [Binding("power at ams", "W", 520.5, 1.234)]
-    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
+    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, at_high=412_345.6)]
     answer = Answer(q, plan_sample.plan(q), bindings=bindings, tornado=effects)
     return pdf_format.render(plan_sample.document(answer), Language())
 

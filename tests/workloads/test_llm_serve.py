@@ -354,7 +354,7 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
         ({"command": "vllm serve m --api-key sk-abcdef"}, "contains the value of --api-key"),
         ({"command": "VLLM_API_KEY=sk-abcdef vllm serve m"}, "contains the value of VLLM_API_KEY"),
         ({"url": "http://h", "trace": "t.jsonl"}, "absolute path"),
-        ({"url": "http://h", "reference": __file__, "api": "chat"}, "only completions tell log-probabilities"),
+        ({"url": "http://h", "reference": __file__, "quality": False}, "llm_serve.quality with llm_serve.reference"),
         ({"url": "http://h", "reference": "https://h/a.json"}, "a file on this machine"),
     ],
 )

@@ -54,6 +54,17 @@ def test_prompts_without_a_common_beginning_hit_nothing(tmp_path: Path) -> None:
     assert value(parsed, "cache_hit_rate") == value(parsed, "reusable_prompt") == 0
 
 
+@pytest.mark.parametrize("more", [(), ("--shared=0.5", "--prefixes=2")])
+def test_no_cache_has_the_prompts_of_an_earlier_case(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """A server that stays up between cases and repeats keeps what it has read; the seed is the same in all of them."""
+    words = ("--model=tiny", "--concurrency=4", "--seconds=1", "--prompt=320", *more)
+    with server(tmp_path, "--engine=vllm", "--gap=0.001") as running:
+        first, again = (measured(running, *words) for _ in range(2))
+    for parsed in (first, again):
+        assert value(parsed, "cached_prompt") <= value(parsed, "reusable_prompt") + 0.01
+    assert value(again, "prompt_tokens") == pytest.approx(value(first, "prompt_tokens"), rel=0.05)
+
+
 def test_a_server_without_metrics_has_no_hit_rate(tmp_path: Path) -> None:
     with server(tmp_path) as running:
         parsed = measured(running, "--model=tiny", "--concurrency=4", "--seconds=0.5")

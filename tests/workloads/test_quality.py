@@ -80,6 +80,38 @@ def test_a_fixed_text_is_stored_token_by_token_and_compared(tmp_path: Path) -> N
         )
 
 
+@pytest.mark.parametrize("api", ["completions", "chat"])
+def test_an_endpoint_that_repeats_no_prompt_is_compared_by_its_next_tokens(tmp_path: Path, api: str) -> None:
+    """Engines such as llama.cpp have no echo, and chats never: the likeliest tokens after parts of the text count."""
+    stored, words = tmp_path / "logprobs.json", (*QUICK, f"--api={api}")
+    with server(tmp_path, "--no-echo") as running:
+        first = measured(running, "--model=bytes", *words, f"--logprobs={stored}")
+        results = {
+            name: measured(running, f"--model={name}", *words, f"--reference={stored}", "--bound=0.1")
+            for name in ("bytes", "bytes-8bit", "bytes-4bit")
+        }
+    document = json.loads(stored.read_text())
+    assert first.invalid is None and document["chat"] is (api == "chat") and len(document["places"]) == 40
+    if api == "completions":
+        assert document["places"][0] == pytest.approx(Model().tops("Four score", 5))
+    figures = {name: {m.metric: m.value for m in parsed.measurements} for name, parsed in results.items()}
+    assert (figures["bytes"]["logprob_difference"], figures["bytes"]["top1_agreement"]) == (0, 1)
+    assert 0 < figures["bytes-8bit"]["logprob_difference"] < 0.1 < figures["bytes-4bit"]["logprob_difference"]
+    assert results["bytes"].invalid is results["bytes-8bit"].invalid is None
+    assert "answers are not those of the reference" in (results["bytes-4bit"].invalid or "")
+
+
+def test_a_reference_of_next_tokens_holds_for_endpoints_with_echo(tmp_path: Path) -> None:
+    stored = tmp_path / "logprobs.json"
+    with server(tmp_path, "--no-echo") as running:
+        measured(running, "--model=bytes", *QUICK, f"--logprobs={stored}")
+    with server(tmp_path) as running:
+        like = measured(running, "--model=bytes", *QUICK, f"--reference={stored}")
+        chat = measured(running, "--model=bytes", *QUICK, f"--reference={stored}", "--api=chat")
+    assert {m.metric: m.value for m in like.measurements}["logprob_difference"] == 0
+    assert (chat.invalid or "").endswith("the other interface: set llm_serve.api as it was there")
+
+
 def reference(tmp_path: Path, **changes: object) -> Path:
     document = {"llm_serve_reference": 1, "tokens": ["a"] * 30, "logprobs": [-1.0] * 30, "top": ["a"] * 30}
     path = tmp_path / "reference.json"
@@ -108,6 +140,8 @@ def test_what_cannot_be_compared_is_invalid(tmp_path: Path, model: str, words: s
         ({"logprobs": [1.0] * 30}, "it has no log-probability for each token"),
         ({"logprobs": ["x"] * 30}, "it has no log-probability for each token"),
         ({"tokens": ["a"]}, "it has no log-probability for each token"),
+        ({"places": [{"a": 0.5}] * 40}, "it has too few log-probabilities"),
+        ({"places": 7}, "it has too few log-probabilities"),
     ],
 )
 def test_a_damaged_reference_is_refused_in_a_sentence(tmp_path: Path, changes: dict[str, object], words: str) -> None:

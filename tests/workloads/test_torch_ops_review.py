@@ -210,18 +210,30 @@ def test_a_launch_bound_case_is_named_with_its_graph() -> None:
         "isa": "",
     }
     head |= {"onednn_isa": "", "threads": 1, "grade": "fused"}
-    counts = {"cases": 2, "skipped": 0, "failed": 0, "wrong": 0}
+    counts = {"cases": 3, "skipped": 0, "failed": 0, "wrong": 0}
     lines = [
         head,
         {"case": "silu/bf16/a", **fields, **times, "host": 4e-5, "graph": 5e-6},
         {"case": "silu/bf16/b", **fields, **times, "host": 2e-6},
+        {"case": "silu/bf16/c", **fields, **times, "host": 4e-5, "no_graph": "it allocates"},
         {"roof": "bf16", "rate": 1e12},
+        {"roof": "memory", "rate": 1e8},
         {"end": counts, "seconds": 1.0},
     ]
     output = parsers.parse("torch_ops", "\n".join(map(json.dumps, lines)).encode())
-    (note,) = output.notes
-    assert note.endswith("silu/bf16/a; 1 of 1 were also timed as a CUDA graph (time_graph)")
-    assert {m.case: m.value for m in output.measurements if m.metric == "time_graph"} == {"silu/bf16/a": 5e-6}
+    assert output.notes == (
+        "launch-bound, so rated by their time as one CUDA graph (time_graph): silu/bf16/a",
+        "launch-bound, so rated by the time of the host's start, as no graph was timed: silu/bf16/c",
+    )
+
+    def values(metric: str) -> dict[str, float]:
+        return {m.case[-1]: m.value for m in output.measurements if m.metric == metric and "silu" in m.case}
+
+    assert values("time_graph") == {"a": 5e-6}
+    assert values("launch_ratio") == pytest.approx({"a": 4, "b": 0.2, "c": 4})
+    assert values("time") == dict.fromkeys("abc", 1e-5)
+    assert values("bandwidth") == pytest.approx({"a": 100 / 5e-6, "b": 100 / 1e-5, "c": 100 / 1e-5})
+    assert values("roof_share") == pytest.approx({"a": 1e-6 / 5e-6, "b": 1e-6 / 1e-5, "c": 1e-6 / 1e-5})
 
 
 def test_the_power_cap_of_each_device_is_told(tmp_path: Path) -> None:

@@ -160,17 +160,33 @@ def test_images_are_trained_in_both_layouts_and_the_faster_is_named(programs: Pa
     assert parsed.notes == (f"the layout {faster} of images is the faster one",)
 
 
-def test_the_layout_of_images_is_the_one_that_is_named(programs: Path) -> None:
-    strides = in_torch(
-        programs,
-        """
-        batches = [[torch.zeros(2, 3, 4, 4), torch.zeros(2)]]
-        last = torch.channels_last
-        layouts = {name: torch_train.in_layout(torch, batches, name)[0] for name in torch_train.LAYOUTS}
-        print(json.dumps({name: parts[0].is_contiguous(memory_format=last) for name, parts in layouts.items()}))
-        """,
-    )
-    assert strides == {"nchw": False, "channels_last": True}
+LAYOUTS = """
+import types
+class group: torch, kind, device, world, rank = torch, "cpu", torch.device("cpu"), 1, 0
+options = types.SimpleNamespace(model=%r, layers=0, batch=2, precision="fp32")
+adamw = lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)
+def last(parts):
+    return sorted({part.is_contiguous(memory_format=torch.channels_last) for part in parts if part.dim() == 4})
+seen = {}
+for layout in torch_train.LAYOUTS:
+    trainer, batches = torch_train.begin(options, group, "single", adamw, layout)
+    trainer.step(batches[0])
+    weights = [p for p in trainer.model.parameters() if p.dim() == 4 and p.shape[1] > 1 and p.shape[2] > 1]
+    moments = [trainer.optimizer.state[p]["exp_avg"] for p in weights]
+    seen[layout] = [last(batches[0]), last(weights), last([p.grad for p in weights]), last(moments)]
+print(json.dumps(seen))
+"""
+
+
+def test_images_weights_gradients_and_moments_have_the_layout_that_is_named(programs: Path) -> None:
+    assert in_torch(programs, LAYOUTS % "resnet-tiny") == {"nchw": [[False]] * 4, "channels_last": [[True]] * 4}
+
+
+def test_ranks_share_gradients_in_the_layout_of_the_weights(programs: Path) -> None:
+    words = ["--model", "resnet-tiny", "--batch", "2", "--budget", "0.1", "--ranks", "2", "--mode", "ddp"]
+    done = run(programs, "torch_train", *words)
+    assert figures("torch_train", done)["ranks"] == 2
+    assert b"strides" not in done.stderr  # DDP copies each gradient if its buckets have another layout
 
 
 WAITING = """

@@ -42,7 +42,7 @@ class _Part(BaseModel):
 
 
 class Entry(_Part):
-    """Describe a file of a bundle.
+    """A file of a bundle.
 
     ``origin`` is the source from which it was fetched, without credentials; ``bytes`` is its size.
     """

@@ -35,7 +35,7 @@ COMMAND_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Describe a distribution: its package family, its newest Python (at least 3.11), and its C library."""
+    """A distribution: its package family, its newest Python (at least 3.11), and its C library."""
 
     family: str
     python: str

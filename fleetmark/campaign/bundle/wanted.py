@@ -14,7 +14,7 @@ from fleetmark.workloads.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Describe a source at a URL, with its SHA-256 in lower case. ``parameter`` is the WORKLOAD.PARAMETER that contains
+    """A source at a URL, with its SHA-256 in lower case. ``parameter`` is the WORKLOAD.PARAMETER that contains
     the URL.
     """
 
@@ -25,7 +25,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Describe a commit of a git repository by its full hash, with the SHA-256 of its archive in lower case."""
+    """A commit of a git repository by its full hash, with the SHA-256 of its archive in lower case."""
 
     parameter: str
     git: str

@@ -31,7 +31,7 @@ RECORD, MANIFEST = "record", "manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCase:
-    """Describe the planned runs of a case on one host.
+    """The planned runs of a case on one host.
 
     ``runs`` is the number of repeats over all partners. ``seconds`` is the duration of one run according to ``source``.
     ``half_width`` is the relative half-width of the 95% interval of the host's mean according to ``spread_source``, or
@@ -50,7 +50,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Describe a tool that a workload installs: distribution packages, and a path below the work directory."""
+    """A tool that a workload installs: distribution packages, and a path below the work directory."""
 
     workload: str
     provides: str
@@ -59,7 +59,7 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedHost:
-    """Describe a host and the runs planned on it.
+    """A host and the runs planned on it.
 
     - ``seconds``: when the host finishes, including waits for partners
     - ``skipped``: by suite entry, the input that the user must provide
@@ -94,7 +94,7 @@ class PlannedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """Hold the plan of a run.
+    """The plan of a run.
 
     - ``command``: the command that starts it
     - ``seconds``: when the last host finishes, an upper bound with ``until``

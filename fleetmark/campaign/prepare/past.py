@@ -37,7 +37,7 @@ def kind_of(facts: Facts | Identity) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Hold the durations (s) of completed runs by host and by host type, and the relative spreads of metrics."""
+    """The durations (s) of completed runs by host and by host type, and the relative spreads of metrics."""
 
     of_host: Mapping[str, Mapping[Run, list[float]]] = field(default_factory=dict)
     of_kind: Mapping[Kind, Mapping[Run, list[float]]] = field(default_factory=dict)

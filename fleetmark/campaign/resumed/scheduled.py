@@ -37,7 +37,7 @@ class _Host(BaseModel, defer_build=True):
 
 
 class Request(BaseModel, defer_build=True):
-    """Hold the fields of ``campaign.json`` that are needed to resume a campaign.
+    """The fields of ``campaign.json`` that are needed to resume a campaign.
 
     ``scheduled`` (``planned`` in the file): the hosts in scheduling order, with later hosts appended group by group;
     ``jobs`` and ``facts``: the SHA-256 of each host's job and facts; ``suite_as_read``: the content of the suite file.

@@ -16,7 +16,7 @@ QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
 class Part(BaseModel, defer_build=True):
-    """Define a mapping of the document.
+    """A mapping of the document.
 
     ``BARE`` is a type that a file may have in place of the mapping.
     """

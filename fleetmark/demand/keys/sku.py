@@ -33,7 +33,7 @@ _MOST_SLIP = 24
 
 
 class Power(Part):
-    """Define the power of a server.
+    """The power of a server.
 
     ``provisioned`` is the power that counts against a site's limit, measured or set; the default is the peak.
     """
@@ -50,7 +50,7 @@ class Power(Part):
 
 
 class Has(Part):
-    """Define the amount of a resource in one server: its ``value``, or a rate on record."""
+    """The amount of a resource in one server: its ``value``, or a rate on record."""
 
     BARE: ClassVar = Written
 
@@ -88,7 +88,7 @@ def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
 
 
 class Sku(Part):
-    """Define a server model that can be bought or is in place."""
+    """A server model that can be bought or is in place."""
 
     price: ByPeriod[Price]
     power: Power

@@ -31,7 +31,7 @@ from fleetmark.planner.capacity.queueing import CAP
 
 
 class _Bare(Part):
-    """Define a part that may be written as a single value, or as quantiles of it."""
+    """A part that may be written as a single value, or as quantiles of it."""
 
     BARE: ClassVar = Written
 
@@ -42,21 +42,21 @@ class _Bare(Part):
 
 
 class Start(_Bare):
-    """Define a figure, or its quantiles."""
+    """A figure, or its quantiles."""
 
     value: Amount | None = None
     quantiles: Mapping[str, Amount] | None = None
 
 
 class Growth(_Bare):
-    """Define the growth per year, or its quantiles."""
+    """The growth per year, or its quantiles."""
 
     value: Yearly | None = None
     quantiles: Mapping[str, Yearly] | None = None
 
 
 class History(Part):
-    """Define past use: a CSV ``file``, the ``column`` of the workload (its name), and the periods in a ``season`` (a
+    """Past use: a CSV ``file``, the ``column`` of the workload (its name), and the periods in a ``season`` (a
     year).
     """
 
@@ -73,7 +73,7 @@ class History(Part):
 
 
 class Demand(Part):
-    """Define the demand in one of several forms.
+    """The demand in one of several forms.
 
     ``point`` is a figure for every period. ``start`` and ``growth`` define a trend. ``quantiles`` are given for every
     period; with the median alone, ``sigma`` is the standard deviation of the logarithm. ``history`` is past use, from
@@ -117,7 +117,7 @@ def _by_period(value: Mapping[object, object]) -> bool:
 
 
 class Slo(Part):
-    """Define a latency target: a quantile (``p99: 50ms``) or the ``mean``, and the figures of the service."""
+    """A latency target: a quantile (``p99: 50ms``) or the ``mean``, and the figures of the service."""
 
     quantiles: Mapping[str, Seconds] | None = None
     mean: Seconds | None = None
@@ -140,7 +140,7 @@ class Slo(Part):
 
 
 class Workload(Part):
-    """Define a workload and its demand.
+    """A workload and its demand.
 
     One unit of demand needs ``gpus`` GPUs in one server, each with at least ``gpu_memory`` GB.
     """

@@ -13,7 +13,7 @@ from fleetmark.planner.capacity.queueing import CAP
 
 
 class Chosen(Part):
-    """Define the machines to compare, and a class, a benchmark or a mix to compare them by."""
+    """The machines to compare, and a class, a benchmark or a mix to compare them by."""
 
     candidate: Text
     class_: Text | None = Field(default=None, alias="class")
@@ -30,26 +30,26 @@ class Chosen(Part):
 
 
 class Compared(Chosen):
-    """Define a comparison like ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
+    """A comparison like ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
 
     baseline: Text | None = None
 
 
 class Pinned(Chosen):
-    """Define a comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
+    """A comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
 
     name: Text
 
 
 class Measured(Part):
-    """Define a measured rate of a server."""
+    """A measured rate of a server."""
 
     select: Text
     benchmark: Text
 
 
 class Profile(Part):
-    """Define a saved demand vector, and the machines to which it is applied; ``baseline`` is as in Compared."""
+    """A saved demand vector, and the machines to which it is applied; ``baseline`` is as in Compared."""
 
     name: Text
     select: Text
@@ -57,7 +57,7 @@ class Profile(Part):
 
 
 class Speed(Part):
-    """Define the speed of one slot as a factor on the objective's service: a ``value``, or a comparison of
+    """The speed of one slot as a factor on the objective's service: a ``value``, or a comparison of
     responsiveness.
     """
 
@@ -79,7 +79,7 @@ class Speed(Part):
 
 
 class Worth(Part):
-    """Define the worth of one server for a workload: a ``value``, or its source.
+    """The worth of one server for a workload: a ``value``, or its source.
 
     ``utilisation`` is the maximum of these servers for the workload. Alternatively, ``slots`` and ``speed`` of one
     server determine it from the objective. ``hosts`` names the hosts on which a ``value`` was measured; worths of a SKU

@@ -33,7 +33,7 @@ _DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Describe a node of a partition, as reported by Slurm. ``memory_b`` is in bytes."""
+    """A node of a partition, as reported by Slurm. ``memory_b`` is in bytes."""
 
     name: str
     partition: str

@@ -71,7 +71,7 @@ def _remove(folder: Path) -> None:
 
 
 class Job:
-    """Hold a submitted job. ``folder`` is shared by its nodes and this machine. A thread updates ``state``."""
+    """A submitted job. ``folder`` is shared by its nodes and this machine. A thread updates ``state``."""
 
     def __init__(self, id_: str, folder: Path, partition: str | None) -> None:
         self.id, self.folder, self.partition = id_, folder, partition

@@ -138,7 +138,7 @@ class _CheckedClient(paramiko.SSHClient):
 
 @dataclass(slots=True)
 class _Link:
-    """Hold an authenticated connection and its socket."""
+    """An authenticated connection and its socket."""
 
     transport: paramiko.Transport
     wire: _Wire
@@ -152,7 +152,7 @@ class _Link:
 
 @dataclass(slots=True)
 class _Wire:
-    """Hold a socket to the host's sshd: a TCP connection, or the standard streams of a proxy command."""
+    """A socket to the host's sshd: a TCP connection, or the standard streams of a proxy command."""
 
     sock: socket.socket
     proxy: subprocess.Popen[bytes] | None = None

@@ -21,7 +21,7 @@ _reading = threading.Lock()  # hosts are checked concurrently, and the first thr
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """Hold a line of known_hosts that matches a host. ``marker``: empty, ``@revoked`` or ``@cert-authority``."""
+    """A line of known_hosts that matches a host. ``marker``: empty, ``@revoked`` or ``@cert-authority``."""
 
     marker: str
     type: str
@@ -38,7 +38,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Hold the lines of a file. ``plain``: lines by plain name; ``others``: lines with hashed names or patterns."""
+    """The lines of a file. ``plain``: lines by plain name; ``others``: lines with hashed names or patterns."""
 
     plain: Mapping[str, Sequence[_Line]]
     others: Sequence[_Line]

@@ -18,7 +18,7 @@ from fleetmark.hosts.reach import ReachError
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Target:
-    """Describe a host with OpenSSH's configuration applied; for the settings see ssh_config(5).
+    """A host with OpenSSH's configuration applied; for the settings see ssh_config(5).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
     connection, and ``through`` is the proxy's name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set.
@@ -58,7 +58,7 @@ class UnknownKey(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Hold the arguments of ssh-keyscan for one host."""
+    """The arguments of ssh-keyscan for one host."""
 
     port: int
     file: Path

@@ -25,7 +25,7 @@ _OF_LINE = ("t", "e", "chain")  # fields of every line, which the user's signatu
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Hold a ``place`` (a file, a line of the journal, or a signature) that differs from its record, and the reason."""
+    """A ``place`` (a file, a line of the journal, or a signature) that differs from its record, and the reason."""
 
     place: str
     reason: Message
@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(slots=True, kw_only=True)
 class Integrity:
-    """Hold the result of the check.
+    """The result of the check.
 
     ``lines``, ``files`` and ``size_bytes``: the amount of compared data. ``key``: the fingerprint of the SSH key that
     signed the journal; ``signer``: the name that the allowed-signers file gives it. ``is_own``: whether this user's own
@@ -58,7 +58,7 @@ class Integrity:
 
 @dataclass(slots=True, kw_only=True)
 class _Journal:
-    """Hold the content of the journal.
+    """The content of the journal.
 
     ``covered``: the last line that this user's own signature covers; ``signed``: the last line that an SSH key signed,
     the signed digest, and the signature.

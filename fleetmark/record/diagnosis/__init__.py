@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Diagnosis:
     root: str
     created: str
     hosts: int
+    _: KW_ONLY
     benchmarks: int
     judged: int
     cohorts: tuple[Cohort, ...]
@@ -175,12 +176,12 @@ def diagnose(
         store.name_of(archive.path.resolve().parent),
         str(document.get("created", "")),
         len(hosts),
-        len(table.keys),
-        judged,
-        tuple(groups),
-        tuple(findings),
-        tuple(notes),
-        uncompared,
+        benchmarks=len(table.keys),
+        judged=judged,
+        cohorts=tuple(groups),
+        findings=tuple(findings),
+        notes=tuple(notes),
+        uncompared=uncompared,
         classes=tuple(sorted(set(measured.keys["class"].astype(str)))),
         prices={host: price for host, given in labels.items() if (price := _price(given))},
     )

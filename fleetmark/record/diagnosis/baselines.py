@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from fleetmark.record.pinned import BASELINES, REFERENCES
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Hold earlier measurements of ``hosts``.
+    """Earlier measurements of ``hosts``.
 
     ``benchmarks``: the BENCHMARK columns of each row. The matrices are benchmarks x hosts, NaN if missing: ``values``
     (oriented logarithms), ``spread`` (standard deviation of the runs' logarithms), and ``runs`` (their number).
@@ -36,6 +36,7 @@ class Baseline:
     created: str
     campaign: str
     hosts: tuple[str, ...]
+    _: KW_ONLY
     benchmarks: tuple[Mapping[str, str], ...]
     values: np.ndarray
     spread: np.ndarray
@@ -111,8 +112,10 @@ def _baseline(doc: Mapping[str, Any], measured: Mapping[str, Any], campaign: str
     hosts = tuple(map(str, measured["hosts"]))
     benchmarks = tuple({name: str(b[name]) for name in BENCHMARK} for b in measured["benchmarks"])
     shape = (len(benchmarks), len(hosts))
-    matrices = [np.array(measured[name], dtype=np.float64).reshape(shape) for name in ("values", "spread", "runs")]
-    return Baseline(doc["name"], doc["version"], doc["created"], campaign, hosts, benchmarks, *matrices)
+    matrices = {
+        name: np.array(measured[name], dtype=np.float64).reshape(shape) for name in ("values", "spread", "runs")
+    }
+    return Baseline(doc["name"], doc["version"], doc["created"], campaign, hosts, benchmarks=benchmarks, **matrices)
 
 
 _SAME = tuple(name for name in BENCHMARK if name not in ("unit", "class"))

@@ -36,7 +36,7 @@ def scalar(name: str, amount: Amount) -> Scalar:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class FactBounds:
-    """Hold the bounds for all values of a fact in base units. ``above`` and ``below`` are exclusive limits."""
+    """The bounds for all values of a fact in base units. ``above`` and ``below`` are exclusive limits."""
 
     at_least: Scalar | None = None
     at_most: Scalar | None = None

@@ -312,8 +312,8 @@ def _held(
                 str(row["unit"]),
                 int(row["n"]),
                 higher,
-                others,
-                _peak(row, host, facts, machine) if rule.reference == "peak" else None,
+                peers=others,
+                peak=_peak(row, host, facts, machine) if rule.reference == "peak" else None,
                 bits=bool(row["bits"]),
                 percent=bool(row["percent"]),
             )

@@ -32,7 +32,7 @@ _SAME = tuple(name for name in BENCHMARK if name != "class")
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Hold the repeat to run: ``suite`` (the content of a suite file) on ``hosts``.
+    """The repeat to run: ``suite`` (the content of a suite file) on ``hosts``.
 
     ``notes``: the findings that cannot be settled.
     """
@@ -169,7 +169,7 @@ def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
 
 
 class _Repeats:
-    """Hold the figures of one confirmation."""
+    """The figures of one confirmation."""
 
     def __init__(self, measured: figures.Figures, names: Sequence[str], campaign: str) -> None:
         self.table = Table(measured, names)

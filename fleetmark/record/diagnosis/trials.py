@@ -6,7 +6,7 @@ import fnmatch
 import glob
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class Tried:
     items: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
+    _: KW_ONLY
     changes: tuple[TrialChange, ...]
     campaign: str
     refused: str = ""
@@ -187,13 +188,13 @@ def of_trial(archive: Archive) -> Tried:
         tuple(item.get("path") or " ".join(w for w in item["write"] if w != "{}") for item in trial.items),
         tuple(sorted(values[False])),
         tuple(sorted(values[True])),
-        tuple(_changes(archive, host, sides, wrong)),
-        str(Path(FOLDER) / archive.id),
-        refused,
-        left,
-        cleared,
-        0 if refused else lost,
-        summary.finished,
+        changes=tuple(_changes(archive, host, sides, wrong)),
+        campaign=str(Path(FOLDER) / archive.id),
+        refused=refused,
+        left=left,
+        cleared=cleared,
+        lost=0 if refused else lost,
+        finished=summary.finished,
     )
 
 

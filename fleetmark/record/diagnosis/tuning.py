@@ -16,7 +16,7 @@ from fleetmark.record.roofs import Roof
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Hold a rule and its evidence, the ``hosts`` to which it applies, and the results of trials on these hosts."""
+    """A rule and its evidence, the ``hosts`` to which it applies, and the results of trials on these hosts."""
 
     rule: Rule
     evidence: Message
@@ -26,7 +26,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Hold the results of the rules for a campaign. ``without_facts``: hosts that the rules cannot judge."""
+    """The results of the rules for a campaign. ``without_facts``: hosts that the rules cannot judge."""
 
     campaign: str
     hosts: int

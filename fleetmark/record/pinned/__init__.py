@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Describe one kind of document: its noun (``word``; the folder is the plural), an ``example`` of a name, the
+    """One kind of document: its noun (``word``; the folder is the plural), an ``example`` of a name, the
     command that saves one (``made_by``), and the advice for a ``damaged`` one.
     """
 

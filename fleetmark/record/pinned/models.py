@@ -21,7 +21,7 @@ class _Text(BaseModel, defer_build=True):
 
 
 class PinnedText(_Text):
-    """Hold the first fields of every saved document."""
+    """The first fields of every saved document."""
 
     name: str
     version: int
@@ -29,14 +29,14 @@ class PinnedText(_Text):
 
 
 class RecordText(_Text):
-    """Describe a recorded machine."""
+    """A recorded machine."""
 
     campaign: str
     host: str
 
 
 class BenchmarkText(_Text):
-    """Describe a benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms of values in the base unit."""
+    """A benchmark of a reference. ``mean`` and ``of_hosts`` are logarithms of values in the base unit."""
 
     title: str
     workload: str
@@ -55,7 +55,7 @@ class BenchmarkText(_Text):
 
 
 class RunsText(_Text):
-    """Hold the measurements of single hosts, with a row per benchmark and a column per host."""
+    """The measurements of single hosts, with a row per benchmark and a column per host."""
 
     hosts: list[str]
     benchmarks: list[dict[str, Any]]
@@ -65,7 +65,7 @@ class RunsText(_Text):
 
 
 class ReferenceText(PinnedText):
-    """Describe a reference.
+    """A reference.
 
     ``measured``: the values and spread of its hosts; absent for published figures and in old files.
     """
@@ -81,13 +81,13 @@ class ReferenceText(PinnedText):
 
 
 class BaselineText(PinnedText, RunsText):
-    """Describe a reference that an earlier version saved for ``diagnose`` in ``baselines/``."""
+    """A reference that an earlier version saved for ``diagnose`` in ``baselines/``."""
 
     campaign: str
 
 
 class MachineText(_Text):
-    """Describe a machine in a profile."""
+    """A machine in a profile."""
 
     name: str
     rates: list[_Number]
@@ -95,7 +95,7 @@ class MachineText(_Text):
 
 
 class ResourceText(_Text):
-    """Describe a resource in a profile."""
+    """A resource in a profile."""
 
     pattern: str
     benchmarks: list[str]
@@ -103,7 +103,7 @@ class ResourceText(_Text):
 
 
 class ProfileText(PinnedText):
-    """Describe a profile."""
+    """A profile."""
 
     target: str
     unit: str

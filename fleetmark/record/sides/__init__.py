@@ -168,7 +168,7 @@ def _side(
         _declared(under.benchmarks),
         shared,
         traits,
-        [*notes, *under.notes],
+        notes=[*notes, *under.notes],
         failed={f"{w} {c}": reason for (w, c), reason in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,

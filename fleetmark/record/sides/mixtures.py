@@ -48,7 +48,7 @@ _RUNNING = re.compile(r"running at ([0-9]+)")
 
 @dataclass(slots=True)
 class _Part:
-    """Hold the machines of a side that are alike in one respect, and the labels of their hosts."""
+    """The machines of a side that are alike in one respect, and the labels of their hosts."""
 
     machines: list[Machine] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
@@ -56,7 +56,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Hold a sentence about one respect in which the machines of a ``side`` differ.
+    """A sentence about one respect in which the machines of a ``side`` differ.
 
     ``rest``: the names of the machines outside the most frequent kind; without them the side is uniform.
     """

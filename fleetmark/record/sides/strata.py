@@ -28,7 +28,7 @@ _SOFT = ("memory",)  # if these sizes do not match, the headline is kept with a 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Hold the machines of one size on both sides. ``share``: their fraction of the baseline's machines."""
+    """The machines of one size on both sides. ``share``: their fraction of the baseline's machines."""
 
     share: float
     baseline: Sequence[Machine]
@@ -52,7 +52,7 @@ NONE = Strata({})
 
 
 class Sizes:
-    """Hold the sizes of all machines in a comparison by side.
+    """The sizes of all machines in a comparison by side.
 
     If a sample of the facts is uniform, no further facts are read.
     """

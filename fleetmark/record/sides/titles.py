@@ -21,7 +21,7 @@ from fleetmark.planner.curves import CURVE
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """Hold figures under titles.
+    """Figures under titles.
 
     ``rows``: the figures that count, each with its ``host`` and ``title`` (categories). ``benchmarks``: a row per
     title, as in ``planner.comparison.Side``. ``notes``: sentences.

@@ -23,7 +23,7 @@ _LONGEST = 255  # maximum length of a file name in bytes
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Hold an object: its size in bytes, and its ETag, which changes with the content."""
+    """An object: its size in bytes, and its ETag, which changes with the content."""
 
     size: int
     version: str

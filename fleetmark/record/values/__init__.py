@@ -52,7 +52,7 @@ class DamagedFileError(FleetmarkError):
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class Source:
-    """Describe measurements of a ``campaign``: those in a Parquet ``file``, or those in a ``frame``.
+    """Measurements of a ``campaign``: those in a Parquet ``file``, or those in a ``frame``.
 
     ``columns``: the columns that are present; ``rows``: the number of values; ``hosts``: the hosts to read, by recorded
     name, each with its new name. None reads all hosts under their recorded names.

@@ -45,7 +45,7 @@ MOST_DRAWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Hold the effort of a plan.
+    """The effort of a plan.
 
     ``gap`` is the allowed distance from the best plan, and ``seconds`` the time limit of each solve. ``draws`` and
     ``seed`` apply to the futures.
@@ -64,7 +64,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Hold the time (``date``, or else ``now``) and the command line of a document."""
+    """The time (``date``, or else ``now``) and the command line of a document."""
 
     date: str | None = None
     now: str = field(default_factory=utc)
@@ -155,7 +155,18 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
         beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
     solved = [plan, *(a.plan for a in others), *(s.plan for s in beside if s.plan is not None)]
     stopped = any(clock.stopped for clock in clocks) or any(p.stopped for p in solved)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside, stopped)
+    return Answer(
+        question,
+        plan,
+        None,
+        others,
+        bindings,
+        futures=ahead,
+        tornado=effects,
+        seconds=time.monotonic() - began,
+        scenarios=beside,
+        stopped=stopped,
+    )
 
 
 def document(answer: Answer, provenance: Provenance, language: Language) -> Document:

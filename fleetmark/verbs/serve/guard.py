@@ -17,7 +17,7 @@ MOST_FIELDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Hold a response without a page: the status, a sentence, and headers."""
+    """A response without a page: the status, a sentence, and headers."""
 
     status: str
     sentence: str

@@ -47,7 +47,7 @@ class Missing(FleetmarkError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Hold an HTTP response.
+    """An HTTP response.
 
     ``filename``: the name under which a browser saves the file; empty for a page to show. ``refresh_s``: seconds until
     the browser reloads the page; 0 for never.
@@ -62,7 +62,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Hold a document with the context of its page.
+    """A document with the context of its page.
 
     ``stamp``: changes when the document changes; None if the document is not cached. ``archive``: the campaign whose
     files the document names.

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Hold the state of the record at one time. ``stamp`` changes with any change of the record.
+    """The state of the record at one time. ``stamp`` changes with any change of the record.
 
     ``summaries``: all campaigns, oldest first. ``machines``: hosts of campaigns and machines of imported tables.
     ``campaigns_by_host``: campaign ids, oldest first, by host name in alphabetical order.

@@ -26,7 +26,7 @@ TOGETHER = (Kind.GROUPS, Kind.BORDER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """Hold the verdicts.
+    """The verdicts.
 
     ``judged``: the sources (diagnose, history, gate) with a verdict. ``problems``: why the others have none.
     """

@@ -23,7 +23,7 @@ Counts = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Hold one host's answer. ``problem``: why it did not answer. ``load``: the one-minute load average per CPU."""
+    """One host's answer. ``problem``: why it did not answer. ``load``: the one-minute load average per CPU."""
 
     problem: str = ""
     load: float = 0.0

@@ -30,7 +30,7 @@ from fleetmark.verbs.watch.probe import Counts, Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuestion:
-    """Hold the options of a watch.
+    """The options of a watch.
 
     ``options``: the options of the campaigns; their root is the record. ``most_load``: the load per CPU above which a
     host is busy. ``share``: the share of hosts to measure per round. ``least``: the smallest loss to report, by class

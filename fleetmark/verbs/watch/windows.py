@@ -16,7 +16,7 @@ _WINDOW = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Describe a daily time window in local time. It spans midnight if it ends before it starts."""
+    """A daily time window in local time. It spans midnight if it ends before it starts."""
 
     start: time
     end: time

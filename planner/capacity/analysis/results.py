@@ -10,7 +10,7 @@ from fleetmark.planner.capacity.question import Plan
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Describe a limit that binds.
+    """A limit that binds.
 
     - ``name``, ``unit``: the limit in words and its unit
     - ``more``: the increase that was tried (for a demand, the decrease)
@@ -27,7 +27,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Hold the cheapest plan that buys less of ``name`` than the better plans do, or does not buy it.
+    """The cheapest plan that buys less of ``name`` than the better plans do, or does not buy it.
 
     ``extra`` is the difference of its present value from the plan's. ``least`` is the smallest difference that the
     bounds prove. If ``least`` is negative, the alternative may cost no more than the plan. ``trades`` is the difference
@@ -43,7 +43,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Hold a limit of a conflict.
+    """A limit of a conflict.
 
     - ``name``: the limit in words
     - ``relax``: its least relaxation in ``unit`` that is sufficient for a plan; None if there is none, or if time ran
@@ -64,7 +64,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Hold a set of contradicting limits. If any one of them is dropped, there is a plan.
+    """A set of contradicting limits. If any one of them is dropped, there is a plan.
 
     ``smallest`` is True if it is proven that no smaller set is in conflict.
     """

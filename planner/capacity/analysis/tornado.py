@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from scipy import optimize, stats
 
@@ -31,7 +31,7 @@ _UNUSED = 1e-6  # rank of an input that the plan does not use; such inputs come 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Hold the effect of one input.
+    """The effect of one input.
 
     ``low`` and ``high`` are factors on it: the 5% and 95% quantiles if ``known``, otherwise 1 - ``STEP`` and 1 +
     ``STEP``. ``at_low`` and ``at_high`` are the changes of the present value, or None if there is no plan with that
@@ -43,6 +43,7 @@ class Effect:
     high: float
     known: bool
     at_low: float | None
+    _: KW_ONLY
     at_high: float | None
 
     @property
@@ -59,6 +60,7 @@ class _Input:
     high: float
     known: bool
     rank: float
+    _: KW_ONLY
     moved: Callable[[bool], Question]  # the argument is True to move to the high end
     covers: str = ""  # the workload whose margin covers the uncertainty of this input
 
@@ -90,8 +92,8 @@ def tornado(
         if before is None:  # a smaller demand always has a plan, but the solver may not find it
             continue
         low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
-        changes = [None if cost is None else cost - before for cost in (low, high)]
-        effects.append(Effect(one.name, one.low, one.high, one.known, *changes))
+        fewer, more = (None if cost is None else cost - before for cost in (low, high))
+        effects.append(Effect(one.name, one.low, one.high, one.known, fewer, at_high=more))
     return sorted(effects, key=lambda e: -e.size)
 
 
@@ -133,7 +135,15 @@ def _demand(q: Question, name: str, share: float) -> _Input:
 
     low, high = (math.exp(-last), math.exp(last)) if known else (1 - STEP, 1 + STEP)
     covers = name if known else ""
-    return _Input(message("demand of {workload}", workload=name), low, high, known, share * (high - low), moved, covers)
+    return _Input(
+        message("demand of {workload}", workload=name),
+        low,
+        high,
+        known,
+        share * (high - low),
+        moved=moved,
+        covers=covers,
+    )
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
@@ -155,7 +165,12 @@ def _utilisation(q: Question, name: str, share: float) -> _Input:
         return replace(changed, skus=skus)
 
     return _Input(
-        message("utilisation of {workload}", workload=name), 1 - STEP, high, False, share * (high - 1 + STEP), moved
+        message("utilisation of {workload}", workload=name),
+        1 - STEP,
+        high,
+        False,
+        share * (high - 1 + STEP),
+        moved=moved,
     )
 
 
@@ -171,7 +186,7 @@ def _worth(q: Question, sku: str, workload: str, share: float) -> _Input:
         return replace(q, skus=dict(q.skus) | {sku: replace(s, worth=worth)})
 
     name = message("worth of {sku} for {workload}", sku=sku, workload=workload)
-    return _Input(name, low, high, known, share * (high - low), moved, workload if known else "")
+    return _Input(name, low, high, known, share * (high - low), moved=moved, covers=workload if known else "")
 
 
 def _price(q: Question, sku: str, share: float) -> _Input:
@@ -184,7 +199,7 @@ def _price(q: Question, sku: str, share: float) -> _Input:
         changed = replace(s, price=(s.price or 0.0) * factor, breaks=breaks, prices=prices)
         return replace(q, skus=dict(q.skus) | {sku: changed})
 
-    return _Input(message("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+    return _Input(message("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved=moved)
 
 
 def _energy(q: Question, share: float) -> _Input:
@@ -196,7 +211,7 @@ def _energy(q: Question, share: float) -> _Input:
         }
         return replace(q, energy_price=each(q.energy_price, lambda p: p * factor), sites=sites)
 
-    return _Input(message("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+    return _Input(message("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved=moved)
 
 
 def _with_workload(q: Question, name: str, **changed: float | Sequence[float]) -> Question:

@@ -32,7 +32,7 @@ _NOISE = 1e-6  # minimum standard deviation of a logarithm
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Forecast:
-    """Hold the forecast demand by period after the history.
+    """The forecast demand by period after the history.
 
     - ``median``: the median demand; ``sigma``: the standard deviation of its logarithm
     - ``model``: the model in ETS notation, such as ``A,Ad,N``

@@ -94,11 +94,11 @@ def isolate(
         hunt.runs,
         tuple(hunt.open),
         len(by_host),
-        hunt.confirming,
-        hunt.named_after,
-        hunt.blind,
-        missing_share(hunt.loss),
-        hunt.alone_vary,
+        confirming=hunt.confirming,
+        named_after=hunt.named_after,
+        blind=hunt.blind,
+        visible=missing_share(hunt.loss),
+        alone_vary=hunt.alone_vary,
         alike=not faults and len(measured) > 1 and not any(topology.labels.values()),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -43,7 +43,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Describe a faulty node, link or border, or something faulty that several hosts share (``kind``).
+    """A faulty node, link or border, or something faulty that several hosts share (``kind``).
 
     - ``members``: the host of a node, the two hosts of a link, the two places of a border, the place with a slow
       uplink, or the hosts that share something without a label
@@ -60,7 +60,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """Hold the result of a search.
+    """The result of a search.
 
     ``faults`` lists the worst first. ``runs`` is the number of pairs and single hosts that were run; ``all_pairs`` and
     ``bisection`` give the same for those methods. ``open`` lists slow pairs or groups that no fault explains.
@@ -71,6 +71,7 @@ class Suspicion:
     runs: int
     open: tuple[Pair, ...]
     alone: int = 0  # number of hosts that ran alone, if ``runs`` counts only groups
+    _: KW_ONLY
     confirming: int = 0  # number of those runs with two hosts, if groups are larger
     named_after: int = 0  # number of group runs until the last fault was named
     blind: bool = False  # every run failed, so there was nothing to compare with

@@ -27,7 +27,7 @@ _LEAST = 1e-8  # minimum probability relative to the likeliest set; less likely 
 
 
 class Posterior:
-    """Hold the odds of all sets of up to FAULTS hosts and links, or one border or uplink, that make groups slow.
+    """The odds of all sets of up to FAULTS hosts and links, or one border or uplink, that make groups slow.
 
     Hosts that were in the same runs form one class; a run with only some of them splits it. A set therefore consists of
     classes, and represents all sets of hosts from these classes. The result is exact (Bayes), and its size does not

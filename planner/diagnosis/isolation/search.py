@@ -13,7 +13,7 @@ MOST_REPEATS = 6  # maximum runs of a group; after these, the group counts as wh
 
 @dataclass(kw_only=True)
 class Search:
-    """Hold the verdicts on groups. Each group runs until its odds are clear; it is as slow as its slowest part.
+    """The verdicts on groups. Each group runs until its odds are clear; it is as slow as its slowest part.
 
     - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
     - ``drop``: ln of the rate with a fault, relative to a sound group

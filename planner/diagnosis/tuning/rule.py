@@ -23,7 +23,7 @@ OF_STORAGE = ("disk-iops", "disk-bw", "disk-latency")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Hold a host's figure and the median of ``peers`` hosts of its kind, both in the base unit."""
+    """A host's figure and the median of ``peers`` hosts of its kind, both in the base unit."""
 
     title: str
     value: float
@@ -33,7 +33,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Hold the facts and measurements of a host that rules evaluate.
+    """The facts and measurements of a host that rules evaluate.
 
     - ``memory_bandwidth``: the highest bandwidth with all cores, in B/s
     - ``remote_bandwidth``: the lowest bandwidth to another node's memory, relative to the bandwidth to the local node's
@@ -71,7 +71,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Define a tuning rule.
+    """A tuning rule.
 
     - ``inputs``: the data that the rule needs
     - ``evidence``: returns its finding about a host, or None
@@ -86,6 +86,7 @@ class Rule:
     inputs: str
     evidence: Callable[[Subject], Message | None]
     suggestion: Message
+    _: KW_ONLY
     retest: Message
     source: str
     measured: bool = False

@@ -16,7 +16,7 @@ _INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Item:
-    """Define one item to set to ``value``; an empty value must come from the user.
+    """One item to set to ``value``; an empty value must come from the user.
 
     - ``path``: a shell-style pattern of the files to write
     - ``read``: the command that prints the present value, in the one group of ``match``
@@ -45,7 +45,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Hold the ``items`` that are set and restored together. If files are alternatives, some of them may be missing."""
+    """The ``items`` that are set and restored together. If files are alternatives, some of them may be missing."""
 
     items: tuple[Item, ...]
 

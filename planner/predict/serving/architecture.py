@@ -38,7 +38,7 @@ _HUGGING_FACE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """Hold the dimensions of a decoder-only transformer.
+    """The dimensions of a decoder-only transformer.
 
     - ``feedforward``: the width of a dense layer's gated network; ``expert_feedforward``: the same for one expert
     - ``dense_layers``: the number of layers without experts, in a model with experts

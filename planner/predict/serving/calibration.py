@@ -22,7 +22,7 @@ _SAME: Mapping[str, float] = {"launch": 1.0, "prompt": 1.0, "step": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Hold efficiencies, paces and the errors of predictions.
+    """Efficiencies, paces and the errors of predictions.
 
     A pace is a factor on times, for one software on one generation of chips: ``launch`` on those that no peak explains,
     ``prompt`` on the fixed time of a prompt, and ``step`` on a whole decode step.

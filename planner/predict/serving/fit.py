@@ -47,7 +47,7 @@ _NOISE = 0.15  # standard deviation of a point's logarithm around the model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Hold a measured load.
+    """A measured load.
 
     ``prompt`` and ``answer`` are in tokens; ``ttft`` and ``tpot`` in s. ``rate`` is the number of answer tokens per
     second and GPU. ``software`` is the serving engine.
@@ -73,7 +73,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Hold the errors of predictions, one per point: logarithms of predicted over measured values.
+    """The errors of predictions, one per point: logarithms of predicted over measured values.
 
     ``is_known`` is True if the fit had points of the same software on another chip of the generation.
     """
@@ -189,7 +189,7 @@ def _weights(chips: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Hold the passes of several points as arrays: those over one prompt, and those of one decode step."""
+    """The passes of several points as arrays: those over one prompt, and those of one decode step."""
 
     prefill: Step
     decode: Step

@@ -27,7 +27,7 @@ _USABLE = 0.9  # share of the memory for weights and cached tokens; the rest hol
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Hold a predicted figure with the ends of its interval, in base units."""
+    """A predicted figure with the ends of its interval, in base units."""
 
     value: float
     lo: float
@@ -36,7 +36,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Hold the prediction for a number of streams on a layout.
+    """The prediction for a number of streams on a layout.
 
     ``ttft`` and ``tpot`` are in s. ``speed`` is the number of tokens per second for one user while the answer arrives.
     ``rate`` is the number of answer tokens per second and GPU; ``per_megawatt`` is the same per megawatt of GPUs, or
@@ -54,7 +54,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Hold the time of an operator in a pass, in s.
+    """The time of an operator in a pass, in s.
 
     ``least`` is the time at the peak of its bound, and ``predicted`` the predicted time. ``bound`` is "compute",
     "memory", "link" or "latency". ``share`` is the share of the bound's peak that software reaches, or None for
@@ -70,7 +70,7 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Hold the load to predict: ``prompt`` and ``answer`` in tokens, and the serving engine ``software``, empty if not
+    """The load to predict: ``prompt`` and ``answer`` in tokens, and the serving engine ``software``, empty if not
     chosen.
     """
 

@@ -21,7 +21,7 @@ _HIGHEST = 0.95  # share of time in prefill above which the queueing formula is 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Hold the service of a stream: time to the first token, time per further token (s), and tokens per second; or
+    """The service of a stream: time to the first token, time per further token (s), and tokens per second; or
     arrays.
     """
 

@@ -27,7 +27,7 @@ _ALLREDUCES = 2  # per layer: after attention, and after the experts or the dens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """Describe an accelerator: ``memory`` in B/s, and ``dense`` operations per second by precision.
+    """An accelerator: ``memory`` in B/s, and ``dense`` operations per second by precision.
 
     - ``link``: B/s in one direction, over all links if ``is_switched``, else over the link to each other GPU; 0 if
       unknown
@@ -85,7 +85,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold the minimum times of a forward pass on each GPU, in seconds at the chip's peaks; numbers or arrays.
+    """The minimum times of a forward pass on each GPU, in seconds at the chip's peaks; numbers or arrays.
 
     ``compute`` and ``traffic`` are by operator. ``wire`` is the time for the bytes of all collectives. ``collectives``
     and ``layers`` are counts.
@@ -100,7 +100,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """Hold the shares of the peaks that software reaches, and the times (seconds) that no peak explains.
+    """The shares of the peaks that software reaches, and the times (seconds) that no peak explains.
 
     ``compute`` and ``traffic`` are by operator; ``wire`` is that of collectives. ``launch`` is the time per layer,
     ``collective`` per collective and ``step`` per forward pass. ``overlap`` is the share of other streams' prefill that

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import message
+from fleetmark.reports.comparison.purchase.bought import years_of
 from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, span, summed
 from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.kit import format as fmt
@@ -76,9 +77,9 @@ def _notes(all_costs: Costs) -> Iterator[str]:
     if any(bill.maximum is not None for bill in all_costs.bills):
         yield message("Brackets: 95% confidence intervals of the ratio, as servers or prices.")
     if all_costs.terms.years:
-        values = {"years": f"{all_costs.terms.years:g}"}
+        term = years_of(all_costs.terms.years)
         if all_costs.terms.energy is not None:
             energy = spaced(f"{all_costs.terms.energy:g}", all_costs.terms.currency)
-            yield message("Term: {years} years; energy at {energy} per kWh.", energy=energy, **values)
+            yield message("Term: {term}; energy at {energy} per kWh.", energy=energy, term=term)
         else:
-            yield message("Term: {years} years; energy is not included.", **values)
+            yield message("Term: {term}; energy is not included.", term=term)

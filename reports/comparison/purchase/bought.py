@@ -74,6 +74,11 @@ def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str, piece: s
     return message("Price of a server: {amounts}", amounts=listed)
 
 
+def years_of(number: float) -> Message:
+    """Return a number of years with its noun: ``1 year``, ``4 years``, ``1.5 years``."""
+    return message("{n} year", n=1) if number == 1 else message("{n} years", n=f"{number:g}")
+
+
 def unit_of_price(host: HostInfo) -> str:
     """Return ``USD per hour``, only the currency for a one-time price, or nothing without a currency."""
     unit, term = (fmt.clean(host.labels.get(key, "")) for key in ("currency", "term"))
@@ -84,4 +89,10 @@ def _range(hosts: Sequence[HostInfo], per: str) -> str:
     """Return the amounts of one side's hosts: a single number, or the smallest and the largest."""
     label, amount = _OF[per]
     numbers = sorted({n for h in hosts if (n := amount(h) or positive(h.labels.get(label)))})
-    return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))
+    return "–".join(_exact(n, per) for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))
+
+
+def _exact(number: float, per: str) -> str:
+    """Return an amount with all its digits; a price with cents has two decimals at least: ``2.90``."""
+    text = f"{number:,.10g}"
+    return f"{number:,.2f}" if per == "money" and len(text.partition(".")[2]) == 1 else text

@@ -19,7 +19,7 @@ from fleetmark.planner.frontier import Bound
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.amounts import positive
 from fleetmark.reports.comparison.cell import Line
-from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price
+from fleetmark.reports.comparison.purchase.bought import MOST, unit_of_price, years_of
 from fleetmark.reports.comparison.service import Service
 from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.frontier.amounts import hours
@@ -31,7 +31,7 @@ Strata = Sequence[tuple[float, Sequence[str]]]  # (share, hosts) of each stratum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """Hold the cost of doing the work of the baseline's servers on one side, for one class of work.
+    """The cost of doing the work of the baseline's servers on one side, for one class of work.
 
     ``work``: the title of the class, empty for the baseline. ``class_``: its name. ``piece``: what is counted, if not
     servers. ``ratio``: baseline servers that one server replaces. ``cost``: the cost of the needed servers. ``minimum``
@@ -55,7 +55,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Hold the average server of each side.
+    """The average server of each side.
 
     ``unit``, ``hours``: the common unit and term of all prices; empty and None if prices have no common unit.
     """
@@ -67,7 +67,7 @@ class Offers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Hold the costs of all sides.
+    """The costs of all sides.
 
     ``offers``: the average server of each side. ``lines``: the classes that costs cover, for whole servers. ``totals``:
     sentences on servers and money, and why costs are unknown. ``more``: sentences on years and break-even prices.
@@ -83,7 +83,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """Hold the prices of one side's hosts. ``unit``: the currency and term. ``term``: the hours that a price covers."""
+    """The prices of one side's hosts. ``unit``: the currency and term. ``term``: the hours that a price covers."""
 
     by_host: Mapping[str, float]
     unit: str
@@ -436,10 +436,10 @@ def _yearly(by_side: Mapping[str, Sequence[Bill]], terms: Terms) -> Message | No
     if not parts or not terms.years:
         return None
     unit = currency_of(groups[0][0].unit)
-    values = {"years": f"{terms.years:g}", "unit": unit, "costs": joined(parts)}
+    values = {"term": years_of(terms.years), "unit": unit, "costs": joined(parts)}
     if terms.energy is not None:
-        return message("Per year over {years} years, with energy, in {unit}: {costs}", **values)
-    return message("Per year over {years} years, without energy, in {unit}: {costs}", **values)
+        return message("Per year over {term}, with energy, in {unit}: {costs}", **values)
+    return message("Per year over {term}, without energy, in {unit}: {costs}", **values)
 
 
 def _even(by_side: Mapping[str, Sequence[Bill]]) -> Message | None:

@@ -25,7 +25,7 @@ MOST_NAMED = 3  # maximum number of other candidates named in the title; of more
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """Hold a candidate with its text in the title, whether the text is a range, and the mean of its log ratios."""
+    """A candidate with its text in the title, whether the text is a range, and the mean of its log ratios."""
 
     title: str
     amount: str

@@ -39,7 +39,7 @@ _TUNED = _SETTINGS[:5]
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Hold a sentence. ``details``: the section with details (``excluded``, ``hosts``, ``peers``), or nothing."""
+    """A sentence. ``details``: the section with details (``excluded``, ``hosts``, ``peers``), or nothing."""
 
     text: str
     details: str = ""
@@ -47,7 +47,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Hold a reason to doubt the answer.
+    """A reason to doubt the answer.
 
     ``effect`` is the log ratio by which the answer changes without its cause, or None if unknown. ``details`` is
     defined as in Remark.

@@ -39,7 +39,7 @@ _PLACES = {key: place for place, key in enumerate(_KEYS)}  # columns of the tab 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRow:
-    """Describe a row of the tab Classes: a class of one candidate, or its headline for equal work.
+    """A row of the tab Classes: a class of one candidate, or its headline for equal work.
 
     ``kind``: a Kind. ``row``: the row's number in the tab. ``first``: the row of the tab Weights where its benchmarks
     begin. ``score``: the row of its hosts' scores.
@@ -132,7 +132,7 @@ def title(line: ClassRow) -> Message | str:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """Hold the values that Python computes for a row.
+    """The values that Python computes for a row.
 
     ``share``: the share of each benchmark. ``hours``: the candidate's hours for each benchmark, for equal work.
     ``delta``: the logarithm of its ratio over the hosts that have all benchmarks. ``a``, ``b``: the scores of hosts.

@@ -42,7 +42,7 @@ def figure(value: float | None, formula: str = "") -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Hold the benchmarks and hosts of a comparison.
+    """The benchmarks and hosts of a comparison.
 
     ``titles``: the benchmarks by class, then by name, without guardrails. ``classes``: the first and last position of
     each class in ``titles``. ``frames``: the oriented logarithms of each side, hosts by benchmarks, as they are

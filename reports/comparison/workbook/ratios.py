@@ -31,7 +31,7 @@ _Logs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formulas:
-    """Hold formulas for the parts of a ratio, without the leading =.
+    """Formulas for the parts of a ratio, without the leading =.
 
     ``n_a``, ``n_b``: the numbers of hosts. ``delta``: the log of the ratio. ``var_a``, ``var_b``: the variances of both
     means; a single variance, such as that of the mean difference, is in ``var_b``. ``ratio``: the ratio if it is not
@@ -50,7 +50,7 @@ class Formulas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """Hold the values of the formulas as Python computes them; None is an empty cell."""
+    """The values of the formulas as Python computes them; None is an empty cell."""
 
     n_a: int
     n_b: int

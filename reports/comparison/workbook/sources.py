@@ -17,7 +17,7 @@ LIVE = 20_000  # maximum measurements for which host means are formulas
 
 @dataclass(frozen=True, slots=True)
 class Middle:
-    """Describe a centre of adjacent rows in ``Sources.rows``.
+    """A centre of adjacent rows in ``Sources.rows``.
 
     ``parts``: the first and last row of each part; the centre is computed for each part, then over the parts.
     ``is_median``: use the median instead of the geometric mean.
@@ -29,7 +29,7 @@ class Middle:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Hold the measurements behind the host means.
+    """The measurements behind the host means.
 
     ``rows``: measurements with their ``side``, ``title`` (of the benchmark), ``machine`` and ``amount`` (the divisor of
     the value). ``centres``: maps (side, title) to the centres of each host, by its position in Side.means. ``count``:

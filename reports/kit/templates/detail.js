@@ -56,6 +56,10 @@ function detail(number) {
     return rowOf(figures.hosts[i], sides ? figures.titles[figures.sides[i]] : null, [numberCell(metric.v[i], places), ...ends, n], metric.f);
   }));
 }
+function membersOf(row) {
+  origins ??= embeddedIn("per-benchmark");
+  return all("[data-o]", row).flatMap((link) => origins[Number(link.dataset.o)].r.map(([name]) => name));
+}
 function origin(number) {
   origins ??= embeddedIn("per-benchmark");
   const about = origins[number];

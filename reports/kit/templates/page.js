@@ -46,7 +46,21 @@ function units(root) {
 
 // --- Filtering rows by words, and by what is worse or cannot be told; folding the benchmarks of a class.
 let terms = [];
+// Rows of one group, such as a submitter: benchmarks that it ran, and rows that name it. Tables that name no group stay.
+const group = byId("group");
+const groupsOf = (text) => [...group.options].slice(1).map((option) => option.value).filter((name) => text === name || text.startsWith(`${name} of `) || text.startsWith(`${name}/`));
+function groups(row) {
+  row.groups ??= new Set((row.querySelector("[data-o]") ? membersOf(row) : [...row.cells].map((cell) => plain(cell.textContent))).flatMap(groupsOf));
+  return row.groups;
+}
+function inGroup(row) {
+  const table = row.closest("table");
+  if (!group?.value || !table) return true;
+  table.names ??= [...table.tBodies].some((body) => [...body.rows].some((other) => groups(other).size));
+  return !table.names || groups(row).has(group.value);
+}
 function shown(row) {
+  if (!inGroup(row)) return false;
   if (byId("doubt")?.value === "doubt" && (row.dataset.b !== undefined || row.closest(".tabular tbody.class")) && row.dataset.doubt === undefined) return false;
   if (!terms.length) return true;
   row.words ??= `${row.closest("tbody.class")?.rows[0].cells[0].textContent ?? ""} ${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
@@ -54,7 +68,7 @@ function shown(row) {
 }
 function apply() {
   let count = 0, of = 0;
-  const chosen = terms.length > 0 || byId("doubt")?.value === "doubt";
+  const chosen = terms.length > 0 || byId("doubt")?.value === "doubt" || Boolean(group?.value);
   for (const row of all(".tabular tbody tr:not(.head)")) {
     row.hidden = !shown(row);
     of += 1;
@@ -191,6 +205,11 @@ function restore() {
   terms = termsOf(state.get("filter"));
   choose(byId("doubt"), state.get("rows"));
   choose(byId("units"), state.get("units"));
+  choose(group, state.get("group"));
+  for (const select of all("select.series")) {
+    choose(select, state.get(seriesKey(select)));
+    showSeries(select);
+  }
   const name = state.get("baseline");
   const number = baseline && name ? [...baseline.options].findIndex((option) => option.textContent === name) : -1;
   if (baseline) turn(number >= 0 ? number : Number(/^b(\d+)-/.exec(state.section)?.[1] ?? 0));
@@ -202,7 +221,7 @@ function restore() {
     const heading = byId(id)?.querySelector("thead tr:last-child")?.cells[Number(column)];
     if (heading?.ariaSort) sortRows(byId(id), heading, way === "descending");
   }
-  if (filtered || terms.length || byId("doubt")?.value) apply();
+  if (filtered || terms.length || byId("doubt")?.value || group?.value) apply();
 }
 
 // --- The tools. They stay in view, so what a link leads to stops below them.
@@ -228,6 +247,11 @@ byId("filter").addEventListener("input", (event) => {
 });
 byId("doubt")?.addEventListener("change", (event) => {
   state.set({ rows: event.target.value });
+  tell("");
+  apply();
+});
+group?.addEventListener("change", () => {
+  state.set({ group: group.value });
   tell("");
   apply();
 });

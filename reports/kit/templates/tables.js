@@ -232,21 +232,30 @@ function tools(region) {
   rove(box);
 }
 // A choice of one series of a chart; the marks of the others go. A mark's title begins with the name of its series.
-function seriesOf(figure, svg) {
+function seriesOf(figure) {
   const names = JSON.parse(figure.dataset.series);
   const options = [make("option", { value: "", textContent: words.all }), ...names.map((name) => make("option", { value: name, textContent: name }))];
   const select = make("select", { className: "series" }, ...options);
-  const marks = all("title", svg).map((title) => [title.textContent, title.parentElement]);
   select.addEventListener("change", () => {
-    for (const [text, mark] of marks) mark.style.display = !select.value || text.startsWith(`${select.value}:`) ? "" : "none";
+    state.set({ [seriesKey(select)]: select.value });
+    showSeries(select);
     tell(select.value || words.all);
   });
   return make("label", {}, `${words.series} `, select);
 }
+// The name of a choice in the address: its section, and its place among the choices there.
+function seriesKey(select) {
+  const section = select.closest("section[id]");
+  return `${section.id}-series${all("select.series", section).indexOf(select) + 1}`;
+}
+function showSeries(select) {
+  for (const title of all("svg title", select.closest("figure")))
+    title.parentElement.style.display = !select.value || title.textContent.startsWith(`${select.value}:`) ? "" : "none";
+}
 function chartTools(figure) {
   const svg = figure.querySelector("svg");
   if (!svg) return;
-  if (figure.dataset.series) figure.querySelector("figcaption").append(" ", seriesOf(figure, svg));
+  if (figure.dataset.series) figure.querySelector("figcaption").append(" ", seriesOf(figure));
   const title = plain(figure.querySelector("figcaption b")?.textContent ?? figure.ariaLabel ?? document.title);
   const button = make("button", { type: "button", className: "save-chart", textContent: "SVG", ariaLabel: `${fill(words.save, { kind: "SVG" })}: ${title}` });
   button.addEventListener("click", () => save(title, "svg", "image/svg+xml", picture(svg, title)));

@@ -29,7 +29,7 @@ Value = Callable[[int], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Describe a limit.
+    """A limit.
 
     ``kind``: the kind of limit. ``subject``: what it applies to. ``unit``: the unit of ``slack``, which is one cell or
     one cell per period. ``size``: the size of the limit, for the tolerance.

@@ -69,10 +69,14 @@ class Client:
 
     def must_answer(self, answer, subject):
         """Wait for a valid answer. Raise Mistake with the endpoint's message if there is none."""
-        self.engine.ask(answer)
-        if not figures.failure(answer, exact=False):
+        if self.is_answered(self.engine.ask(answer)):
             return answer
         raise traces.Mistake(self.sentence(answer, subject))
+
+    def is_answered(self, answer):
+        """Return whether a request outside of any load is answered. A single token need not be a whole letter."""
+        problem = figures.failure(answer, exact=False)
+        return not problem or (problem == "empty" and answer.wanted == 1 and answer.used[1] == 1)
 
     def sentence(self, answer, subject):
         problem = figures.failure(answer, exact=False)
@@ -84,6 +88,11 @@ class Client:
             return "%s does not know %s, or the model %s: %s" % (url, subject, self.make.model, detail)
         if problem == "no usage":
             return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % url
+        if self.exact and "ignore_eos" in detail:
+            return "%s refuses ignore_eos (%s): set llm_serve.natural=true, so that the model ends its answers" % (
+                url,
+                problem,
+            )
         return "%s does not answer %s: %s%s" % (url, subject, problem, ": " + detail if detail else "")
 
     # -- before any load
@@ -161,10 +170,10 @@ class Client:
             self.engine.ask(answer)
             return quality.document(answer.text) if answer.status == 200 and not answer.problem else None
 
-        likely = None if is_chat else quality.likelihood(ask)
+        likely = quality.likelihood(ask, is_chat, self.reference)
         compared = {}
         if self.reference:
-            unknown = {"unlike": "the endpoint tells no log-probabilities of a prompt"}
+            unknown = {"unlike": "the endpoint tells no log-probabilities"}
             compared = likely.differences(self.reference) if likely else unknown
         if likely and moment == "before" and self.chosen.logprobs:
             with open(self.chosen.logprobs, "w") as file:
@@ -252,7 +261,7 @@ class Client:
     def settle(self):
         """Wait until a single request is answered again."""
         until = stream.clock() + self.chosen.patience
-        while figures.failure(self.engine.ask(self.make.single("time", 1)), exact=False) and stream.clock() < until:
+        while not self.is_answered(self.engine.ask(self.make.single("time", 1))) and stream.clock() < until:
             time.sleep(0.25)
 
     def hopeless(self, sent, planned, now):

@@ -2,7 +2,8 @@
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
 many as give its tokens by the server's own count. Unless the user wants shared prefixes or conversations, no other
-prompt begins with the same words, and a cache of prefixes serves none of it.
+prompt begins with the same words, and a cache of prefixes serves none of it. The seed decides the lengths; the words
+are others each time the client starts, as servers keep prompts of earlier cases.
 """
 
 import random
@@ -71,7 +72,7 @@ class Prompt:
 
 
 class Source:
-    """Prompts, one after another, the same for the same ``seed``.
+    """Prompts, one after another, of the same lengths for the same ``seed``.
 
     ``listed``: requests of a trace, or None. ``thinking``: draws the tokens of thinking, or None. ``shared``: share of
     a prompt's tokens that are one of ``prefixes`` common beginnings. ``turns``: of each conversation.
@@ -82,6 +83,9 @@ class Source:
         self.thinking, self.shared, self.prefixes, self.turns = thinking, shared, prefixes, turns
         self.words, self.fixed = 0.75, 0.0  # words of a token, tokens that every prompt has
         self.count = self.epoch = 0  # prompts, and runs
+        self.salt = random.SystemRandom().getrandbits(
+            64
+        )  # of the words, so that no cache has them from an earlier case
         self.waiting = deque()  # conversations whose turn has ended
         self.texts, self.seen = OrderedDict(), set()  # blocks of text, and ids of what was sent
         self.sessions = {}  # conversations of a trace that is replayed
@@ -194,7 +198,8 @@ class Source:
         return self.of_words(round(tokens * self.words), rng)
 
     def of_words(self, count, rng=None):
-        rng = rng or random.Random("%s/words/%d" % (self.seed, count))
+        drawn = (rng or random.Random("%s/words/%d" % (self.seed, count))).random()
+        rng = random.Random("%d/%r" % (self.salt, drawn))
         return " ".join(rng.choices(WORDS, k=max(1, count)))
 
     def middle(self):

@@ -13,6 +13,9 @@ QUESTIONS = 40
 ENTRIES, LOOKUPS = 100, 20  # of the list that is searched, about 1,300 tokens; questions about it
 FEWEST_TOKENS, MOST_TOKENS = 20, 5000  # of the fixed text
 MOST_STORED = 1 << 20  # bytes of a stored reference
+PLACES, TOPS = 40, 5  # beginnings of the fixed text, and the likeliest next tokens that are asked for at each
+SILENT = 5  # beginnings without an answer, after which no other is tried: a token that is part of a letter has none
+MOST_WORD = 200  # characters of a token
 # The beginning of a text that models know well, in the public domain (A. Lincoln, 1863).
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in Liberty, "
@@ -80,8 +83,56 @@ def retrieval(ask, is_chat):
     return right / float(LOOKUPS) if replies else None
 
 
-def likelihood(ask):
-    """Return the fixed text as the model finds it, a Likelihood; None if the endpoint tells no log-probabilities."""
+def likelihood(ask, is_chat=False, reference=None):
+    """Return what the model finds likely: a Likelihood of the fixed text if the endpoint repeats a prompt (echo), and
+    Continuations of it otherwise, or if ``reference`` has them. None if the endpoint tells no log-probabilities.
+    """
+    is_like = is_chat or isinstance(reference, Continuations)
+    return (None if is_like else echoed(ask)) or continuations(ask, is_chat)
+
+
+def continuations(ask, is_chat):
+    """Return the Continuations of the fixed text; None if the endpoint tells no log-probabilities."""
+    words, places = TEXT.split(), []
+    for n in range(PLACES):
+        beginning = " ".join(words[: (n + 1) * len(words) // PLACES])
+        if is_chat:
+            content = "Continue this text, and write nothing else: " + beginning
+            fields = {"messages": [{"role": "user", "content": content}], "logprobs": True, "top_logprobs": TOPS}
+        else:
+            fields = {"prompt": beginning, "logprobs": TOPS}
+        places.append(next_tokens(ask(dict(fields, max_tokens=1))))
+        if len(places) == SILENT and not any(places):
+            return None  # others would tell nothing either
+    known = Continuations(places, is_chat)
+    return known if len(known.known) >= FEWEST_TOKENS else None
+
+
+def next_tokens(reply):
+    """Return the likeliest tokens of a reply of one token, {token: log-probability}; None if it tells none.
+
+    Servers answer in the form of completions or in that of chats, whichever they were asked for.
+    """
+    try:
+        fields = reply["choices"][0]["logprobs"]
+        if "content" in fields:
+            return candidates([(top["token"], top["logprob"]) for top in fields["content"][0]["top_logprobs"]])
+        return candidates(list(fields["top_logprobs"][0].items()))
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return None
+
+
+def candidates(pairs):
+    """Return {token: log-probability} of what a server or a file has; None if nothing of it is valid."""
+    known = {}
+    for token, value in pairs[: 4 * TOPS]:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value <= 0:
+            known.setdefault(("%s" % token)[:MOST_WORD], float(value))
+    return known or None
+
+
+def echoed(ask):
+    """Return the Likelihood of the fixed text; None if the endpoint does not repeat a prompt with log-probabilities."""
     reply = ask({"prompt": TEXT, "max_tokens": 1, "echo": True, "logprobs": 1})
     try:
         fields = reply["choices"][0]["logprobs"]
@@ -152,8 +203,50 @@ class Likelihood:
         return {"difference": sum(apart) / len(apart), "largest": max(apart), "agreement": agreement}
 
 
+class Continuations:
+    """Hold the likeliest next tokens, {token: log-probability}, after each of some beginnings of the fixed text.
+
+    ``places``: None where they are unknown. ``is_chat``: whether they are answers of a chat.
+    """
+
+    def __init__(self, places, is_chat):
+        self.places, self.is_chat = places, is_chat
+        self.known = [place for place in places if place]
+
+    def perplexity(self):
+        return None  # only the log-probabilities of the text itself give one
+
+    def document(self, model):
+        """Return what is stored of it, for later comparisons."""
+        return {"llm_serve_reference": 1, "model": model, "chat": self.is_chat, "places": self.places}
+
+    def differences(self, reference):
+        """Return how this differs from ``reference``: figures by name, or ``unlike``, why there are none.
+
+        At each place, the log-probability of the reference's likeliest token counts. If it is not among the likeliest
+        ones here, the last of these is used, so the difference is at least as large.
+        """
+        if not isinstance(reference, Continuations):
+            return {"unlike": "the endpoint does not repeat a prompt (echo), and the reference needs that"}
+        if self.is_chat != reference.is_chat:
+            return {"unlike": "the reference is of the other interface: set llm_serve.api as it was there"}
+        apart, same = [], []
+        for mine, other in zip(self.places, reference.places):  # noqa: B905
+            if mine and other:
+                best = max(other, key=other.get)
+                apart.append(abs(other[best] - mine.get(best, min(mine.values()))))
+                same.append(max(mine, key=mine.get) == best)
+        if len(apart) < FEWEST_TOKENS:
+            return {"unlike": "the reference tells too few log-probabilities"}
+        agreement = sum(same) / float(len(same))
+        return {"difference": sum(apart) / len(apart), "largest": max(apart), "agreement": agreement}
+
+
 def stored(path):
-    """Return the Likelihood in a file that an earlier case wrote. Raise ValueError with the reason if it has none."""
+    """Return the Likelihood or the Continuations in a file that an earlier case wrote.
+
+    Raise ValueError with the reason if it has none.
+    """
     try:
         with open(path, "rb") as file:
             fields = document(file.read(MOST_STORED)) or {}
@@ -161,6 +254,12 @@ def stored(path):
         raise ValueError(error.strerror) from None
     if fields.get("llm_serve_reference") != 1:
         raise ValueError("it is no logprobs.json of an earlier case")
+    if "places" in fields:
+        tops = [place if isinstance(place, dict) else {} for place in listed(fields, "places")[:PLACES]]
+        known = Continuations([candidates(list(place.items())) for place in tops], fields.get("chat") is True)
+        if len(known.known) < FEWEST_TOKENS:
+            raise ValueError("it has too few log-probabilities")
+        return known
     likely = checked(listed(fields, "logprobs"), listed(fields, "tokens"), listed(fields, "top"))
     if likely is None or not likely.tokens:
         raise ValueError("it has no log-probability for each token")

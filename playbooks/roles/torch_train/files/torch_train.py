@@ -284,37 +284,52 @@ def in_layout(torch, batches, layout):
     return [[part.contiguous(memory_format=kind) if part.dim() == 4 else part for part in batch] for batch in batches]
 
 
-def fastest(group, trainer, batches, alone=False):
-    """Return (batches in the faster layout, seconds of a step by layout, loss of the first step).
+def begin(options, group, mode, adamw, layout):
+    """Return (trainer of a new model, its batches), both in ``layout``.
 
-    All ranks choose the same. Tokens have no layout, and their loss is None, as no step is run.
+    With a batch alone in channels_last, libraries convert the weights in each step. FSDP shards only weights that are
+    contiguous, so its weights stay as they are.
     """
+    import torch_models
+
+    model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), mode)
+    if layout == "channels_last" and mode != "fsdp":
+        model = model.to(memory_format=group.torch.channels_last)
+    batches = in_layout(group.torch, samples_of(options, group, model, samples), layout)
+    return Trainer(group, model, mode, options.precision, adamw), batches
+
+
+def fastest(options, group, mode, adamw, alone=False):
+    """Return (trainer, batches, seconds of a step by layout), in the faster layout. All ranks choose the same.
+
+    Tokens have no layout, and no step is run for them. The trainer is a new one.
+    """
+    trainer, batches = begin(options, group, mode, adamw, LAYOUTS[0])
     if batches[0][0].dim() != 4:
-        return batches, {}, None
-    seconds, losses = {}, []
+        return trainer, batches, {}
+    seconds = {}
     for layout in LAYOUTS:
-        each, first, _, _ = timed(group, trainer, in_layout(group.torch, batches, layout), 0.0, alone)
+        if seconds:
+            trainer, batches = begin(options, group, mode, adamw, layout)
+        each, _, _, _ = timed(group, trainer, batches, 0.0, alone)
         seconds[layout] = min(each) if alone else over_ranks(group, (min(each),), "MAX")[0]
-        losses.append(first)
-    return in_layout(group.torch, batches, min(seconds, key=seconds.get)), seconds, losses[0]
+        del trainer  # before the next model is made
+    return (*begin(options, group, mode, adamw, min(seconds, key=seconds.get)), seconds)
 
 
 def alone(options, group, adamw):
     """Return the seconds per step of the first rank alone, while the others wait; None if the model does not fit on one
     device.
     """
-    import torch_models
 
     def single():
         mean = None
         try:
             fits(options, group, 1)
-            model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), "single")
-            trainer = Trainer(group, model, "single", options.precision, adamw)
-            batches, _, _ = fastest(group, trainer, samples_of(options, group, model, samples), True)
+            trainer, batches, _ = fastest(options, group, "single", adamw, True)
             each, _, _, _ = timed(group, trainer, batches, options.budget / 3, True)
             mean = sum(each) / len(each)
-            del trainer, model
+            del trainer
         except (torch_ranks.Wrong, RuntimeError) as error:
             if not isinstance(error, torch_ranks.Wrong) and "memory" not in str(error):
                 raise
@@ -345,15 +360,13 @@ def work(options, group):
     adamw = lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)  # noqa: E731
     peak, kind = matrix_peak(group, options.precision)
     single = alone(options, group, adamw) if group.world > 1 else None
+    trainer, batches, layouts = fastest(options, group, options.mode, adamw)
+    with torch.device("meta"):
+        model, _ = torch_models.build(options.model, options.layers)
+    flops, units = (amount(len(batches[0][0])) for amount in (model.flops, model.units))
     if group.kind != "cpu":
         group.library().reset_peak_memory_stats(group.device)
-    model, samples = placed(group, lambda: torch_models.build(options.model, options.layers), options.mode)
-    count = options.batch or samples
-    flops, units = model.flops(count), model.units(count)
-    trainer = Trainer(group, model, options.mode, options.precision, adamw)
-    batches, layouts, opening = fastest(group, trainer, samples_of(options, group, model, samples))
     each, first, last, window = timed(group, trainer, batches, options.budget)
-    first = first if opening is None else opening
     slowest = over_ranks(group, each, "MAX")
     first, last = (value / group.world for value in over_ranks(group, (first, last), "SUM"))
     memory, peak = over_ranks(group, (peak_memory(group),), "MAX")[0], over_ranks(group, (peak,), "MIN")[0]
