@@ -31,13 +31,13 @@ def devices(root=""):
 
     ``root``: the parent folder of /sys.
     """
-    found = {}
+    numbers = {}
     block = root + "/sys/block"
     for name in sorted(os.listdir(block)) if os.path.isdir(block) else ():
         number, size = ("".join(lines_of(os.path.join(block, name, key))) for key in ("dev", "size"))
         if number and size not in ("", "0"):
-            found["/dev/" + name.replace("!", "/")] = number
-    return found
+            numbers["/dev/" + name.replace("!", "/")] = number
+    return numbers
 
 
 def write_limits(group, rate, numbers):
@@ -83,15 +83,15 @@ def file_systems(paths, root=""):
             after.split()[0],
             words[5].split(","),
         )
-    found = {}
+    paths_by_kind = {}
     for path in paths:
         place = os.path.realpath(path)
         while place not in mounts and place != "/":
             place = os.path.dirname(place)
         kind, options = mounts.get(place, ("unknown", ()))
         if "ro" not in options:
-            found.setdefault(kind, path)
-    return found
+            paths_by_kind.setdefault(kind, path)
+    return paths_by_kind
 
 
 def paths_of(steps):

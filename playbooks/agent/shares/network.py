@@ -155,11 +155,11 @@ def hold(group, rate):
 
 
 def send_to_itself():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
-        own.settimeout(5)
-        own.bind(("127.0.0.1", 0))
-        own.sendto(b"fleetmark", own.getsockname())
-        own.recv(16)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.settimeout(5)
+        endpoint.bind(("127.0.0.1", 0))
+        endpoint.sendto(b"fleetmark", endpoint.getsockname())
+        endpoint.recv(16)
 
 
 def has_rdma(root=""):
