@@ -226,7 +226,7 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
         )
     if not q.correlation and sum(max(w.sigma) > 0 for w in q.workloads.values()) > 1:
         yield message(
-            "Demands are assumed to be independent. If they grow together, more futures fail; set their `correlation`."
+            "Demands are assumed to be independent. If they grow together, more futures fail; set their correlation."
         )
     if v.answer.stopped:
         yield message(
