@@ -8,7 +8,7 @@ from fleetmark.base.text import Message, joined, message
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Brief, Command, Note
 from fleetmark.reports.kit.tabular import Tabular
-from fleetmark.reports.plan.front import Front
+from fleetmark.reports.plan.front import Front, basis
 from fleetmark.reports.plan.model import PlanView, left_out
 
 
@@ -37,6 +37,8 @@ def question(periods: Sequence[str]) -> Message:
 
 
 def _missing(v: PlanView) -> Iterator[str]:
+    if any(worth.origin is None for sku in v.question.skus.values() for worth in sku.worth.values()):
+        yield basis(v.question)
     yield from left_out(v.question)
     if v.others_missing:
         yield v.others_missing

@@ -145,8 +145,8 @@ def _purchases(v: PlanView) -> Iterator[Exhibit]:
 def _capacity(v: PlanView, _: Language) -> Iterator[Exhibit]:
     yield Note(
         message(
-            "Capacity: what the plan's servers serve; of a workload that survives a lost failure domain, with the "
-            "worst one lost."
+            "Capacity: the demand that the plan's servers can serve. If a workload must survive a lost failure domain, "
+            "the worst one counts as lost."
         ),
         quiet=True,
     )

@@ -227,7 +227,7 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
         )
     if not q.correlation and sum(max(w.sigma) > 0 for w in q.workloads.values()) > 1:
         yield message(
-            "The demands are taken as independent: if they grow together, more futures fail; write their correlation."
+            "Demands are assumed to be independent. If they grow together, more futures fail; set their correlation."
         )
     if v.answer.stopped:
         yield message(
@@ -279,7 +279,7 @@ def basis(q: Question) -> Message:
     assumed = sum(worth.origin is None for worth in values)
     if not assumed:
         return message("all worth values measured")
-    return message("not measured: {n} of {all} worth values", n=assumed, all=len(values))
+    return message("{n} of {all} worth values not measured", n=assumed, all=len(values))
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

@@ -156,6 +156,7 @@ def test_a_plan_names_its_first_order(tmp_path: Path) -> None:
     assert "Nothing to order before 2027-Q2" in document.brief.steps[0].text
     q = plan_sample.question()
     assert q.currency in document.brief.cost[0]
+    assert document.brief.missing[0].endswith(" worth values not measured")
 
 
 def test_commands_write_the_files(tmp_path: Path) -> None:

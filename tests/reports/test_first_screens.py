@@ -223,15 +223,15 @@ def test_the_rate_of_a_port_is_written_as_its_maker_does() -> None:
 def test_the_command_for_what_is_missing_keeps_no_seed() -> None:
     results = sample.one()
     seeded = replace(results.campaign, command=["fleetmark", "run", "--seed", "7", "--suite", "quick"])
-    (line,) = [
-        e
+    (line,) = {
+        e.command
         for s in document(replace(results, campaign=seeded)).sections
         for e in s.exhibits
         if isinstance(e, Command) and "missing" in e.text
-    ]
-    assert line.command.startswith("fleetmark run --suite spec_cpu2017,")
+    }
+    assert line.startswith("fleetmark run --suite spec_cpu2017,")
 
 
 def test_a_plan_says_how_many_worth_values_were_not_measured() -> None:
     details = plan_sample.document(answer({})).details
-    assert any(text.startswith("not measured: ") and text.endswith(" worth values") for text in details)
+    assert any(text.endswith(" worth values not measured") for text in details)

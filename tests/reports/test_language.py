@@ -15,9 +15,12 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing, Status
 from fleetmark.base.text import changed, count, joined, message
 from fleetmark.base.words import word
+from fleetmark.parsers.published.sparecores import MICRO
 from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.ratio import Verdict
+from fleetmark.record.results import HostInfo
 from fleetmark.record.sides import PER
+from fleetmark.reports.comparison.purchase.bought import unit_of_price
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.language import ENGLISH, Language, language, languages
 from tests.texts import texts
@@ -63,6 +66,13 @@ def test_classes_of_work_have_chinese_names() -> None:
     classes = {c for c in declared if re.fullmatch(r"[a-z-]+", c)} - {"none"}
     assert len(classes) > 10
     assert [c for c in sorted(classes) if zh(word(c)) == c] == []
+
+
+def test_terms_of_prices_and_classes_of_one_benchmark_have_chinese_names() -> None:
+    zh = language("zh-CN")
+    price = HostInfo(name="a", labels={"price": "1", "currency": "USD", "term": "hour"})
+    assert unit_of_price(price) == "USD per hour" and zh(unit_of_price(price)) == "USD（每小时）"
+    assert [str(title) for title in MICRO.values() if re.search("[a-z] [a-z]", zh(word(str(title))))] == []
 
 
 def test_no_space_follows_a_full_width_stop() -> None:

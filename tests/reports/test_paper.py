@@ -89,6 +89,17 @@ def test_names_of_facts_are_not_broken_within_a_word(tmp_path: Path) -> None:
     assert names - printed == set()
 
 
+def test_words_of_headings_and_periods_are_not_broken(tmp_path: Path) -> None:
+    q = plan_sample.question()
+    document = plan_sample.document(Answer(q, plan_sample.plan(q)))
+    tables = [e for s in document.sections_for("pdf") for e in s.exhibits if isinstance(e, Tabular)]
+    numbers = {word for t in tables for c in t.for_format("pdf").columns if c.right for word in c.title.split()}
+    expected = {word for word in numbers if len(word) <= 12 and "," not in word} | set(map(str, q.periods))
+    assert {"servers", "capacity"} <= expected
+    printed = {word[4] for _, _, page in words(rendered(document), tmp_path) for word in page}
+    assert expected - printed == set()
+
+
 def test_a_comparison_with_eight_sides(tmp_path: Path) -> None:
     sides = tuple(f"generation-{n}" for n in range(8))
     report = comparison_document(compared(tmp_path, "{gen}-{n}", sides), Language(), has_appendix=True)

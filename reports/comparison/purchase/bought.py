@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.amounts import positive
@@ -82,7 +83,7 @@ def years_of(number: float) -> Message:
 def unit_of_price(host: HostInfo) -> str:
     """Return ``USD per hour``, only the currency for a one-time price, or nothing without a currency."""
     unit, term = (fmt.clean(host.labels.get(key, "")) for key in ("currency", "term"))
-    return message("{unit} per {term}", unit=unit, term=term) if unit and term else unit
+    return message("{unit} per {term}", unit=unit, term=word(term)) if unit and term else unit
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:
