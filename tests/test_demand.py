@@ -125,6 +125,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("[100, 110, 120, 130]", "{growth: 3%}", "growth", "start is missing"),
         ("[100, 110, 120, 130]", "{start: 9, growth: 30}", "growth", "30 is 3,000% a year: write 30%, or 3000% if that is meant"),
         ("{idle: 220, peak: 700 W}", "{idle: 0.22, peak: 0.7}", "idle: 0.22", "genoa.power.peak: is 0.7 W, less than any server"),
+        ("{idle: 220, peak: 700 W}", "{idle: 220 kW, peak: 700 kW}", "idle: 220 kW", "genoa.power.peak: is 700,000 W in 2 rack units, more than any server draws: write 700 W if that is meant"),
         ("power: 120 kW", "power: 120", "power: 120,", "sites.ams.power: is 120 W, less than one server draws: write 120 kW"),
         ("    rack_units: 1\n", "    rack_units: 1\n    age_limit: 2 quarters\n", "age: 10", "is 10 periods, above the age limit of icelake (2)"),
         ("[100, 110, 120, 130]", "{2027-Q1: 1, 2028-Q2: 2}", "2028", "'2028-Q2' is not one of the periods"),

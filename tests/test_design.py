@@ -16,11 +16,15 @@ from tests.records import GCC, MCF, record
 NAMES = ("541.leela_r", "523.xalancbmk_r", "531.deepsjeng_r", "525.x264_r")
 BENCHES = (MCF, GCC, *(replace(MCF, case=name) for name in NAMES))
 HALF = BENCHES[:2]
+RARE = replace(MCF, case="548.exchange2_r")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Twelve generations that ran six benchmarks; ``new`` and ``next`` ran two of them. Each has two hosts."""
+    """Twelve generations that ran six benchmarks, and five of them a seventh; ``new`` and ``next`` ran two of the six.
+
+    Each has two hosts.
+    """
     random = np.random.default_rng(5)
     hosts, measured = {}, {}
     speeds = {f"g{n}": math.exp(random.normal(0, 0.4)) for n in range(12)} | {"base": 1.0, "new": 2.0, "next": 1.98}
@@ -31,6 +35,8 @@ def root(tmp_path: Path) -> Path:
             for bench, factor in zip(BENCHES, profile, strict=True):
                 if gen not in ("new", "next") or bench in HALF:
                     measured[host, bench] = [5 * speed * factor * math.exp(random.normal(0, 0.01)) for _ in range(2)]
+            if gen in ("g0", "g1", "g2", "g3", "g4"):
+                measured[host, RARE] = [5 * speed] * 2
     record(tmp_path, "c", hosts, measured)
     return tmp_path
 
@@ -58,6 +64,15 @@ def test_a_close_case_says_what_to_run_next(root: Path) -> None:
 def test_the_best_of_several(root: Path) -> None:
     assert run(root, "design", "-c", "gen=base", "-c", "gen=new").startswith("gen=new is the best")
     assert run(root, "design", "-c", "gen=next", "-c", "gen=new", status=1).startswith("Not decided")
+
+
+def test_benchmarks_that_few_families_ran_count_only_if_they_are_named(root: Path) -> None:
+    words = ("design", "-c", "gen=next", "-c", "gen=new", "--format", "json")
+    left = {f"spec_cpu2017 {name} base_ratio" for name in NAMES}
+    steps = json.loads(run(root, *words, status=1))["next"]["steps"]
+    assert {step["benchmark"] for step in steps} <= left
+    panel = json.loads(run(root, *words, "--only", "spec_cpu2017/*/*", status=1))["panel"]
+    assert panel["families"] == 5
 
 
 @pytest.mark.parametrize(

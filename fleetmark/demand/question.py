@@ -46,6 +46,7 @@ from fleetmark.planner.capacity.question import (
 from fleetmark.planner.review.promise import LEAST, promise
 
 LEAST_WATTS = 5.0  # minimum peak power; a smaller figure is probably in kW
+MOST_WATTS_PER_UNIT = 20_000.0  # maximum peak power of a rack unit; a larger figure is probably in kW instead of W
 EXAMPLE = File(__file__).parent / "example.yml"
 
 
@@ -189,6 +190,10 @@ def _check_plausible(doc: Document, source: Input) -> None:
         if 0 < sku.power.peak < LEAST_WATTS:
             sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
             source.fault(("skus", name, "power", "peak"), sentence)
+        if sku.rack_units and sku.power.peak > MOST_WATTS_PER_UNIT * sku.rack_units:
+            watts = sku.power.peak
+            sentence = f"is {watts:,.0f} W in {sku.rack_units:g} rack units, more than any server draws: "
+            source.fault(("skus", name, "power", "peak"), sentence + f"write {watts / 1000:g} W if that is meant")
         age, term = (
             None if span is None else periods.in_periods(span, years, up=up)
             for span, up in ((sku.age_limit, False), (sku.term, True))

@@ -31,6 +31,7 @@ from fleetmark.record.sides import sides as sides_of
 from fleetmark.reports.lists.decision import Contender, Decision
 
 OTHERS = "all other recorded machines"
+COMMON = 0.5  # share of families that ran a benchmark that no candidate has run
 CLOSEST = 0.005  # smallest distance from the threshold that a plan can detect, as a logarithm
 
 
@@ -66,8 +67,11 @@ def decide(
     means = recorded[OTHERS].means
     groups = means.groupby(kinds.set_index("row")["kind"].reindex(means.index), sort=False)
     families = dict(zip(kinds["kind"], kinds["family"], strict=True))
-    titles = _capacity(recorded[baseline or OTHERS])
-    panel = learned(_complete(groups.mean(), families, titles), families)
+    history, titles = groups.mean(), _capacity(recorded[baseline or OTHERS])
+    if baseline is None and not only:
+        run = {str(title) for name in candidates for title in recorded[name].means}
+        titles = [title for title in titles if title in run or _is_common(history[title], families)]
+    panel = learned(_complete(history, families, titles), families)
     replicas = [recorded[name].means for name, chosen in named.items() if not any(map(_is_imported, chosen))]
     noise, host = _variances([*replicas, *(group for _, group in groups)], panel.titles)
     sides = {name: _contender(name, recorded[name], panel, noise, host) for name in named}
@@ -148,6 +152,12 @@ def _capacity(side: Side) -> list[str]:
     """Return the capacity benchmarks of a side."""
     rows = side.benchmarks
     return [str(title) for title in rows.index[rows["kind"] == Kind.CAPACITY]]
+
+
+def _is_common(figures: pd.Series, families: Mapping[str, str]) -> bool:
+    """Return whether at least ``COMMON`` of the families ran a benchmark; others may need hardware that few have."""
+    ran = {families[str(machine)] for machine in figures.dropna().index}
+    return len(ran) >= COMMON * len({*families.values()})
 
 
 def _complete(history: pd.DataFrame, families: Mapping[str, str], titles: Sequence[str]) -> pd.DataFrame:

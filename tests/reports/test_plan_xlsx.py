@@ -20,6 +20,7 @@ from fleetmark.planner.capacity.analysis.results import Alternative, Binding
 from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.reports.kit.language import Language
@@ -28,6 +29,8 @@ from tests import sheets
 from tests.reports import plan_sample
 
 CREATED = "2027-01-20T10:00:00Z"
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+COMPARED = 80  # the row of the tab Cost from which it compares with the plan as solved
 Changes = dict[tuple[str, str], Any]
 
 
@@ -207,7 +210,7 @@ def followed(plan: Plan, before: Question, after: Question) -> Plan:
 
 
 def test_the_mix_of_work_moves_demand_sizing_energy_and_checks(tmp_path: Path) -> None:
-    """Less of one workload and more of the other, beside the same edit of the question and a new solve of it."""
+    """Less of one workload and more of the other, beside the same edit of the question with the same decisions."""
     q, p, book = sample()
     edited = sheets.edited(book, {named(book, "demand_mix", 0): 0.8, named(book, "demand_mix", 1): 1.3})
     (cells,) = sheets.recalculated([edited])
@@ -225,6 +228,57 @@ def test_the_mix_of_work_moves_demand_sizing_energy_and_checks(tmp_path: Path) -
     for tab in ("Plan", "At a glance"):
         assert "edited" in cells[tab].values()
         assert any("fleetmark plan --from plan.xlsx" in str(value) for value in cells[tab].values())
+
+
+def test_a_changed_mix_has_the_demand_sizing_and_cost_of_a_new_solve(tmp_path: Path) -> None:
+    """The edited workbook asks for the plan of the changed question; with its decisions, it computes the same cost."""
+    q, mix = plan_sample.question(), (0.9, 1.2)
+    works = [
+        replace(work, point=tuple(factor * v for v in work.point))
+        for factor, work in zip(mix, q.workloads.values(), strict=True)
+    ]
+    changed = replace(q, workloads={work.name: work for work in works})
+    plans = [solve(one, gap=1e-4) for one in (q, changed)]
+    assert isinstance(plans[0], Plan) and isinstance(plans[1], Plan)
+    book, expected = (
+        plan_sample.workbook(Answer(one, plan), created=CREATED) for one, plan in zip((q, changed), plans, strict=True)
+    )
+    edits = {named(book, "demand_mix", i): factor for i, factor in enumerate(mix)}
+    mixed = sheets.edited(book, edits)
+    cells, decided = sheets.recalculated([mixed, sheets.edited(book, edits | decisions(book, expected))])
+    (tmp_path / "mixed.xlsx").write_bytes(mixed)
+    again = solve(plan_workbook.read(tmp_path / "mixed.xlsx"), gap=1e-4)
+    assert isinstance(again, Plan)
+    assert again.objective == pytest.approx(plans[1].objective, rel=1e-9)
+    assert again.stock.equals(plans[1].stock)
+
+    after = sheets.values(expected)
+    for tab, title in (("Demand", "planned demand: "), ("Sizing", "Servers needed for "), ("Demand", "demand at 95%")):
+        tops = [int(c[1:]) for c, v in after[tab].items() if c[0] == "A" and str(v).startswith(title)]
+        rows = {top + 1 + n for top in tops for n in (1, 2)}
+        figures = {c: v for c, v in after[tab].items() if int(c.lstrip(LETTERS)) in rows and isinstance(v, float)}
+        assert len(figures) >= 12
+        assert {c: cells[tab][c] for c in figures} == pytest.approx(figures)
+    costs = {c: v for c, v in after["Cost"].items() if isinstance(v, float) and int(c.lstrip(LETTERS)) < COMPARED}
+    assert len(costs) > 100
+    assert {c: decided["Cost"][c] for c in costs} == pytest.approx(costs)
+    total = named(book, "total_present_value")
+    assert decided[total[0]][total[1]] == pytest.approx(plans[1].objective, rel=1e-9)
+    assert cells[total[0]][total[1]] != pytest.approx(plans[1].objective, rel=1e-3)
+    assert verdict(decided) == "all are kept"
+
+
+def decisions(book: bytes, other: bytes) -> Changes:
+    """Return the cells of the solver's decisions, and of the demand that it solved for, as another workbook has them."""
+    mine, theirs = sheets.values(book), sheets.values(other)
+    live = sheets.formulas(book)
+    same = {named(book, "demand_median", i, j) for i in range(2) for j in range(6)}
+    return {
+        (tab, cell): value
+        for tab in ("Purchase plan", "Allocation", "Pools", "Demand")
+        for cell, value in theirs[tab].items()
+        if cell not in live.get(tab, {}) and value != mine[tab].get(cell) and (tab, cell) not in same
+    }
 
 
 def test_every_limit_can_break() -> None:
