@@ -13,7 +13,7 @@ import math
 import statistics
 from pathlib import Path
 
-from tests.workloads.test_goodput import SERVICE, deterministic, exact, searched
+from tests.llm.queues import SERVICE, deterministic, exact, searched
 
 RESULT = Path(__file__).parent / "results" / "goodput.json"
 QUEUES = ((4, 1.0, 0.99, False), (16, 0.3, 0.99, False), (4, 1.0, 0.9, False), (1, 3.0, 0.99, True))
