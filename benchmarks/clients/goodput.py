@@ -1,6 +1,6 @@
 """Search the goodput of queues whose true goodput is known exactly, and count how often the search is wrong.
 
-``python -m benchmarks.goodput [--searches N] [--record]``: M/M/c by Erlang's C and M/D/1 by Crommelin's distribution, as
+``python -m benchmarks.clients.goodput [--searches N] [--record]``: M/M/c by Erlang's C and M/D/1 by Crommelin's distribution, as
 in tests/workloads/test_goodput.py, with N (200) searches each from random starts. ``--record`` writes
 benchmarks/results/goodput.json. It takes 15 s of one free core.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.llm.queues import SERVICE, deterministic, exact, searched
 
-RESULT = Path(__file__).parent / "results" / "goodput.json"
+RESULT = Path(__file__).parents[1] / "results" / "goodput.json"
 QUEUES = ((4, 1.0, 0.99, False), (16, 0.3, 0.99, False), (4, 1.0, 0.9, False), (1, 3.0, 0.99, True))
 COLUMNS = (
     *("queue", "share within the target", "true goodput, 1/s", "reported above it", "missed rate below it"),
