@@ -20,7 +20,6 @@ from fleetmark.record.replies import Accelerator, Accelerators, Extremes, StepTe
 from fleetmark.record.steps import Step
 from fleetmark.workloads import Manifest
 from tests.drives import save_step
-from tests.parsers.test_torch_reports import HEAD, SIZE, report
 
 
 def drew(watts: float) -> Extremes:
@@ -102,6 +101,8 @@ def test_telemetry_of_a_hostile_host_has_no_energy() -> None:
     assert energies(gpus=below) == energies(gpus=None, summary={"power_w:psys": drew(-1.0)}) == {}
 
 
+HEAD = {"tool": "torch_collectives", "backend": "gloo", "op": "all_reduce", "dtype": "float32", "ranks": 4, "nodes": 2}
+SIZE = {"size": 1 << 20, "count": 1 << 18, "calls": 50, "time": 1e-3, "p50": 8e-4, "p99": 5e-3, "wrong": 0}
 RANK = "a rank waited longer than 10 s for another: raise patience, or look at what the slow host does (rank 1 on h1)"
 CUT = "the output is cut: its end line is missing"
 WRONG = {**SIZE, "wrong": 7}
@@ -125,7 +126,10 @@ def test_a_cut_output_is_no_reason_beside_the_tools_own(
     words: dict[str, Any] = {"id": "00001", "workload": "torch_collectives", "case": "c", "repeat": 1, "argv": ("x",)}
     step = asdict(Step(**words, env={}, expect_s=1.0, timeout_s=5.0, output="out"))
     result = {"ended": "exit", "rc": code, "started": 1.7e9, "wall_s": 1.0}
-    files = {"result.json": json.dumps(result).encode(), "out": report(*output, end=False)}
+    files = {
+        "result.json": json.dumps(result).encode(),
+        "out": "".join(json.dumps(line) + "\n" for line in output).encode(),
+    }
     folder = save_step(archive, "h1", step, files | {"stderr": f"{RANK}\n".encode() if code else b""})
     outcome = judge(archive, folder)
     archive.close()

@@ -216,6 +216,28 @@ def test_our_runs_against_the_server_of_llama_cpp() -> None:
     assert figure(parsed, "itl_mean", "c1") == figure(parsed, "tpot_mean", "c1")  # a piece is a token
 
 
+def test_our_check_of_answers_against_the_server_of_llama_cpp() -> None:
+    """Two random models of 0.4 M parameters, one with noise on its weights; the server repeats no prompt (no echo)."""
+    same, other = (read("llm_serve", f"llama_cpp_{name}_weights.jsonl") for name in ("same", "other"))
+    assert same.invalid is None and figure(same, "logprob_difference") == 0 and figure(same, "top1_agreement") == 1
+    assert figure(other, "logprob_difference") == pytest.approx(0.648, abs=5e-4)
+    assert (other.invalid or "").startswith("before the runs the answers are not those of the reference: ")
+    for parsed, requests in ((same, 202), (other, 267)):
+        counted = [figure(parsed, metric) for metric in ("requests", "failures", "output_tokens")]
+        assert counted == [requests, 0, 32]
+        assert figure(parsed, "cached_prompt") < 0.003  # this server had run the same load before
+
+
+def test_our_runs_against_transformers_serve() -> None:
+    """It refuses ignore_eos and sends words, not tokens. Expected: from the times of its two requests."""
+    parsed = read("llm_serve", "transformers_serve.jsonl")
+    assert parsed.invalid is None and figure(parsed, "requests") == 2
+    assert figure(parsed, "ttft_p50") == pytest.approx(3514.284412454 - 3508.881306124)
+    assert figure(parsed, "tpot_p50") == pytest.approx((3517.08812993 - 3514.284412454) / 31)
+    assert not [m for m in parsed.measurements if m.metric == "itl_p50"]  # a piece is no token
+    assert "c2: the server sends 1.44 tokens a piece: gaps are of pieces (piece_gap), not of tokens" in parsed.notes
+
+
 def test_our_own_runs() -> None:
     parsed = read("llm_serve", "closed_and_open.jsonl")
     assert cases(parsed) == {"c1", "c8", "r4"} and parsed.invalid is None

@@ -189,6 +189,23 @@ def test_ranks_share_gradients_in_the_layout_of_the_weights(programs: Path) -> N
     assert b"strides" not in done.stderr  # DDP copies each gradient if its buckets have another layout
 
 
+SWITCHES = """
+import torch_ranks, torch_train
+
+def work(options, group):
+    torch_train.work(options, group)
+    print(group.torch.backends.cudnn.benchmark, flush=True)
+
+torch_ranks.run("switches", torch_train.add_words, work)
+"""
+
+
+def test_the_librarys_fastest_kernel_is_searched(programs: Path) -> None:
+    (programs / "switches.py").write_text(SWITCHES)
+    done = run(programs, "switches", "--model", "resnet-tiny", "--batch", "2", "--budget", "0.1")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, b"True"), done.stderr
+
+
 WAITING = """
 import time
 import torch_ranks

@@ -1,6 +1,6 @@
 """Run the whole LLM client in several processes with thousands of streams, and show how late the client itself was.
 
-``python -m benchmarks.crowd [--first] [--record] STREAMS:PROCESSES:GAP ...``: the test server and the client, each by its
+``python -m benchmarks.clients.crowd [--first] [--record] STREAMS:PROCESSES:GAP ...``: the test server and the client, each by its
 command line, in a closed loop of STREAMS requests. A piece of an answer comes every GAP seconds. The parser decides
 whether the run counts: it is invalid if the client's lateness exceeds 10 ms, the default of ``llm_serve.late``.
 ``--first`` gives both real-time priority (root only), so that other programs of this machine take nothing from them.
@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.clients.__main__ import SERVER
 from fleetmark.parsers import parse
 
-HOUSE = Path(__file__).parents[1]
+HOUSE = Path(__file__).parents[2]
 CLIENT = HOUSE / "playbooks" / "roles" / "llm_serve" / "files" / "client.py"
 RESULT = HOUSE / "benchmarks" / "results" / "crowd.json"
 FIRST = 3.0  # s to the first piece, and up to 9% more by the server, so that streams do not go in step
