@@ -1,7 +1,7 @@
 """Measure the diagnosis of groups, populations, borders, heavy tails and trends: ``python -m benchmarks.diagnosis groups``.
 
-Each row is a fault in FLEETS synthetic fleets of 32 hosts with 8 metrics (4 racks of 8 hosts; run noise 1%, hosts 0.3%,
-5 repeats; seed SEED). It gives the share of sick hosts that are named, alone or as members of a group, the share of
+Each row is a fault in FLEETS synthetic fleets of 32 hosts, unless it says otherwise, with 8 metrics (4 racks of 8
+hosts; run noise 1%, hosts 0.3%, 5 repeats; seed SEED). It gives the share of sick hosts that are named, alone or as members of a group, the share of
 sound hosts that are, and the share of fleets whose cause is named and whose exit status is 1. The result is written to
 benchmarks/results/groups.json.
 
@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import circumstances
-from fleetmark.planner.diagnosis import history, outliers, places, traits
+from fleetmark.base.facts import Cpu, Dimm, Facts
+from fleetmark.planner.diagnosis import history, outliers, places, specification, traits
 from fleetmark.planner.diagnosis.isolation import groups, partners
 
 SEED, FLEETS, HOSTS, METRICS, REPEATS = 18, 50, 32, 8, 5
@@ -76,9 +77,9 @@ def failing(values: np.ndarray, baseline: np.ndarray) -> set[int]:
 
 def fleet(rng: np.random.Generator, loss: np.ndarray, heavy: bool = False) -> np.ndarray:
     """Return runs (metrics x hosts x repeats); ``loss`` of each host in half of the metrics."""
-    shape = (METRICS, HOSTS, REPEATS)
+    shape = (METRICS, len(loss), REPEATS)
     runs = RUN * (rng.standard_t(3, shape) if heavy else rng.normal(size=shape))
-    runs += HOST * rng.normal(size=(METRICS, HOSTS, 1))
+    runs += HOST * rng.normal(size=(METRICS, len(loss), 1))
     runs[: METRICS // 2] += np.log1p(-loss)[:, None]
     return runs
 
@@ -93,7 +94,10 @@ def diagnosed(runs: np.ndarray, facts: dict[str, list[str]]) -> tuple[set[int], 
         named |= set(group.members.tolist())
         causes |= {f"{name} {value}" for name, value in group.traits}
     error = np.full(values.shape, np.median(sd) / REPEATS**0.5)
-    verdicts = outliers.judge(values, error, limits, outliers.Repeats(np.full(values.shape, REPEATS), sd))
+    if values.shape[1] < outliers.LEAST:
+        verdicts = outliers.judge_few(values, error, limits)
+    else:
+        verdicts = outliers.judge(values, error, limits, outliers.Repeats(np.full(values.shape, REPEATS), sd))
     named |= set(verdicts.slow["column"].tolist())
     for group_of in verdicts.modes.group:
         named |= set(np.flatnonzero((group_of >= 0) & (group_of < group_of.max())).tolist())
@@ -106,18 +110,19 @@ def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: st
     for number in range(FLEETS):
         rng = np.random.default_rng([SEED, number])
         lost = loss(rng)
-        bios = np.where(lost > 0, "2.1", "2.0") if cause.startswith("BIOS") else np.full(HOSTS, "2.0")
+        hosts = len(lost)
+        bios = np.where(lost > 0, "2.1", "2.0") if cause.startswith("BIOS") else np.full(hosts, "2.0")
         facts = {
             "BIOS": bios.tolist(),
-            "rack": [f"r{n}" for n in RACKS],
-            "kernel": rng.choice(["6.1", "6.2"], HOSTS).tolist(),
+            "rack": [f"r{n // 8}" for n in range(hosts)],
+            "kernel": rng.choice(["6.1", "6.2"], hosts).tolist(),
         }
         runs = fleet(rng, lost, heavy)
         named, causes, alarm = diagnosed(runs, facts)
         bad = set(np.flatnonzero(lost > 0).tolist())
-        ours.add(named, bad, HOSTS)
-        baseline = fleet(rng, np.zeros(HOSTS), heavy).mean(axis=(1, 2))
-        peer.add(failing(runs.mean(axis=2), baseline[:, None]), bad, HOSTS)
+        ours.add(named, bad, hosts)
+        baseline = fleet(rng, np.zeros(hosts), heavy).mean(axis=(1, 2))
+        peer.add(failing(runs.mean(axis=2), baseline[:, None]), bad, hosts)
         right, alarms = right + (cause in causes), alarms + alarm
     return Outcome(
         fault=fault,
@@ -130,10 +135,10 @@ def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: st
     )
 
 
-def some(share: float, low: float, high: float) -> Callable[[np.random.Generator], np.ndarray]:
+def some(share: float, low: float, high: float, hosts: int = HOSTS) -> Callable[[np.random.Generator], np.ndarray]:
     def loss(rng: np.random.Generator) -> np.ndarray:
-        lost = np.zeros(HOSTS)
-        chosen = rng.choice(HOSTS, round(share * HOSTS), replace=False)
+        lost = np.zeros(hosts)
+        chosen = rng.choice(hosts, round(share * hosts), replace=False)
         lost[chosen] = rng.uniform(low, high, len(chosen))
         return lost
 
@@ -258,12 +263,50 @@ def grouped(
     return without_sick_hosts(fault, ours, peer, right / FLEETS, alarms)
 
 
-def drift(fault: str, loss: float, campaigns: int) -> Outcome:
-    """Return the outcome for one of 12 hosts that loses a share in each campaign, with 3 repeats."""
+def gate(fault: str, model: str, channel: str) -> Outcome:
+    """Return the outcome for 3 hosts with 8 of 16 modules; a rule wants 60% of the memory's peak (host noise HOST).
+
+    A host is named if it fails, or if its peak is unknown; sound hosts have all 16 modules. ``channel``: the name of
+    the slot of a channel.
+    """
     ours, peer, alarms = Count(), Count(), 0
     for number in range(FLEETS):
         rng = np.random.default_rng([SEED, number])
-        values = rng.normal(0, RUN / 3**0.5, (12, campaigns))
+        sick = set(rng.choice(HOSTS, 3, replace=False).tolist())
+        named, values = set(), np.zeros((1, HOSTS))
+        for host in range(HOSTS):
+            modules = 8 if host in sick else 16
+            dimms = tuple(
+                Dimm(slot=channel.format(n=n), size=32 << 30 if n < modules else 0, type="DDR5", configured_mts=4800)
+                for n in range(16)
+            )
+            facts = Facts(cpu=Cpu(model=model, sockets=2), dimms=dimms, virtualisation="none")
+            rate = 0.8 * modules * 4800e6 * 8 * float(np.exp(rng.normal(0, HOST)))
+            values[0, host] = np.log(rate)
+            full = specification.memory_rate(facts, {})
+            if full is None or rate < 0.6 * full:
+                named.add(host)
+        ours.add(named, sick, HOSTS)
+        baseline = math.log(0.8 * 16 * 4800e6 * 8)
+        peer.add(failing(values, np.full((1, 1), baseline)), sick, HOSTS)
+        alarms += bool(named)
+    return Outcome(
+        fault=fault,
+        named=ours.recall,
+        blamed=ours.false_positives,
+        cause=None,
+        alarms=alarms / FLEETS,
+        peer_named=peer.recall,
+        peer_blamed=peer.false_positives,
+    )
+
+
+def drift(fault: str, loss: float, campaigns: int, run: float = RUN) -> Outcome:
+    """Return the outcome for one of 12 hosts that loses a share in each campaign, with 3 repeats of noise ``run``."""
+    ours, peer, alarms = Count(), Count(), 0
+    for number in range(FLEETS):
+        rng = np.random.default_rng([SEED, number])
+        values = rng.normal(0, run / 3**0.5, (12, campaigns))
         values[3] += np.log1p(-loss) * np.arange(campaigns)
         relative = values - np.median(values, axis=1, keepdims=True)
         relative -= np.median(relative, axis=0)
@@ -299,9 +342,16 @@ def main() -> None:
         row("BIOS on half the fleet, -30%", some(0.5, 0.3, 0.3), "BIOS 2.1"),
         row("40% of hosts -10%", some(0.4, 0.1, 0.1), "populations"),
         row("40% of hosts -5 to -25%", some(0.4, 0.05, 0.25)),
+        row("20 of 32 hosts -5 to -25%", some(20 / 32, 0.05, 0.25), "populations"),
+        row("28 of 32 hosts -10%", some(28 / 32, 0.1, 0.1), "populations"),
+        row("3 hosts, no fault", lambda _: np.zeros(3)),
+        row("3 hosts, t noise of 3 degrees of freedom", lambda _: np.zeros(3), heavy=True),
+        row("1 of 3 hosts -20%", some(1 / 3, 0.2, 0.2, 3)),
+        row("2 of 3 hosts -20%", some(2 / 3, 0.2, 0.2, 3), "populations"),
         row("a whole rack -12%", lambda _: rack, "rack r1"),
         row("three generations without facts", generations, "populations"),
         border("no border", (), 0.0),
+        border("rack border -4%", (1, 2), 0.04),
         border("rack border -5%", (1, 2), 0.05),
         border("rack border -8%", (1, 2), 0.08),
         border("rack border -15%", (1, 2), 0.15),
@@ -315,6 +365,10 @@ def main() -> None:
         grouped("rack border -5%, --isolate --least 4% of groups", (1, 2), 0.05, partners.LEAST),
         drift("sound hosts, 11 campaigns", 0.0, 11),
         drift("drift of -0.5% a campaign, 10 steps", 0.005, 11),
+        drift("decline of 50% over 9 campaigns without noise", 1 - 0.5 ** (1 / 8), 9, run=0.0),
+        gate("8 of 16 modules, known processor, gate", "Intel(R) Xeon(R) Platinum 8480+", "d{n}"),
+        gate("8 of 16 modules, unknown processor, channels named, gate", "unknown", "CPU0_CH{n}_D0"),
+        gate("8 of 16 modules, unknown processor and channels, gate", "unknown", "d{n}"),
     ]
     print("fault | sick hosts named | sound hosts blamed | cause named | exit status 1 | SuperBench: named | blamed")
     for o in outcomes:

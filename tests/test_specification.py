@@ -60,6 +60,60 @@ def test_half_of_the_modules_is_not_the_peak_of_what_is_populated(tmp_path: Path
     }
 
 
+MODULE = Dimm(slot="A", size=32 << 30, type="DDR5", configured_mts=4800)
+PEAK = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "60%"}
+
+
+def slots(*names: str, populated: int) -> tuple[Dimm, ...]:
+    return tuple(
+        MODULE.model_copy(update={"slot": name, "size": MODULE.size if n < populated else 0})
+        for n, name in enumerate(names)
+    )
+
+
+@pytest.mark.parametrize(
+    ("dimms", "peak", "warning"),
+    [
+        (slots(*(f"d{n}" for n in range(8)), populated=8), "passed", "missing"),  # eight slots, all populated
+        (slots(*(f"d{n}" for n in range(16)), populated=8), "missing", "missing"),  # perhaps two slots per channel
+        (slots(*(f"P{n % 2} CHANNEL {'ABCDEFGH'[n // 2]} D0" for n in range(16)), populated=8), "failed", None),
+        (slots(*(f"P0 CHANNEL {'ABCDEFGH'[n % 8]} D{n // 8}" for n in range(16)), populated=8), "passed", None),
+    ],
+)
+def test_memory_of_an_unknown_machine_is_judged_by_its_slots(
+    tmp_path: Path, dimms: tuple[Dimm, ...], peak: str, warning: str | None
+) -> None:
+    values = usual(("a",))
+    archive = campaign(tmp_path, values)
+    scaled(values, "a", TRIAD, 0.8)
+    archive = campaign(tmp_path, values, name="20260102T000000-x")
+    archive.save_facts("a", node(cpu=Cpu(model="unknown", sockets=1), dimms=dimms), {})
+    verdicts = judged(tmp_path, archive, {"rules": [PEAK]})
+    assert verdicts["a", "peak"] == peak and verdicts.get(("a", "machine: memory.modules")) == warning
+    text = run(tmp_path, "gate", str(tmp_path / "rules.yml"))[1]
+    assert ("nothing states how many memory modules this machine should have" in text) is (warning is not None)
+    stated = judged(tmp_path, archive, {"machine": {"memory.modules": 16, "memory.channels": 16}, "rules": [PEAK]})
+    assert stated["a", "machine: memory.modules"] == "failed"
+
+
+def test_each_kind_of_machine_has_its_own_specification(tmp_path: Path) -> None:
+    labels = {"a": {"gen": "genoa"}, "b": {"gen": "genoa"}, "c": {"gen": "rome"}, "d": {}}
+    archive = campaign(tmp_path, usual(("a", "b", "c", "d")), labels)
+    for host, modules in (("a", 12), ("b", 6), ("c", 8), ("d", 4)):
+        cpu = Cpu(model="AMD EPYC 7742", sockets=1) if host == "c" else GENOA
+        archive.save_facts(host, node(modules, cpu=cpu), {})
+    genoa: dict[str, Any] = {"hosts": "gen=genoa", "machine": {"memory.modules": 12}}
+    rome: dict[str, Any] = {"hosts": "cpu.model=*7742*", "machine": {"memory.modules": 8}}
+    title = "machine: memory.modules"
+    results = judged(tmp_path, archive, {"machines": [genoa, rome]})
+    expected = {("a", title): "passed", ("b", title): "failed", ("c", title): "passed", ("d", "machines"): "missing"}
+    assert results == expected
+    text = run(tmp_path, "gate", str(tmp_path / "rules.yml"))[1]
+    assert "no entry of machines: selects this host; add one" in text
+    results = judged(tmp_path, archive, {"machine": {"memory.modules": 4}, "machines": [genoa, rome]})
+    assert results[("d", title)] == "passed" and results[("b", title)] == "failed"
+
+
 def test_a_port_at_a_quarter_of_its_rate_fails(tmp_path: Path) -> None:
     values = {}
     for (host, bench), each in ring("", ("", "")).items():
@@ -156,6 +210,15 @@ def test_verdicts_on_facts_are_sentences(tmp_path: Path) -> None:
         ),
         ({"rules": [{"name": "x", "fact": "port.rate", "at_least": "3 s"}]}, "the fact is in B/s"),
         ({"machine": {"ram": 3}}, "machine: no fact 'ram'"),
+        ({"machines": [{"hosts": "host=a", "machine": {"ram": 3}}]}, "machines: host=a: no fact 'ram'"),
+        (
+            {"machines": [{"hosts": "genoa", "machine": {"gpus": 3}}]},
+            "machines: selector 'genoa': 'genoa' is not key=value",
+        ),
+        (
+            {"machines": [{"hosts": h, "machine": {"gpus": 3}} for h in ("host=a", "host=*")]},
+            "machines: 'host=a' and 'host=*' both select a; narrow one of them",
+        ),
         ({"description": "x"}, "rules: is empty; add at least one"),
     ],
 )

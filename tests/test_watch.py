@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -15,18 +16,21 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+import yaml
+from rich.console import Console
 from typer.testing import CliRunner
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign.options import Options
 from fleetmark.cli.app import app
 from fleetmark.record import watched
 from fleetmark.record.campaigns import find
 from fleetmark.record.watched import HostState, OpenFinding, WatchState
 from fleetmark.reports.diagnosis import openmetrics
 from fleetmark.reports.kit.openmetrics import Family, render
-from fleetmark.verbs.watch import install, judging, metrics, probe, webhook, windows
+from fleetmark.verbs.watch import install, judging, metrics, probe, round, webhook, windows
 from fleetmark.verbs.watch.judging import Judgement
-from tests.fleets import campaign, scaled, usual
+from tests.fleets import HOSTS, campaign, scaled, usual
 from tests.records import TRIAD
 
 
@@ -160,6 +164,36 @@ def test_three_commands_speak_openmetrics(sick: Path, verb: str) -> None:
     assert done.exit_code == (0 if verb == "history" else 1)
 
 
+@pytest.fixture
+def options(sick: Path, monkeypatch: pytest.MonkeyPatch) -> Options:
+    """Return the options of a watch over idle hosts; its campaigns are the recorded one, in which n03 is slow."""
+    (sick / "hosts.yml").write_text(json.dumps({"all": {"hosts": {host: {} for host in HOSTS}}}))
+    monkeypatch.setattr(round.probe, "ask", lambda hosts, *_: {host.name: probe.Reading() for host in hosts})
+    monkeypatch.setattr(round.campaign, "run", lambda *_: (find(sick, "last"), False))
+    monkeypatch.setattr(round, "_measured", lambda _, names: set(names))
+    return Options(suite="quick", inventory=(str(sick / "hosts.yml"),), root=sick)
+
+
+def test_a_round_posts_its_finding_and_tries_again_after_an_error(options: Options) -> None:
+    with server(500, 200) as (address, bodies):
+        question = round.WatchQuestion(options=options, webhook=address)
+        assert not round.run(question, Console(file=io.StringIO()))[0]
+    assert len(bodies) == 2 and bodies[0] == bodies[1]
+    text = json.loads(bodies[1])["text"]
+    assert text.startswith("New: n03") and "triad" in text and watched.load(options.root).unsent == []
+    with server() as (address, bodies):  # the next round has nothing new to say
+        round.run(round.WatchQuestion(options=options, webhook=address), Console(file=io.StringIO()))
+    assert bodies == []
+
+
+def test_a_finding_that_could_not_be_posted_is_posted_by_the_next_round(options: Options) -> None:
+    for status in (404, 200):
+        with server(status) as (address, bodies):
+            round.run(round.WatchQuestion(options=options, webhook=address), Console(file=io.StringIO()))
+        assert len(bodies) == 1 and json.loads(bodies[0])["text"].startswith("New: n03")
+        assert len(watched.load(options.root).unsent) == (1 if status == 404 else 0)
+
+
 def slow(*hosts: str, source: str = "diagnose", needs_all: bool = True) -> OpenFinding:
     labels = {"host": hosts[0], "source": source}
     return OpenFinding(source=source, hosts=hosts, labels=labels, text=f"{hosts[0]} slow", needs_all=needs_all)
@@ -236,6 +270,40 @@ def test_units_and_rules_are_valid(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
     with pytest.raises(FleetmarkError, match="control characters"):
         install.contents(watch=["a\nb"], serve=[], every_s=1, folder=tmp_path, user="", becomes=False)
+
+
+def indented(heading: str) -> str:
+    """Return the indented block below a heading of docs/how-to/watch.md."""
+    page = (Path(__file__).parents[1] / "docs/how-to/watch.md").read_text()
+    lines = page.split(f"## {heading}\n")[1].split("\n## ")[0].splitlines()
+    return "\n".join(line[4:] for line in lines if line.startswith("    ")) + "\n"
+
+
+def test_the_cron_job_has_the_fields_of_its_api() -> None:
+    job = yaml.safe_load(indented("Kubernetes"))
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob") and set(job) == {
+        *("apiVersion", "kind", "metadata", "spec")
+    }
+    assert re.fullmatch(r"[a-z0-9-]{1,52}", job["metadata"]["name"])  # the name of a job adds 11 characters
+    assert len(job["spec"]["schedule"].split()) == 5 and job["spec"]["concurrencyPolicy"] in (
+        "Allow",
+        "Forbid",
+        "Replace",
+    )
+    assert set(job["spec"]) == {"schedule", "concurrencyPolicy", "jobTemplate"}
+    run = job["spec"]["jobTemplate"]["spec"]
+    pod = run["template"]["spec"]
+    assert isinstance(run["backoffLimit"], int) and pod["restartPolicy"] in ("Never", "OnFailure")
+    assert all(isinstance(value, str) for value in pod["nodeSelector"].values())
+    volumes = {volume["name"]: set(volume) - {"name"} for volume in pod["volumes"]}
+    assert all(sources == {"hostPath"} for sources in volumes.values())
+    for container in pod["containers"]:
+        assert set(container) == {"name", "image", "command", "volumeMounts"}
+        assert all(isinstance(word, str) for word in container["command"])
+        assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+        assert container["command"][0] == "fleetmark" and "--share" in container["command"]
+        done = CliRunner().invoke(app, [*container["command"][1:3], "--help"])
+        assert done.exit_code == 0
 
 
 def test_the_dashboard_shows_only_metrics_that_exist() -> None:

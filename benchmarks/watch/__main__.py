@@ -18,8 +18,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     options = parser.parse_args()
     if options.part == "collector":
-        print(json.dumps(watch.collector(), indent=1))
-        return
+        reading = circumstances() | watch.collector()
+        print(json.dumps(reading, indent=1))
+        (RESULTS / "collector.json").write_text(json.dumps(reading, indent=1) + "\n")
+        sys.exit(0 if reading["kept"] else 1)
     if shutil.which("prometheus") is None:
         sys.exit("prometheus is not installed: apt-get install prometheus")
     result = hour.exhibit(circumstances() | hour.hour(options.minutes))

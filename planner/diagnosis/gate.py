@@ -92,6 +92,8 @@ class Result:
 
 
 NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "peers", "unit", "peak", "fact"
+SPECIFICATION = "specification"  # nothing states which hardware the machine should have
+MACHINE = "machine"  # no entry of ``machines`` selects the host
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,8 +271,8 @@ def _near(ordered: Floats) -> Floats:
     number = np.sum(~np.isnan(gaps), axis=1)
     if not len(gaps):
         return np.array([])
-    own = gaps[np.arange(len(gaps)), (number - 1) // 2]
-    return np.asarray(2 * np.hypot(np.maximum(own, np.median(own)), FEW_SPREAD / 2))
+    distances = gaps[np.arange(len(gaps)), (number - 1) // 2]
+    return np.asarray(2 * np.hypot(np.maximum(distances, np.median(distances)), FEW_SPREAD / 2))
 
 
 def _few(slow_values: list[tuple[int, int, int, float, float, float, float]]) -> pd.DataFrame:

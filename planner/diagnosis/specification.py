@@ -82,6 +82,12 @@ def _cards(f: Facts) -> list[int | None]:
     ]
 
 
+def states_memory(facts: Facts, machine: Specification) -> bool:
+    """Return whether ``machine``, the processor or the names of slots state which modules a full machine has."""
+    given = any(name in machine for name in ("memory.modules", "memory.channels", "memory.size"))
+    return given or peak.channels(facts) is not None or peak.named_channels(facts) > 0
+
+
 def learned(hosts: Sequence[Facts]) -> dict[str, Scalar]:
     """Return the values of the best of these hosts.
 
@@ -104,12 +110,13 @@ def learned(hosts: Sequence[Facts]) -> dict[str, Scalar]:
 def memory_rate(facts: Facts, machine: Specification) -> float | None:
     """Return the memory bandwidth in B/s with a module in every channel.
 
-    The number of channels comes from ``machine``, or else from the processor. The speed comes from ``machine``, or else
-    from the modules. Return None if they are unknown.
+    The number of channels comes from ``machine``, or else from the processor, or else from the names of all slots,
+    including empty ones. The speed comes from ``machine``, or else from the modules. Return None if they are unknown:
+    for an unknown processor with empty slots whose names do not identify channels, too.
     """
     channels, mts = machine.get("memory.channels"), machine.get("memory.mts")
     if channels is None and mts is None:
-        full = peak.full_memory(facts) or peak.memory(facts)
+        full = peak.full_memory(facts) or peak.slots(facts)
         return full.rate if full else None
     number = float(channels) if channels is not None else float(peak.channels(facts) or 0)
     configured = [d.configured_mts for d in facts.dimms if d.size and d.configured_mts]

@@ -74,6 +74,23 @@ def full_memory(facts: Facts) -> Peak | None:
     return Peak(number * speed * 1e6 * _BYTES, basis, known.source)
 
 
+def slots(facts: Facts) -> Peak | None:
+    """Return the memory peak with a module in every channel that has a slot.
+
+    If slot names do not identify channels, return the peak of the modules if no slot is empty, or else None.
+    """
+    number, speed = named_channels(facts), _speed(facts)
+    if not number or not speed:
+        return None if any(d.size == 0 for d in facts.dimms) else memory(facts)
+    basis = message("{channels} at {speed} MT/s", channels=count(number, "channel"), speed=f"{speed:,}")
+    return Peak(number * speed * 1e6 * _BYTES, basis, _SMBIOS)
+
+
+def named_channels(facts: Facts) -> int:
+    """Return the number of channels that the names of all slots identify, or 0 if a name does not identify one."""
+    return _channels(facts.dimms)
+
+
 def channels(facts: Facts) -> int | None:
     """Return the number of memory channels of a machine's processors, or None for processors that the table lacks."""
     known = table.channels(facts.cpu.model or "")

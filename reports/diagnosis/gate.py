@@ -10,7 +10,18 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
 from fleetmark.base.words import word
-from fleetmark.planner.diagnosis.gate import FACT, NOT_MEASURED, PEAK, PEERS, REPEATS, CheckVerdict, Result, Severity
+from fleetmark.planner.diagnosis.gate import (
+    FACT,
+    MACHINE,
+    NOT_MEASURED,
+    PEAK,
+    PEERS,
+    REPEATS,
+    SPECIFICATION,
+    CheckVerdict,
+    Result,
+    Severity,
+)
 from fleetmark.record.diagnosis.gate import Acceptance
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import PAGES, Document, Section
@@ -59,19 +70,20 @@ def _missing(result: Result) -> Message:
     have, need = result.numbers
     if result.reason == NOT_MEASURED and result.near:
         return message("not measured (did you mean {near}?)", near=fmt.clean(result.near))
-    if result.reason == NOT_MEASURED:
-        return message("not measured")
-    if result.reason == REPEATS:
-        return message("{have} of {need} repeats passed", have=have, need=need)
-    if result.reason == PEERS:
-        return message("{have} of {need} peers needed were measured", have=have, need=need)
-    if result.reason in (FACT, PEAK):
-        return (
-            message("the host does not report it")
-            if result.reason == FACT
-            else message("no peak of this machine is known for it")
-        )
-    return message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
+    texts = {
+        NOT_MEASURED: message("not measured"),
+        REPEATS: message("{have} of {need} repeats passed", have=have, need=need),
+        PEERS: message("{have} of {need} peers needed were measured", have=have, need=need),
+        SPECIFICATION: message(
+            "not judged: nothing states how many memory modules this machine should have; add machine: memory.modules "
+            "and memory.channels"
+        ),
+        MACHINE: message("no entry of machines: selects this host; add one"),
+        FACT: message("the host does not report it"),
+        PEAK: message("no peak of this machine is known for it"),
+    }
+    other_unit = message("it is measured in {unit}, the rule is in another unit", unit=result.unit)
+    return texts.get(result.reason, other_unit)
 
 
 def headline(acceptance: Acceptance) -> Message:

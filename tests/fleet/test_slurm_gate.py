@@ -60,3 +60,41 @@ def test_a_node_that_the_gate_refuses_is_drained(shared: Path, tmp_path: Path) -
         assert cluster.ask("srun", "-N1", "hostname").split() == ["h1"]
         prolog = ["env", "SLURM_JOB_ID=1", "SLURMD_NODENAME=h2", str(script)]
         assert fleet.exec("h2", prolog, check=False).returncode == 1, "where no health check came before the job"
+
+
+def recipe() -> str:
+    """Return the epilog of docs/how-to/watch.md."""
+    page = (Path(__file__).parents[2] / "docs/how-to/watch.md").read_text()
+    lines = page.split("## Slurm\n")[1].split("\n## ")[0].splitlines()
+    return "\n".join(line[4:] for line in lines if line.startswith("    ")) + "\n"
+
+
+STANDIN = """#!/bin/sh
+echo "$SLURMD_NODENAME $*" >>FOLDER/calls
+[ "$SLURMD_NODENAME" != h2 ]
+"""
+
+
+def test_the_epilog_measures_once_a_day_and_drains_a_node_with_a_finding(shared: Path, tmp_path: Path) -> None:
+    """Slurm is real; a stand-in plays ``fleetmark watch``, which has a finding on h2."""
+    standin, epilog = shared / "fleetmark", shared / "epilog.sh"
+    standin.write_text(STANDIN.replace("FOLDER", str(shared)))
+    text = recipe()
+    assert "/opt/fleetmark/bin/fleetmark watch --once" in text
+    epilog.write_text(text.replace("/opt/fleetmark/bin/fleetmark", str(standin)))
+    (shared / "calls").touch()
+    for path in (standin, epilog):
+        path.chmod(0o755)
+    (shared / "calls").chmod(0o666)
+    with Fleet(2, share=[shared]) as fleet, Cluster(fleet, tmp_path, f"Epilog={epilog}\n") as cluster:
+        for host in fleet.names:
+            fleet.exec(host, ["rm", "-f", "/var/tmp/fleetmark-epilog"])
+        state = "sinfo", "-h", "-N", "-o", "%n %T %E", "-p", "all"
+        assert sorted(cluster.ask("srun", "-N2", "hostname").split()) == ["h1", "h2"]
+        cluster.until(lambda: "h2 drained" in cluster.ask(*state))
+        assert "h1 idle" in cluster.ask(*state)
+        assert cluster.ask("srun", "-N1", "-w", "h1", "hostname").split() == ["h1"]
+        cluster.until(lambda: not cluster.jobs() and "h1 idle" in cluster.ask(*state))
+        calls = (shared / "calls").read_text().splitlines()
+        assert sorted(line.split()[0] for line in calls) == ["h1", "h2"], "the second job of h1 is not measured"
+        assert all("watch --once" in line for line in calls)

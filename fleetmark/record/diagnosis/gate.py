@@ -23,13 +23,13 @@ from fleetmark.planner import peak
 from fleetmark.planner.diagnosis import gate
 from fleetmark.planner.diagnosis.cohorts import cohorts
 from fleetmark.planner.diagnosis.outliers import LEAST
-from fleetmark.planner.diagnosis.specification import FACTS, Scalar, Specification, memory_rate
+from fleetmark.planner.diagnosis.specification import FACTS, Scalar, Specification, memory_rate, states_memory
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import facts_gate, kind_at
 from fleetmark.record.diagnosis.facts_gate import FactBounds, check_fact, scalar
 from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.hosts import METRIC, per_host
-from fleetmark.record.select import Machine, choose, within
+from fleetmark.record.select import Machine, choose, parse, within
 from fleetmark.record.values import PASSED, Values
 from fleetmark.record.values.engine import one_of
 from fleetmark.record.view import read_values
@@ -81,6 +81,15 @@ class RuleText(BaseModel, defer_build=True):
         return text
 
 
+class MachineText(BaseModel, defer_build=True):
+    """Validate the required facts of one kind of machine. ``hosts``: the selector of its hosts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hosts: str
+    machine: dict[str, Amount] = Field(min_length=1, max_length=100)
+
+
 class Rules(BaseModel, defer_build=True):
     """Validate a rule file."""
 
@@ -88,13 +97,9 @@ class Rules(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = ""
-    machine: dict[str, Amount] = Field(default={}, max_length=100)  # minimum facts of every host
+    machine: dict[str, Amount] = Field(default={}, max_length=100)  # minimum facts of hosts without their own entry
+    machines: tuple[MachineText, ...] = Field(default=(), max_length=100)  # minimum facts, by kind of machine
     rules: tuple[RuleText, ...] = Field(default=(), max_length=1_000)
-
-    @property
-    def specification(self) -> dict[str, Scalar]:
-        """Return the required facts of a machine in base units. Raise FleetmarkError for an unknown fact or unit."""
-        return {name: scalar(name, amount) for name, amount in self.machine.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +128,18 @@ def read_rules(path: Path) -> Rules:
 
 def check_rules(rules: Rules, path: Path) -> None:
     """Raise FleetmarkError with the file, the rule and the problem if a rule is invalid."""
-    if not rules.rules and not rules.machine:
+    if not rules.rules and not rules.machine and not rules.machines:
         raise FleetmarkError(f"{path}: rules: is empty; add at least one, or machine:")
-    try:
-        _ = rules.specification
-    except FleetmarkError as error:
-        raise FleetmarkError(f"{path}: machine: {error}") from error
+    for place, facts in _titled(rules):
+        try:
+            _base_units(facts)
+        except FleetmarkError as error:
+            raise FleetmarkError(f"{path}: {place}: {error}") from error
+    for entry in rules.machines:
+        try:
+            parse(entry.hosts)
+        except FleetmarkError as error:
+            raise FleetmarkError(f"{path}: machines: {error}") from error
     names = [r.name for r in rules.rules]
     for rule in rules.rules:
         if names.count(rule.name) > 1:
@@ -137,6 +148,37 @@ def check_rules(rules: Rules, path: Path) -> None:
             _check(rule)
         except FleetmarkError as error:
             raise FleetmarkError(f"{path}: rule {rule.name!r}: {error}") from error
+
+
+def _titled(rules: Rules) -> Iterator[tuple[str, Mapping[str, Amount]]]:
+    """Yield the required facts of each kind of machine, with their place in the file."""
+    yield "machine", rules.machine
+    for entry in rules.machines:
+        yield f"machines: {entry.hosts}", entry.machine
+
+
+def _base_units(facts: Mapping[str, Amount]) -> dict[str, Scalar]:
+    """Return the required facts in base units. Raise FleetmarkError for an unknown fact or unit."""
+    return {name: scalar(name, amount) for name, amount in facts.items()}
+
+
+def _specifications(rules: Rules, machines: Sequence[Machine], file: str) -> dict[str, Specification | None]:
+    """Return the required facts of each host: those of its entry in ``machines``, or else those in ``machine``.
+
+    None: there are entries, but none selects the host. Raise FleetmarkError if two entries select a host.
+    """
+    default = _base_units(rules.machine) if rules.machine or not rules.machines else None
+    result: dict[str, Specification | None] = {m.host: default for m in machines}
+    selected: dict[str, str] = {}
+    for entry in rules.machines:
+        terms = parse(entry.hosts)
+        for machine in (m for m in machines if all(term.matches(m) for term in terms)):
+            if (other := selected.setdefault(machine.host, entry.hosts)) is not entry.hosts:
+                raise FleetmarkError(
+                    f"{file}: machines: {other!r} and {entry.hosts!r} both select {machine.host}; narrow one of them"
+                )
+            result[machine.host] = _base_units(entry.machine)
+    return result
 
 
 def _check(rule: RuleText) -> None:
@@ -221,8 +263,8 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
     peers = _peers(archive, listed)
     facts = {m.host: m.facts for m in machines}
-    specification = rules.specification
-    results: list[gate.Result] = _machine(specification, [m.host for m in machines], facts)
+    specifications = _specifications(rules, machines, file)
+    results: list[gate.Result] = [r for m in machines for r in _machine(specifications[m.host], m.host, facts)]
     for rule in rules.rules:
         try:
             chosen = choose(machines, rule.hosts) if rule.hosts else machines
@@ -232,21 +274,52 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
             bounds = _fact_bounds(rule, rule.fact)
             results += facts_gate.held(rule.name, rule.fact, rule.severity, [m.host for m in chosen], facts, bounds)
         else:
-            results += _held(rule, [m.host for m in chosen], by_host, peers, facts, specification)
+            results += _held(rule, [m.host for m in chosen], by_host, peers, facts, specifications)
+    results += _unstated(rules, results, facts, specifications)
     return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
 
 
-def _machine(
-    specification: Specification, hosts: Sequence[str], facts: Mapping[str, Callable[[], Facts | None]]
+def _unstated(
+    rules: Rules,
+    results: Sequence[gate.Result],
+    facts: Mapping[str, Callable[[], Facts | None]],
+    specifications: Mapping[str, Specification | None],
 ) -> list[gate.Result]:
-    """Check each host against the specification: numbers are minimums, and texts must be equal."""
+    """Return a warning for each host whose memory a rule compares with its peak, if nothing states its full memory."""
+    of_peak = {rule.name for rule in rules.rules if rule.reference == "peak"}
+    warnings: dict[str, gate.Result] = {}
+    for r in results:
+        workload, case, metric = (*r.benchmark.split(), "", "", "")[:_TRIPLE]
+        held = declared.peak(workload, case, metric) if r.rule in of_peak and r.reason in ("", gate.PEAK) else None
+        if held is None or held.part != "memory" or r.host in warnings:
+            continue
+        known = facts[r.host]()
+        if known is not None and known.dimms and not states_memory(known, specifications[r.host] or {}):
+            warnings[r.host] = gate.Result(
+                "machine: memory.modules",
+                gate.Severity.WARN,
+                r.host,
+                r.benchmark,
+                gate.CheckVerdict.MISSING,
+                reason=gate.SPECIFICATION,
+            )
+    return list(warnings.values())
+
+
+def _machine(
+    specification: Specification | None, host: str, facts: Mapping[str, Callable[[], Facts | None]]
+) -> list[gate.Result]:
+    """Check a host against its specification: numbers are minimums, and texts must be equal."""
+    if specification is None:
+        fail = gate.Severity.FAIL
+        return [gate.Result("machines", fail, host, "", gate.CheckVerdict.MISSING, reason=gate.MACHINE)]
     results: list[gate.Result] = []
     for name, value in specification.items():
         if name == "memory.channels":  # describes the processor; used only for the peak
             continue
         title = f"machine: {name}"
         bounds = FactBounds(one_of=(value,)) if isinstance(value, str) else FactBounds(at_least=value)
-        results += facts_gate.held(title, name, gate.Severity.FAIL, hosts, facts, bounds)
+        results += facts_gate.held(title, name, gate.Severity.FAIL, [host], facts, bounds)
     return results
 
 
@@ -286,7 +359,7 @@ def _held(
     by_host: Mapping[str, pd.DataFrame],
     peers: Mapping[str, tuple[str, ...]],
     facts: Mapping[str, Callable[[], Facts | None]],
-    machine: Specification,
+    specifications: Mapping[str, Specification | None],
 ) -> list[gate.Result]:
     """Apply a rule to ``hosts``. A host fails if it lacks a workload, case and metric that another one measured."""
     named = {host: _named(rule.metric, rows) for host, rows in by_host.items()}
@@ -313,7 +386,7 @@ def _held(
                 int(row["n"]),
                 higher,
                 peers=others,
-                peak=_peak(row, host, facts, machine) if rule.reference == "peak" else None,
+                peak=_peak(row, host, facts, specifications[host] or {}) if rule.reference == "peak" else None,
                 bits=bool(row["bits"]),
                 percent=bool(row["percent"]),
             )
