@@ -116,7 +116,12 @@ def test_a_share_of_the_peak(tmp_path: Path) -> None:
     dimms = tuple(Dimm(slot=f"d{n}", size=32 << 30, type="DDR5", configured_mts=4800) for n in range(12))
     archive.save_facts("a", facts(dimms=dimms), {})
     rule = {"name": "peak", "metric": "stream/*/triad", "reference": "peak", "at_least": "75%"}
-    results = {r.host: r for r in hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results}
+    answers = hold(archive, read_rules(rules(tmp_path, rule)), "rules.yml").results
+    (warning,) = (r for r in answers if r.rule != "peak")  # 12 modules may be half of what the machine should have
+    assert warning.host == "a" and verdict_text(warning).startswith(
+        "not judged: nothing states how many memory modules"
+    )
+    results = {r.host: r for r in answers if r.rule == "peak"}
     assert results["a"].verdict is CheckVerdict.PASSED
     assert results["a"].limit == pytest.approx(0.75 * 12 * 4800e6 * 8 / 1.3333)
     assert (

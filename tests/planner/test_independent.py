@@ -28,14 +28,14 @@ class Programme:
     """Collect variables and rows by name, and minimise the cost."""
 
     costs: list[float] = field(default_factory=list)
-    most: list[float] = field(default_factory=list)
-    whole: list[int] = field(default_factory=list)
+    maxima: list[float] = field(default_factory=list)
+    integral: list[int] = field(default_factory=list)
     rows: list[tuple[dict[int, float], float, float]] = field(default_factory=list)
 
-    def variable(self, cost: float = 0.0, maximum: float = math.inf, whole: bool = False) -> int:
+    def variable(self, cost: float = 0.0, maximum: float = math.inf, integral: bool = False) -> int:
         self.costs.append(cost)
-        self.most.append(maximum)
-        self.whole.append(int(whole))
+        self.maxima.append(maximum)
+        self.integral.append(int(integral))
         return len(self.costs) - 1
 
     def row(self, terms: list[tuple[int, float]], low: float = -math.inf, high: float = math.inf) -> None:
@@ -52,9 +52,9 @@ class Programme:
         limits = optimize.LinearConstraint(
             matrix.tocsr(), [low for _, low, _ in self.rows], [high for _, _, high in self.rows]
         )
-        bounds = optimize.Bounds(np.zeros(len(self.costs)), np.array(self.most))
+        bounds = optimize.Bounds(np.zeros(len(self.costs)), np.array(self.maxima))
         answer = optimize.milp(
-            self.costs, constraints=limits, bounds=bounds, integrality=self.whole, options={"mip_rel_gap": GAP}
+            self.costs, constraints=limits, bounds=bounds, integrality=self.integral, options={"mip_rel_gap": GAP}
         )
         assert answer.status == 0, answer.message
         return float(answer.fun)
@@ -83,7 +83,7 @@ def least(q: Question) -> float:
             for t in range(max(begin, 0), len(span)):
                 if s.age_limit is not None and t - begin >= s.age_limit:
                     break
-                left = p.variable(discount[t] * every_year, maximum, whole=True)
+                left = p.variable(discount[t] * every_year, maximum, integral=True)
                 installed[t].append(left)
                 if before is not None:
                     p.row([(left, 1.0), (before, -1.0)], high=0.0)
@@ -97,9 +97,9 @@ def least(q: Question) -> float:
             withheld = k.spare_share + (k.maintenance[t] if isinstance(k.maintenance, tuple) else k.maintenance)
             energy = HOURS * q.years * q.pue / 1000
             money = energy * float(np.atleast_1d(q.energy_price)[min(t, np.size(q.energy_price) - 1)])
-            active = p.variable(discount[t] * money * s.idle_w, whole=True)
+            active = p.variable(discount[t] * money * s.idle_w, integral=True)
             emits(t, active, energy * s.idle_w * q.grid)
-            in_use = p.variable(maximum=1.0, whole=True)
+            in_use = p.variable(maximum=1.0, integral=True)
             p.row([(active, 1.0), (in_use, -10_000.0)], high=0.0)
             p.row([(active, 1.0), (in_use, float(k.spares)), *((n, withheld - 1) for n in installed[t])], high=0.0)
             shares = []
@@ -188,6 +188,6 @@ def test_what_the_questions_add_changes_their_plans() -> None:
         (replace(rent, skus={**rent.skus, "hired": hired}), rent),
     ]
     for dear, cheap in changes:
-        more, less = solve(dear, gap=GAP), solve(cheap, gap=GAP)
-        assert isinstance(more, Plan) and isinstance(less, Plan)
-        assert more.objective > less.objective * (1 + 1e-3)
+        dear_plan, cheap_plan = solve(dear, gap=GAP), solve(cheap, gap=GAP)
+        assert isinstance(dear_plan, Plan) and isinstance(cheap_plan, Plan)
+        assert dear_plan.objective > cheap_plan.objective * (1 + 1e-3)
