@@ -6,7 +6,7 @@
 are healed, and ``run --resume`` continues the campaign until it is complete. A round survives if:
 
 - every step that was finished when the first controller ended is byte-identical at the end, unless a fault damaged it
-- every scheduled step passed in the end, was counted once, and has its values once
+- every scheduled step finally passed, was counted once, and has its values once
 - an object store has the same files as its local copy
 - every command ended with a documented status, without a traceback
 - no process, listener or file of a job is left on any host, or on a Slurm node that was off, after its next job
@@ -189,7 +189,7 @@ def table(rounds: Sequence[Round]) -> list[dict[str, Any]]:
 
 
 def read(log: Path) -> list[Round]:
-    """Return the rounds of a log. Of a round that was repeated, the last counts."""
+    """Return the rounds of a log. If a round was repeated, only the last attempt counts."""
     rounds = [Round(**json.loads(line)) for line in log.read_text().splitlines()]
     return list({(r.over, r.seed, r.number): r for r in rounds}.values())
 

@@ -330,7 +330,7 @@ Known = dict[tuple[str, bytes], Any]  # parsed value by a fact's name and its JS
 def once(document: Any, known: Known) -> Facts:
     """Return the facts in ``document``. Parts that equal those of other hosts (``known``) are reused without a check.
 
-    Raise ValueError if the document is not facts.
+    Raise ValueError if the document does not contain facts.
     """
     if not isinstance(document, dict):
         return Facts.model_validate(document)

@@ -40,7 +40,7 @@ _MOST = 1e12  # upper limit for any time, ratio, count, power or energy of a ben
 
 
 def spelled(status: str) -> str:
-    """Return a status with its meaning, such as ``CE (compile error)``. A status without a code is unchanged."""
+    """Return a status with its meaning, such as ``CE (compile error)``. Other statuses are returned unchanged."""
     if len(status) > 2:
         return status
     return f"{status} ({STATUSES[status]})" if status in STATUSES else f"status {status}"

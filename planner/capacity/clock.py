@@ -23,7 +23,7 @@ class Clock:
         return max(self._end - self._now(), 0.0)
 
     def over(self) -> bool:
-        """Return whether the time is over. The caller must then stop."""
+        """Return whether the time is up. The caller must then stop."""
         over = not self.left
         self.stopped = self.stopped or over
         return over

@@ -232,7 +232,7 @@ class Supply:
 class Cohort:
     """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old.
 
-    With ``arrives``, they are an earlier order of new servers, which arrive and are paid for in that period.
+    With ``arrives``, they are new servers that were ordered earlier; they arrive and are paid for in that period.
     """
 
     sku: str

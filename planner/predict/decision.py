@@ -83,7 +83,7 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
     """Return the panel of the benchmarks that machines on record have in common.
 
     ``history``: oriented logarithms, a row per machine and a column per benchmark, without gaps. ``families``: the
-    family of each machine; effects that a family has in common count once.
+    family of each machine; effects shared by a family's members count once.
 
     Raise FleetmarkError for fewer than ``LEAST_FAMILIES`` or ``LEAST_BENCHMARKS``.
     """

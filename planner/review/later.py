@@ -1,4 +1,4 @@
-"""Continue a question and its plan from a later period, with earlier purchases in place or on order."""
+"""Resume a question and its plan from a later period, with earlier purchases in place or on order."""
 
 from __future__ import annotations
 

@@ -139,7 +139,11 @@ def table(view: View, against: Against, shown: Sequence[MetricRows]) -> Tabular:
 
     size = sum(len(figures) for _, figures, _ in shown)
     return Tabular(
-        "headlines", message("Headlines"), columns, LazyRows(rows, size), limits={"terminal": 1000, "markdown": 400}
+        "headlines",
+        message("Headlines and their spread"),
+        columns,
+        LazyRows(rows, size),
+        limits={"terminal": 1000, "markdown": 400},
     )
 
 
@@ -224,7 +228,9 @@ def section(view: View, against: Against) -> Section:
         table(view, against, view.headlines),
         *reading(view, kinds, (str(metric.standing) for metric, _, _ in view.headlines)),
     )
-    return Section("headlines", message("Headlines"), exhibits, ("html", "pdf", "markdown", "json", "csv"))
+    return Section(
+        "headlines", message("Headlines and their spread"), exhibits, ("html", "pdf", "markdown", "json", "csv")
+    )
 
 
 def brief(view: View, against: Against) -> Section:

@@ -215,7 +215,8 @@ def _gaps(
         workloads = tuple(dict.fromkeys(of_classes.values()))
         line = elsewhere = ""
         if known == set(sides):
-            words = ("run", "--inventory", f"{','.join(addresses)},", "--suite", ",".join(workloads))
+            inventory = ",".join(addresses) if len(addresses) > 1 else f"{addresses[0]},"  # a comma marks a list
+            words = ("run", "--inventory", inventory, "--suite", ",".join(workloads))
             line = fmt.typed(command_for(results, *words))
         elif runnable := [w for w in workloads if w in all_workloads()]:
             elsewhere = fmt.typed(command_for(results, "run", "--inventory", "HOSTS", "--suite", ",".join(runnable)))

@@ -68,7 +68,8 @@ def _sentences(face: Face) -> Iterator[Note]:
         yield Note(message("Nothing that was measured gets worse."), quiet=True)
     if first.guardrails:
         yield Note(first.guardrails, "bad" if first.broken else "", quiet=not first.broken)
-    lacking = [message("Not measured: {areas}", areas=first.not_measured)] if first.not_measured else []
+    lacking = [first.peers] if first.peers else []
+    lacking += [message("Not measured: {areas}", areas=first.not_measured)] if first.not_measured else []
     lacking += [unpriced(face.comparison)] if first.lines and is_unpriced(face) else []
     if lacking:
         yield Note(joined(lacking, ". "), quiet=True)

@@ -15,7 +15,7 @@ from fleetmark.base.words import word
 from fleetmark.planner.comparison import WORK_MIX, Comparison
 from fleetmark.planner.cost import SERVERS, Terms, needed
 from fleetmark.planner.equivalence import Basis
-from fleetmark.planner.peers import Outlier
+from fleetmark.planner.peers import LEAST, Outlier
 from fleetmark.planner.ratio import SAME
 from fleetmark.record.results import HostInfo
 from fleetmark.record.sides.matching import Drop, moved
@@ -82,7 +82,8 @@ class Front:
 
     ``answer``: the main result. ``basis``: the benchmarks behind it. ``bought``: prices or amounts for ``--per``.
     ``costs``: the costs of replacing servers of the baseline. ``worse``, ``unsure``: what gets worse, and what may get
-    worse. ``guardrails``: broken ones. ``not_measured``: missing areas. ``capacity``, ``speed``: lines by kind.
+    worse. ``guardrails``: broken ones. ``not_measured``: missing areas. ``peers``: whether hosts differ from their
+    peers, if none does. ``capacity``, ``speed``: lines by kind.
     ``becomes``, ``times``: headings of their columns. ``before``: remarks to read first. ``legend``: explanations of
     the intervals.
     """
@@ -98,6 +99,7 @@ class Front:
     guardrails: str
     broken: bool
     not_measured: str
+    peers: str
     capacity: tuple[Line, ...]
     speed: tuple[Line, ...]
     becomes: str
@@ -146,6 +148,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         guardrails=guards,
         broken=broken,
         not_measured=not_measured(comparison, around.powered),
+        peers=_peers(comparison, around),
         capacity=capacity,
         speed=speed,
         becomes=message("{n} {baseline} become", n=f"{number:,}", baseline=comparison.baseline) if servers else "",
@@ -153,6 +156,16 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         before=tuple(remarks(comparison, rows, around.hosts, _findings(comparison, around))),
         legend=tuple(legend(lines, bool(comparison.grouped))),
     )
+
+
+def _peers(comparison: Comparison, around: Around) -> str:
+    """Return a sentence if no host differs from its peers, or if no host has peers; empty for published results."""
+    counts = around.counted.values()
+    if not counts or around.outliers or comparison.grouped:
+        return ""
+    if max(counts) == 1:
+        return message("No side has several hosts, so an odd host would not show")
+    return message("No host differs from its peers") if min(counts) >= LEAST else ""
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -304,7 +317,9 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     total = count(sum(line.benchmarks for line in classes), "benchmark")
     over = message("Over {benchmarks} of the panel", benchmarks=total)
     if comparison.panel is None:
+        several = len(comparison.candidates) > 1
         over = message("Over {benchmarks} that both ran", benchmarks=total)
+        over = message("Over {benchmarks} that all sides ran", benchmarks=total) if several else over
     return labelled(over, joined(numbers))
 
 

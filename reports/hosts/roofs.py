@@ -166,7 +166,7 @@ def by_host(roofs: Sequence[Roof], key: str, title: Message) -> Tabular:
 
 
 def notes(of_parts: Sequence[Line]) -> list[Message]:
-    """Return how to read the table, and the part that is furthest from its peak."""
+    """Return a note on how to read the table, and on the part that is furthest from its peak."""
     listed = [
         message(
             "Measured: the best that the part reached, the median over the hosts of a kind. Operations per byte: "

@@ -397,7 +397,7 @@ def wide(text: str) -> int:
 
 
 def _width_of_prose(text: str, role: str) -> float:
-    """Return the width of a text of several words, which can break early. Prose is narrower than digits."""
+    """Return the width of a text that can wrap between its words. Prose is narrower than digits."""
     return wide(text) * (0.98 if role == "wrap" and wide(text) == len(text) >= _LONG else 1.08)
 
 

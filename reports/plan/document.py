@@ -121,7 +121,7 @@ def _sections(v: PlanView, command: str, _: Language) -> Iterator[Section]:
 
 
 def _summary(v: PlanView) -> Iterator[Exhibit]:
-    """Yield what to order first, the costs, and what happens if nothing is bought."""
+    """Yield sentences on the first order, the costs, and the effect of buying nothing."""
     first = front(v)
     if first.now:
         yield Note(first.now, "strong")

@@ -283,7 +283,7 @@ def test_the_kernel_holds_a_network(tmp_path: Path, groups: ModuleType, shares: 
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
         pytest.skip("needs root and iproute2")
     if Path("/run/systemd/system").is_dir() or not any(place.version == 2 for place in groups.hierarchies()):
-        pytest.skip("needs control groups of version 2 and no systemd")
+        pytest.skip("needs cgroup v2 and no systemd")
     folder = str(PLAYBOOKS / "agent" / "shares")
     expected = 1 if shares else 50
     words = [str(expected), "own", folder, json.dumps(shares), str(tmp_path), POLICED]
@@ -297,7 +297,7 @@ def test_the_kernel_holds_a_network(tmp_path: Path, groups: ModuleType, shares: 
 def test_a_network_that_the_kernel_does_not_hold_is_refused(
     tmp_path: Path, groups: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(groups.NotHeld, match="it has no control groups of version 2, which limit a network; run as"):
+    with pytest.raises(groups.NotHeld, match="it has no cgroup v2, which a limit of the network needs; run as"):
         groups.hold_network(1e6, [groups.Hierarchy(1, frozenset({"cpu"}), "/", "/")], False)
     place = groups.Hierarchy(2, frozenset(), str(tmp_path), str(tmp_path))
     (tmp_path / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
@@ -322,7 +322,7 @@ print(time.monotonic() - began)
 def test_the_kernel_holds_buffered_writes_of_a_job(tmp_path: Path, groups: ModuleType) -> None:
     places = groups.hierarchies()
     if Path("/run/systemd/system").is_dir() or os.geteuid() != 0 or not any(place.has("disk") for place in places):
-        pytest.skip("needs root, control groups of version 2 that limit disks, and no systemd")
+        pytest.skip("needs root, cgroup v2 with limits of disks, and no systemd")
     if groups.disks.unheld(groups.disks.file_systems([str(tmp_path)])):
         pytest.skip("needs a file system with writes that control groups limit")
     job = Job(tmp_path, [step(0, [sys.executable, "-c", WRITE])])

@@ -75,7 +75,7 @@ def site() -> Iterator[Fleet]:
             for host in ("h2", "h3", "h4"):
                 fleet.exec(host, ["sh", "-ec", MOUNT])
         except RuntimeError as error:
-            pytest.skip(f"control groups of version 1 cannot be mounted: {error}")
+            pytest.skip(f"cgroup v1 cannot be mounted: {error}")
         fleet.exec("h3", ["sh", "-ec", SESSION, "sh", top(fleet)])
         try:
             yield fleet
@@ -120,9 +120,9 @@ def test_a_campaign_under_shares_says_so(command: Command) -> None:
 @pytest.mark.parametrize(
     ("shares", "host", "problem"),
     [
-        ("{network: 1 Gbit/s}", "h1", "it has no control groups of version 2, which limit a network; run as root"),
+        ("{network: 1 Gbit/s}", "h1", "it has no cgroup v2, which a limit of the network needs; run as root"),
         ("{network: 1 Gbit/s}", "h3", "systemd gave the job no control group of its own; run as root"),
-        ("{disk: 10 MB/s}", "h2", "the kernel limits buffered writes only with control groups of version 2; boot it"),
+        ("{disk: 10 MB/s}", "h2", "the kernel limits buffered writes only with cgroup v2; boot it"),
     ],
 )
 def test_a_share_that_nothing_holds_is_refused(command: Command, shares: str, host: str, problem: str) -> None:

@@ -93,7 +93,7 @@ def test_a_slow_host_of_two_thousand_is_named() -> None:
 def test_twelve_candidates_are_one_sentence() -> None:
     comparison, around = compared(*CASES["12 candidates"])
     first = front(comparison, rows(comparison), around)
-    assert "; then " in first.answer and " more" in first.answer and len(first.answer) < 300
+    assert "; next best" in first.answer and " more" in first.answer and len(first.answer) < 300
     assert "new0" not in " ".join(first.worse) and all(len(line.cells) == 12 for line in first.lines)
 
 

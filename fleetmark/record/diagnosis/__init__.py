@@ -198,7 +198,7 @@ _TOGETHER = (Kind.GROUPS, Kind.BORDER)  # faults that belong to no single host
 
 
 def _rank(finding: Finding, worst: Mapping[str, float]) -> tuple[float, str, float]:
-    """Return the position of a finding: groups by their loss and size, hosts by their largest loss."""
+    """Return the sort key of a finding: groups sort by loss and size, hosts by their largest loss."""
     if finding.kind in _TOGETHER:
         return (-finding.deficit * len(finding.members), finding.place, 0.0)
     return (-worst[finding.host], finding.host, -finding.deficit)

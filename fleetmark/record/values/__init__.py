@@ -77,7 +77,7 @@ class Source:
 
     @contextlib.contextmanager
     def checked(self) -> Iterator[None]:
-        """Convert the errors of file readers to DamagedFileError."""
+        """Convert errors raised by file readers to DamagedFileError."""
         try:
             yield
         except (pa.ArrowException, duckdb.Error, OSError) as error:
@@ -277,7 +277,7 @@ class Values:
         self._database: duckdb.DuckDBPyConnection | None = None
 
     def __len__(self) -> int:
-        """Return the number of values, including those of hosts that are not selected from a file."""
+        """Return the number of values in the files, including those of hosts that are not selected."""
         return sum(each.rows for each in self.sources)
 
     def under_names(self, names: Mapping[str, str]) -> Values:

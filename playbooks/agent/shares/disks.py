@@ -1,6 +1,6 @@
 """Limit the bytes per second that a control group reads from, and writes to, each disk of this host.
 
-Only control groups of version 2 hold writes through the page cache: version 1 counts these for the kernel, not for the
+Only cgroup v2 limits writes through the page cache: version 1 attributes these to the kernel and not to the
 process. The kernel assigns them to a group on the file systems of ``WRITEBACK``, if the group counts memory, too.
 
 Standard library only, Python 3.6 and later.
@@ -41,7 +41,7 @@ def devices(root=""):
 
 
 def write_limits(group, rate, numbers):
-    """Limit the reads and the writes of a group of version 2 to ``rate`` bytes/s each, on each disk of ``numbers``."""
+    """Limit the reads and the writes of a cgroup v2 to ``rate`` bytes/s each, on each disk of ``numbers``."""
     for number in numbers:
         with open(os.path.join(group, "io.max"), "w") as out:
             out.write("%s rbps=%d wbps=%d" % (number, rate, rate))

@@ -31,7 +31,7 @@ ASK_S = 10.0
 WORDS = {"cpu": "CPU time", "memory": "memory", "disk": "disk transfers"}
 CONTROLLERS = {"cpu": ("cpu",), "memory": ("memory",), "disk": ("io", "memory"), "network": ()}
 BUFFERED = (
-    "the kernel limits buffered writes only with control groups of version 2; boot it with "
+    "the kernel limits buffered writes only with cgroup v2; boot it with "
     "systemd.unified_cgroup_hierarchy=1, or remove `disk` from `shares`"
 )
 UNHELD = (
@@ -108,10 +108,10 @@ def refuse_paths(limits, paths, root=""):
 
 
 def hold_network(rate, places, is_scoped):
-    """Limit the network of this process's group of version 2. Raise NotHeld if there is none of its own."""
+    """Limit the network of this process's cgroup (v2). Raise NotHeld if there is none of its own."""
     group = next((place.group for place in places if place.version == 2), None)
     if group is None:
-        raise NotHeld(NOT_HELD % ("it has no control groups of version 2, which limit a network", REMEDY))
+        raise NotHeld(NOT_HELD % ("it has no cgroup v2, which a limit of the network needs", REMEDY))
     others = set(lines_of(os.path.join(group, "cgroup.procs"))) - {str(os.getpid()), str(os.getppid())}
     if is_scoped and others:
         raise NotHeld(NOT_HELD % ("systemd gave the job no control group of its own", REMEDY))

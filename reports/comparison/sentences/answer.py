@@ -116,12 +116,12 @@ def _rest(lead: Sequence[Line], ranked: Sequence[_Ranked], names: Sequence[str])
     """Return the other candidates in order, and whether all classes agree on the order."""
     values = {"candidates": some(names, MOST_NAMED if len(names) <= MOST_NAMED else 1)}
     if len(lead) == 1:
-        return message("then {candidates}", **values)
+        return message("next best: {candidates}", **values)
     orders = [[line.cells[r.number].estimate for r in ranked] for line in lead]
     agree = all(x is not None and y is not None and x.value >= y.value for order in orders for x, y in pairwise(order))
     if agree:
-        return message("then {candidates}, in every class", **values)
-    return message("then {candidates}, by the mean of the classes", **values)
+        return message("next best in every class: {candidates}", **values)
+    return message("next best by the mean of the classes: {candidates}", **values)
 
 
 def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amount: str) -> Message:

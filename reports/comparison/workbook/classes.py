@@ -1,4 +1,4 @@
-"""Build the tabs of classes in a comparison's workbook: editable weights, scores of hosts, and headlines."""
+"""Build the tab of each class in a comparison's workbook: editable weights, scores of hosts, and headlines."""
 
 from __future__ import annotations
 
