@@ -322,10 +322,19 @@ def _imported(is_partial: bool, classes: str) -> Message:
     )
 
 
-def commands(gaps: Sequence[Gap]) -> Iterator[Command | Note]:
-    """Yield the command for each gap. No run here can close the gaps of imported tables."""
+def commands(gaps: Sequence[Gap], known_sides: Collection[str] = ()) -> Iterator[Command | Note]:
+    """Yield the command for each gap. No run here can close the gaps of imported tables.
+
+    ``known_sides``: the text above names what none of these sides measured, so that the command does not repeat it.
+    """
     for gap in gaps:
         classes = _some(gap.titles)
+        if known_sides and set(gap.sides) == set(known_sides) and not gap.is_partial and (gap.command or gap.elsewhere):
+            text = message("Measure what is missing")
+            if not gap.command:
+                text = message("The tables lack these benchmarks. Import others, or run them on such machines")
+            yield Command(_on_some(text, gap), gap.command or gap.elsewhere)
+            continue
         if not gap.command:
             text = _imported(gap.is_partial, classes)
             yield Command(text, gap.elsewhere) if gap.elsewhere else Note(message("{sentence}.", sentence=text))
@@ -334,9 +343,14 @@ def commands(gaps: Sequence[Gap]) -> Iterator[Command | Note]:
         text = message("Not measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
         if gap.is_partial:
             text = message("Measured in part on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
-        if gap.chosen < gap.hosts:
-            text = message("{gap} on {chosen} of {hosts} hosts", gap=text, chosen=gap.chosen, hosts=gap.hosts)
-        yield Command(text, gap.command)
+        yield Command(_on_some(text, gap), gap.command)
+
+
+def _on_some(text: Message, gap: Gap) -> Message:
+    """Return ``text`` with the number of hosts that the command names, if it does not name all."""
+    if gap.chosen < gap.hosts:
+        return message("{gap} on {chosen} of {hosts} hosts", gap=text, chosen=gap.chosen, hosts=gap.hosts)
+    return text
 
 
 def _some(titles: Sequence[str]) -> str:

@@ -41,7 +41,8 @@ def sections(
     coverage. ``same_size``: the command line that compares machines of one size, or per part.
     """
     table = classes(face)
-    steps = (*_of_one_size(face, same_size), *commands(gaps[:1]))
+    sides = (face.comparison.baseline, *face.candidates) if face.front.not_measured else ()
+    steps = (*_of_one_size(face, same_size), *commands(gaps[:1], sides))
     odd, others = _odd(face)
     exhibits = (*_sentences(face), *odd, *steps, *((table,) if table else ()))
     yield Section("classes", "", exhibits, _READ)

@@ -48,7 +48,8 @@ def lost(diagnosis: Diagnosis) -> Iterator[Message]:
     ]
     if parts:
         yield message(
-            "Lost capacity: {parts}. A job that spans all hosts runs at the speed of the slowest.", parts=joined(parts)
+            "Lost capacity as a number of hosts: {parts}. A job that spans all hosts runs at the speed of the slowest.",
+            parts=joined(parts),
         )
 
 

@@ -80,7 +80,11 @@ def strength(cause: LikelyCause, shortfalls: Sequence[Shortfall]) -> Message:
     measured = max((s.loss for s in shortfalls), default=0.0)
     if cause.loss < EXPLAINED * measured:
         lost = fmt.share(measured, 0)
-        return message("likely cause of about {loss} of {what}, not of all {measured}", measured=lost, **values)
+        return message(
+            "likely cause: it explains a loss of about {loss} of {what}, and the host lost {measured}",
+            measured=lost,
+            **values,
+        )
     return message("likely cause, about {loss} of {what}", **values)
 
 

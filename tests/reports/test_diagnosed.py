@@ -32,7 +32,9 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     answer, step = "2 of 16 hosts slower than expected: n03, n05.", "Measure n03, n05, n02 - n04 again"
     command = f"fleetmark diagnose 20260101T000000-x --confirm --results {tmp_path}"
     assert answer in text and step in text and command in text
-    lost = "Lost capacity: 0.2 of 16 hosts in memory bandwidth, 0.2 of 16 hosts in one network flow."
+    lost = (
+        "Lost capacity as a number of hosts: 0.2 of 16 hosts in memory bandwidth, 0.2 of 16 hosts in one network flow."
+    )
     assert lost in " ".join(text.split())
     for sentence in (
         "Slow links: n02 - n04 (−49%).",

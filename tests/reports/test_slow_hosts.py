@@ -55,7 +55,10 @@ def test_the_first_step_of_a_campaign_names_the_slow_host_and_its_cause() -> Non
     first = steps(document)[0]
     assert isinstance(first, Command)
     assert first.text.startswith("n0017 is 1")
-    assert "and has 15 of 16 DIMMs: likely cause of about 6% of memory bandwidth, not of all 1" in first.text
+    assert (
+        "and has 15 of 16 DIMMs: likely cause: it explains a loss of about 6% of memory bandwidth, and the host lost 1"
+        in first.text
+    )
     assert "reseat or replace 1 missing DIMM, then repeat its slow benchmarks" in first.text
     assert first.command.startswith("fleetmark diagnose 2026-03-04T0912-0003 --confirm")
     assert "n0017" in document.answer
