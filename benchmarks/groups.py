@@ -21,14 +21,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import circumstances
-from fleetmark.base.facts import Cpu, Dimm, Facts
+from fleetmark.base.facts import Cpu, Dimm
 from fleetmark.planner.diagnosis import history, outliers, places, specification, traits
 from fleetmark.planner.diagnosis.isolation import groups, partners
+from tests.reports import sample
 
 SEED, FLEETS, HOSTS, METRICS, REPEATS = 18, 50, 32, 8, 5
 RUN, HOST, LEAST = 0.01, 0.003, outliers.SMALL
 RACKS = np.arange(HOSTS) // 8
 VARIANCE = 0.05  # threshold of the rule in SuperBench's documentation
+MACHINE = sample.facts("h", sample.OLD, 0).model_copy(update={"virtualisation": "none"})
 RESULT = Path(__file__).parent / "results" / "groups.json"
 
 
@@ -280,7 +282,7 @@ def gate(fault: str, model: str, channel: str) -> Outcome:
                 Dimm(slot=channel.format(n=n), size=32 << 30 if n < modules else 0, type="DDR5", configured_mts=4800)
                 for n in range(16)
             )
-            facts = Facts(cpu=Cpu(model=model, sockets=2), dimms=dimms, virtualisation="none")
+            facts = MACHINE.model_copy(update={"cpu": Cpu(model=model, sockets=2), "dimms": dimms})
             rate = 0.8 * modules * 4800e6 * 8 * float(np.exp(rng.normal(0, HOST)))
             values[0, host] = np.log(rate)
             full = specification.memory_rate(facts, {})
