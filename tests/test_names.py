@@ -36,6 +36,7 @@ EXCEPTED_NAMES = {
 }
 MAX_POSITIONAL = 5  # fields of a dataclass that may be given without their names
 POSITIONAL = {
+    "fleetmark/base/measurement.py Measurement",  # the interface of users' parsers
     "playbooks/roles/mlperf_inference/files/networks.py Network",  # runs on hosts' Python, older than KW_ONLY
 }
 

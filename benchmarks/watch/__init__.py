@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +29,7 @@ from fleetmark.verbs.watch import install
 from tests.fleet.command import FLEETMARK
 from tests.fleet.hosts import Fleet
 
+PATIENCE_S = 60.0
 LIMIT = 0.001  # of one core, for the collector
 WELL, SICK = 20, 8  # percent of a core
 SUITE = """
@@ -104,6 +107,21 @@ class Monitoring:
             if alert["state"] == "firing":
                 hosts_by_alert.setdefault(alert["labels"]["alertname"], set()).add(alert["labels"].get("host", ""))
         return hosts_by_alert
+
+    def wait_for(self, holds: Callable[[dict[str, set[str]]], bool], rounds: int) -> dict[str, set[str]]:
+        """Return the alerts once Prometheus has seen this many rounds and they are as they should be.
+
+        Raise TimeoutError with the alerts otherwise.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            alerts = self.alerts()
+            if self.rounds() >= rounds and holds(alerts):
+                return alerts
+            if time.monotonic() > deadline:
+                log = (self.root / "prometheus" / "log").read_text()[-2000:]
+                raise TimeoutError(f"after {self.rounds()} rounds: {alerts}\n{log}")
+            time.sleep(0.5)
 
 
 def watched(fleet: Fleet, root: Path) -> int:

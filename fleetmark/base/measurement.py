@@ -84,8 +84,8 @@ class Measurement:
     metric: str
     value: float
     unit: str
-    _: KW_ONLY
     better: Better
+    _: KW_ONLY
     subject: str = "host"
     labels: Mapping[str, str] = field(default_factory=dict)
 

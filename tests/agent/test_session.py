@@ -184,6 +184,7 @@ def test_a_work_folder_that_cannot_be_made_is_answered(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(AGENT / "shares")
     monkeypatch.syspath_prepend(AGENT)
     agent = runpy.run_path(str(AGENT / "job.py"))
 
