@@ -126,7 +126,7 @@ def test_version_1_holds_no_disk(tmp_path: Path, groups: ModuleType) -> None:
     mounted = f"30 29 0:26 / {tmp_path} rw - cgroup cgroup rw,blkio\n"
     places = groups.hierarchies(host(tmp_path, "5:blkio:/\n", mounted))
     assert [place.has("disk") for place in places] == [False]
-    with pytest.raises(groups.NotHeld, match="limits buffered writes only with control groups of version 2; boot it"):
+    with pytest.raises(groups.NotHeld, match="limits buffered writes only with cgroup v2; boot it"):
         groups.check("disk", 1e6, places)
 
 
