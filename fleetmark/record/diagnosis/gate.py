@@ -265,6 +265,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
     facts = {m.host: m.facts for m in machines}
     specifications = _specifications(rules, machines, file)
     results: list[gate.Result] = [r for m in machines for r in _machine(specifications[m.host], m.host, facts)]
+    warnings: dict[str, gate.Result] = {}
     for rule in rules.rules:
         try:
             chosen = choose(machines, rule.hosts) if rule.hosts else machines
@@ -274,36 +275,39 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
             bounds = _fact_bounds(rule, rule.fact)
             results += facts_gate.held(rule.name, rule.fact, rule.severity, [m.host for m in chosen], facts, bounds)
         else:
-            results += _held(rule, [m.host for m in chosen], by_host, peers, facts, specifications)
-    results += _unstated(rules, results, facts, specifications)
-    return Acceptance(archive.id, file, tuple(_with_evidence(results, values)))
+            hosts = [m.host for m in chosen]
+            results += _held(rule, hosts, by_host, peers, facts, specifications)
+            if rule.reference == "peak":
+                warnings = _unstated(rule, hosts, by_host, facts, specifications) | warnings
+    return Acceptance(archive.id, file, tuple(_with_evidence([*results, *warnings.values()], values)))
 
 
 def _unstated(
-    rules: Rules,
-    results: Sequence[gate.Result],
+    rule: RuleText,
+    hosts: Sequence[str],
+    by_host: Mapping[str, pd.DataFrame],
     facts: Mapping[str, Callable[[], Facts | None]],
     specifications: Mapping[str, Specification | None],
-) -> list[gate.Result]:
-    """Return a warning for each host whose memory a rule compares with its peak, if nothing states its full memory."""
-    of_peak = {rule.name for rule in rules.rules if rule.reference == "peak"}
+) -> dict[str, gate.Result]:
+    """Return a warning by host if the rule compares its memory with a peak and nothing states its full memory."""
     warnings: dict[str, gate.Result] = {}
-    for r in results:
-        workload, case, metric = (*r.benchmark.split(), "", "", "")[:_TRIPLE]
-        held = declared.peak(workload, case, metric) if r.rule in of_peak and r.reason in ("", gate.PEAK) else None
-        if held is None or held.part != "memory" or r.host in warnings:
+    for host in hosts:
+        known = facts[host]()
+        if known is None or not known.dimms or states_memory(known, specifications[host] or {}) or host not in by_host:
             continue
-        known = facts[r.host]()
-        if known is not None and known.dimms and not states_memory(known, specifications[r.host] or {}):
-            warnings[r.host] = gate.Result(
-                "machine: memory.modules",
-                gate.Severity.WARN,
-                r.host,
-                r.benchmark,
-                gate.CheckVerdict.MISSING,
-                reason=gate.SPECIFICATION,
-            )
-    return list(warnings.values())
+        for key in _named(rule.metric, by_host[host]):
+            held = declared.peak(*key[:_TRIPLE])
+            if held is not None and held.part == "memory":
+                warnings[host] = gate.Result(
+                    "machine: memory.modules",
+                    gate.Severity.WARN,
+                    host,
+                    title(dict(zip(METRIC, key, strict=True))),
+                    gate.CheckVerdict.MISSING,
+                    reason=gate.SPECIFICATION,
+                )
+                break
+    return warnings
 
 
 def _machine(
