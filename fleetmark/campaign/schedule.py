@@ -185,11 +185,11 @@ def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
 def _allow_for_disks(suite: Suite, schedules: Mapping[str, HostSchedule], new: Set[str]) -> None:
     """Extend the timeouts of steps by the time in which a share of a disk writes and reads the workload's files."""
     rate = suite.shares.as_job().get("disk") if suite.shares else None
-    for schedule in (schedules[name] for name in new if rate):
-        extra = {workload: 2 * size / rate for workload, size in schedule.disk.items()} if rate else {}
+    if not rate:
+        return
+    for schedule in (schedules[name] for name in new):
         schedule.steps[:] = [
-            replace(s, timeout_s=s.timeout_s + extra[s.workload]) if extra.get(s.workload) else s
-            for s in schedule.steps
+            replace(s, timeout_s=s.timeout_s + 2 * schedule.disk.get(s.workload, 0) / rate) for s in schedule.steps
         ]
 
 
