@@ -265,6 +265,19 @@ def grouped(
     return without_sick_hosts(fault, ours, peer, right / FLEETS, alarms)
 
 
+def without_cause(fault: str, ours: Count, peer: Count, alarms: int) -> Outcome:
+    """Return the outcome of a fault whose hosts share no cause."""
+    return Outcome(
+        fault=fault,
+        named=ours.recall,
+        blamed=ours.false_positives,
+        cause=None,
+        alarms=alarms / FLEETS,
+        peer_named=peer.recall,
+        peer_blamed=peer.false_positives,
+    )
+
+
 def gate(fault: str, model: str, channel: str) -> Outcome:
     """Return the outcome for 3 hosts with 8 of 16 modules; a rule wants 60% of the memory's peak (host noise HOST).
 
@@ -292,15 +305,7 @@ def gate(fault: str, model: str, channel: str) -> Outcome:
         baseline = math.log(0.8 * 16 * 4800e6 * 8)
         peer.add(failing(values, np.full((1, 1), baseline)), sick, HOSTS)
         alarms += bool(named)
-    return Outcome(
-        fault=fault,
-        named=ours.recall,
-        blamed=ours.false_positives,
-        cause=None,
-        alarms=alarms / FLEETS,
-        peer_named=peer.recall,
-        peer_blamed=peer.false_positives,
-    )
+    return without_cause(fault, ours, peer, alarms)
 
 
 def drift(fault: str, loss: float, campaigns: int, run: float = RUN) -> Outcome:
@@ -320,15 +325,7 @@ def drift(fault: str, loss: float, campaigns: int, run: float = RUN) -> Outcome:
         ours.add(moved, sick, 12)
         peer.add(failing(values[None, :, -1], values[:, 0].mean(keepdims=True)[None, :]), sick, 12)
         alarms += bool(moved)
-    return Outcome(
-        fault=fault,
-        named=ours.recall,
-        blamed=ours.false_positives,
-        cause=None,
-        alarms=alarms / FLEETS,
-        peer_named=peer.recall,
-        peer_blamed=peer.false_positives,
-    )
+    return without_cause(fault, ours, peer, alarms)
 
 
 def generations(rng: np.random.Generator) -> np.ndarray:

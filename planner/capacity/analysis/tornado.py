@@ -92,8 +92,8 @@ def tornado(
         if before is None:  # a smaller demand always has a plan, but the solver may not find it
             continue
         low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
-        fewer, more = (None if cost is None else cost - before for cost in (low, high))
-        effects.append(Effect(one.name, one.low, one.high, one.known, fewer, at_high=more))
+        at_low, at_high = (None if cost is None else cost - before for cost in (low, high))
+        effects.append(Effect(one.name, one.low, one.high, one.known, at_low, at_high=at_high))
     return sorted(effects, key=lambda e: -e.size)
 
 
