@@ -83,9 +83,8 @@ class Source:
         self.thinking, self.shared, self.prefixes, self.turns = thinking, shared, prefixes, turns
         self.words, self.fixed = 0.75, 0.0  # words of a token, tokens that every prompt has
         self.count = self.epoch = 0  # prompts, and runs
-        self.salt = random.SystemRandom().getrandbits(
-            64
-        )  # of the words, so that no cache has them from an earlier case
+        # The salt of the words, so that no cache has them from an earlier case.
+        self.salt = random.SystemRandom().getrandbits(64)
         self.waiting = deque()  # conversations whose turn has ended
         self.texts, self.seen = OrderedDict(), set()  # blocks of text, and ids of what was sent
         self.sessions = {}  # conversations of a trace that is replayed
