@@ -1,6 +1,6 @@
 """Limit the bytes per second that a control group sends and receives, with a BPF program at the group.
 
-No controller of the kernel limits a network. BPF programs at a cgroup v2 see each packet of its sockets. These
+The kernel has no controller for network bandwidth. BPF programs at a cgroup v2 see each packet of its sockets. These
 two drop packets above the rate, as the kernel's example hbm (Host Bandwidth Manager) does: TCP then slows down. They
 change nothing else on the host, and end with the group. Traffic over the loopback interface is not limited.
 
