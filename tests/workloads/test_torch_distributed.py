@@ -79,7 +79,8 @@ def test_shared_training_has_the_loss_of_one_and_an_efficiency(programs: Path, m
 
 def test_a_resnet_in_bf16(programs: Path) -> None:
     words = ["--model", "resnet-tiny", "--batch", "4", "--budget", "0.1", "--precision", "bf16"]
-    seen = figures("torch_train", run(programs, "torch_train", *words))
+    seen = figures("torch_train", run(programs, "torch_train", *words, "--power-cap=350"))
+    assert seen["device_power_cap"] == 350
     assert seen["images_per_second"] == pytest.approx(4 / seen["step_time"])
 
 

@@ -1,4 +1,4 @@
-"""What is scheduled of training steps: the peak that MFU is held against."""
+"""What is scheduled of training steps: the peak of MFU, the power limit, and how long ranks wait."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from tests.schedules import schedule, suite
 H200 = Gpu(index=0, name="NVIDIA H200", vendor="nvidia")
 CUDA = Torch(version="2.11.0", device="cuda", devices=1, backends=("gloo", "nccl"), names=("NVIDIA H200",))
 CPU = Torch(version="2.13.0", device="cpu", backends=("gloo",))
+
+
+def words_of(tmp_path: Path, settings: dict[str, Any], gpus: tuple[Gpu, ...], torch: Torch) -> tuple[str, ...]:
+    chosen = {"torch_train": {"models": "gpt-tiny", "modes": "single", **settings}}
+    scheduled = schedule(suite(tmp_path, "  torch_train:\n"), chosen, repeats=1, torch={"python3": torch}, gpus=gpus)
+    (step,) = scheduled.hosts["h1"].steps
+    return step.argv
 
 
 @pytest.mark.parametrize(
@@ -30,10 +37,19 @@ CPU = Torch(version="2.13.0", device="cpu", backends=("gloo",))
 def test_the_peak_is_what_the_specification_says(
     tmp_path: Path, settings: dict[str, Any], gpu: Gpu, torch: Torch, peak: str | None
 ) -> None:
-    chosen = {"torch_train": {"models": "gpt-tiny", "modes": "single", **settings}}
-    (step,) = (
-        schedule(suite(tmp_path, "  torch_train:\n"), chosen, repeats=1, torch={"python3": torch}, gpus=(gpu,))
-        .hosts["h1"]
-        .steps
+    assert [word for word in words_of(tmp_path, settings, (gpu,), torch) if word.startswith("--peak")] == (
+        [peak] if peak else []
     )
-    assert [word for word in step.argv if word.startswith("--peak")] == ([peak] if peak else [])
+
+
+@pytest.mark.parametrize(("device", "told"), [("cuda", ["--power-cap=350.0"]), ("cpu", [])])
+def test_the_lowest_power_limit_of_the_devices_is_told(tmp_path: Path, device: str, told: list[str]) -> None:
+    limits = (700.0, 350.0, None)
+    gpus = tuple(H200.model_copy(update={"index": n, "power_limit": limit}) for n, limit in enumerate(limits))
+    words = words_of(tmp_path, {"device": device, "precisions": "bf16"}, gpus, CUDA)
+    assert [word for word in words if word.startswith("--power")] == told
+
+
+def test_ranks_wait_for_five_minutes_unless_told_otherwise(tmp_path: Path) -> None:
+    assert "--patience=300.0" in words_of(tmp_path, {}, (H200,), CUDA)
+    assert "--patience=20.0" in words_of(tmp_path, {"patience": 20}, (H200,), CUDA)
