@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from fleetmark.base.runtime import (
@@ -16,6 +17,7 @@ def main() -> None:
     """Run the command line and end the process with its exit status."""
     use_system_allocator()
     calculate_in_one_thread()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` and systemd's stop end a command as Ctrl-C does
     try:
         code = status()
     except KeyboardInterrupt:  # while the commands are still loading

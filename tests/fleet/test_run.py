@@ -183,7 +183,7 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
     running = command.begin("--suite", suite(text), "--limit", "h1,h2,h4")
     command.until(lambda: command.count(workload="iperf3")["passed"] >= 2)
     command.fleet.power_off("h4")
-    os.kill(running.pid, signal.SIGINT)
+    os.kill(running.pid, signal.SIGTERM)  # as a service manager ends it
     try:
         assert running.wait(LONG_S) == 3, command.output()
     finally:
