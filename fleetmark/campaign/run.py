@@ -117,11 +117,11 @@ def _join_late(
 
     Return whether the user interrupted it. A host that never answers stays lost until the campaign is resumed.
     """
+    request = request_of(archive)
     with console.status("waiting for the facts of late hosts"):
-        late = leave_out_busy([c.late.result() for c in checked if c.late], None, options)
+        late = leave_out_busy([c.late.result() for c in checked if c.late], None, request, options)
     for line in unknown_keys([c.unknown_key for c in late if c.unknown_key]):
         console.print(line)
-    request = request_of(archive)
     schedule = Schedule({}, (), request.settings)
     new = [(c.host, c.facts, c.raw or {}) for c in late if c.facts]
     if new:
@@ -184,7 +184,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     images = containers(request.suite_as_read)
     missing = [h for h in hosts if owed.get(h.name) or h.name in away]
     checked = check(missing, request.settings, images, options, console)
-    checked = leave_out_busy(checked, away, options)
+    checked = leave_out_busy(checked, away, request, options)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:

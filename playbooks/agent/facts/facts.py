@@ -403,7 +403,7 @@ def gather(arguments):
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
-    running = usage.running()  # before this program starts others
+    running, users = usage.running(), usage.users()  # before this program starts others
     asked, refused = ask(options)
     wait_commands = beside(asked)
     wait_torch = beside(ask_programs("--check", options["torch"], options["interpreter"]))
@@ -435,7 +435,8 @@ def gather(arguments):
         "libraries": libraries(),
         "xids": xids(),
         "running": running,
-        "sessions": usage.sessions(),
+        "sessions": len(users),
+        "users": users,
         "ports": usage.ports(),
         "holders": holders(),
         "claimed": claimed() if root else {},
