@@ -243,7 +243,7 @@ def _split(name: str, words: Any) -> list[str]:
     try:
         return [w for w in shlex.split(str(words or "")) if w.strip()]
     except ValueError as error:
-        raise FleetmarkError(f"{name}: its SSH arguments {words!r} are invalid: {error}") from None
+        raise FleetmarkError(f"{name}: its ansible_ssh_*args are invalid: {error}") from None  # may hold a password
 
 
 def _port(name: str, value: Any) -> int | None:

@@ -37,8 +37,8 @@ def running(root=""):
 def users(root="", login=None):
     """Return the name of the user of each terminal, by logind, or else by utmp(5); nothing if the host has neither.
 
-    ``login``: how this program came here, as ``own_login`` returns it. A terminal does not count if the same user opened
-    it from the same address. None counts if the controller runs on this host, because its user is at one of them.
+    ``login``: how this program came here, as ``own_login`` returns it. A terminal does not count if the same user
+    opened it from the same address. None counts if the controller runs on this host, because its user is at one.
     """
     name, client, server = login or own_login()
     if client and client == server:
