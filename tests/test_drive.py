@@ -378,7 +378,8 @@ def test_files_that_may_remain_are_named(drive: Drive, monkeypatch: pytest.Monke
     reason, _ = cleaned(drive, monkeypatch, None)
     assert reason == "stopped answering: the link is lost"
     said = cast(io.StringIO, drive.progress.console.file).getvalue()
-    assert "h1: files of the job may remain in /x: stopped answering" in said
+    problem = "h1: files of the job may remain in /x (stopped answering: the link is lost)"
+    assert f"{problem}; fleetmark run --resume c removes them" in " ".join(said.split())
 
 
 def test_a_host_that_reconnects_is_ordered_again_to_remove_its_files(drive: Drive) -> None:

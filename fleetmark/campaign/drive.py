@@ -441,7 +441,8 @@ class Drive:
             return
         run.phase, run.reason = "over", reason
         if run.cleaning and reason:
-            self.progress.say(run.host, f"files of the job may remain in {run.folder}: {reason}")
+            remove = f"fleetmark run --resume {self.archive.id} removes them"
+            self.progress.say(run.host, f"files of the job may remain in {run.folder} ({reason}); {remove}")
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()
         for step in owed:
