@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import io
+import subprocess
 import time
 import zlib
 from pathlib import Path
@@ -12,10 +14,11 @@ import pytest
 
 from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.hostrun import SLOWEST, STUCK_S
-from fleetmark.hosts.reach import Stalled
+from fleetmark.campaign.listen import REMOVE, listen
+from fleetmark.hosts.reach import Channel, LinkLost, Reach, Stalled
 from fleetmark.record import replies
 from fleetmark.record.steps import Exchange
-from tests.drives import drain, make_drive, orders, outcomes, parts, result, say, step, tell
+from tests.drives import Wire, drain, make_drive, orders, outcomes, parts, result, say, step, tell
 
 
 @pytest.fixture
@@ -304,3 +307,94 @@ def test_a_host_that_takes_no_orders_holds_up_nobody(drive: Drive, monkeypatch: 
     tell(drive, "h2", e="wait", step="00000")
     assert (drive.runs["h2"].phase, drive.runs["h2"].reason) == ("over", "it does not read orders")
     assert orders(drive, "h1") == ["skip 00000"]
+
+
+class Ends(Wire):
+    """A connection to a process that ends with a status, or whose link is lost (None)."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__("h1")
+        self.status = status
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.status is None:
+            raise LinkLost("h1: the link is lost")
+        return self.status
+
+
+class Begins(Reach):
+    """A host on which each of these processes begins in turn, and then no other. ``begun``: their commands."""
+
+    def __init__(self, *processes: Ends) -> None:
+        self.processes, self.begun = list(processes), list[Any]()
+
+    @property
+    def is_root(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def _start(self, argv: Any) -> Channel:
+        if not self.processes:
+            raise LinkLost("h1: the link is lost")
+        self.begun.append(list(argv))
+        return self.processes.pop(0)
+
+
+def cleaned(drive: Drive, monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> tuple[str, list[Any]]:
+    """Order h1 to remove its files, and let its follower and further processes end with ``statuses`` (None: lost).
+
+    Return why h1 is over, and the commands of the processes.
+    """
+    monkeypatch.setattr("fleetmark.campaign.listen.RETRY_S", 0)
+    run = drive.runs["h1"]
+    run.pending.clear()
+    tell(drive, "h1", e="over", remaining=0)
+    assert run.phase == "running" and orders(drive, "h1") == ["clean"], "it is over when its files are gone"
+    run.reach = Begins(*map(Ends, statuses))
+    listen(run, drive.archive, drive.heard, 60.0 if 0 in statuses else -1.0, lambda: False)
+    drain(drive)
+    assert run.phase == "over" and not outcomes(drive, "h1")
+    return run.reason, run.reach.begun
+
+
+FOLLOW = ["python3", "/x/follow.py", "/x"]
+BY_HAND = ["sh", "-c", REMOVE, "sh", "/x"]
+
+
+def test_a_host_is_over_when_its_follower_has_removed_its_files(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cleaned(drive, monkeypatch, 0) == ("", [FOLLOW])
+
+
+def test_files_are_removed_if_the_host_restarts_while_it_removes_them(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cleaned(drive, monkeypatch, None, 1, 0) == ("", [FOLLOW, FOLLOW, BY_HAND]), "its agent is half removed"
+    assert all(order == "clean" for order in orders(drive, "h1"))
+
+
+def test_files_that_may_remain_are_named(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason, _ = cleaned(drive, monkeypatch, None)
+    assert reason == "stopped answering: the link is lost"
+    said = cast(io.StringIO, drive.progress.console.file).getvalue()
+    problem = "h1: files of the job may remain in /x (stopped answering: the link is lost)"
+    assert f"{problem}; fleetmark run --resume c removes them" in " ".join(said.split())
+
+
+def test_a_host_that_reconnects_is_ordered_again_to_remove_its_files(drive: Drive) -> None:
+    drive.runs["h1"].pending.clear()
+    tell(drive, "h1", e="over", remaining=0)
+    tell(drive, "h1", e="over", remaining=1)  # some are removed already
+    assert orders(drive, "h1") == ["clean", "clean"] and drive.runs["h1"].phase == "running"
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_setting_that_was_not_restored_keeps_its_files(tmp_path: Path, is_left: bool) -> None:
+    folder = tmp_path / "campaign" / "h1"
+    (folder / "steps" / "00000").mkdir(parents=True)
+    if is_left:
+        (folder / "setting.json").touch()
+    subprocess.run(["sh", "-c", REMOVE, "sh", str(folder)], check=True)
+    assert folder.exists() == folder.parent.exists() == is_left
+    subprocess.run(["sh", "-c", REMOVE, "sh", str(folder)], check=True)

@@ -114,6 +114,19 @@ all:
     assert (g1.name, g1.address, g1.labels) == ("g1", "g1", {"role": "train"})
 
 
+def test_ports_of_services_that_may_stay() -> None:
+    host = named(
+        load_inventory([write("p.ini", "a fleetmark_ignored_ports=[9273,'6556']\nb fleetmark_ignored_ports=80\nc\n")])
+    )
+    assert [host[n].ignored_ports for n in "abc"] == [{9273, 6556}, {80}, frozenset()]
+
+
+@pytest.mark.parametrize("value", ["nginx", "[0]", "[70000]", "true", "1.5"])
+def test_ports_that_are_none_are_refused(value: str) -> None:
+    with pytest.raises(FleetmarkError, match=r"a: fleetmark_ignored_ports is .*; write a list of TCP ports, such as"):
+        load_inventory([write("p.ini", f"a fleetmark_ignored_ports={value}\n")], warn=silent)
+
+
 def test_directory_with_group_vars_and_host_vars() -> None:
     write("inv/a.ini", "[web]\nw1\n")
     write("inv/b.yml", "db: {hosts: {d1: }}")
@@ -322,7 +335,7 @@ def test_a_locale_that_ansible_refuses(locale: str, monkeypatch: pytest.MonkeyPa
         ("h1 fleetmark_labels=r12", r"h1: fleetmark_labels is 'r12'; write a mapping"),
         ("h1 fleetmark_labels=\"{'rack': ['a']}\"", r"h1: fleetmark_labels\.rack is \['a'\]; a label is one word"),
         ("h1 ansible_port=ssh", r"h1: ansible_port is 'ssh', not a number"),
-        ('h1 ansible_ssh_common_args="-o \'x"', r"h1: its SSH arguments .* are invalid"),
+        ('h1 ansible_ssh_common_args="-o \'x"', r"h1: its ansible_ssh_\*args are invalid: No closing quotation$"),
     ],
 )
 def test_values_that_mean_nothing(line: str, sentence: str) -> None:

@@ -152,6 +152,8 @@ def _played(place: Place, seed: int, number: int, chosen: Sequence[str], rng: ra
         problems += ended(done.returncode, done.stdout + done.stderr)
         left = _left(fleet, work)
     problems += left
+    for host in fleet.names if left else ():  # the next round must not find them
+        fleet.exec(host, ["rm", "-rf", work], check=False)
     return Round(
         over=place.over,
         seed=seed,

@@ -23,6 +23,7 @@ from tests.fleet.hosts import Fleet
 
 PATIENCE_S = 20.0  # of the controller with a silent host
 WORK, SMALL = "/srv/work", "/srv/small"  # folders on hosts in which jobs work: a disk, and one that can be filled
+TABLE = "host,benchmark,value,unit,better\na,app/score,12.5,1/s,higher\n"
 DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "emptied": lambda content, rng: b"",
     "cut": lambda content, rng: content[: rng.randrange(len(content) or 1)],
@@ -220,6 +221,20 @@ def _kill_report(scene: Scene) -> None:
     scene.beside([FLEETMARK, "report", scene.command.campaign.name, "--html", page], 2)
 
 
+def _kill_reference(scene: Scene) -> None:
+    """Save a reference from the campaign while it runs, and kill that; what was saved is still listed."""
+    scene.beside([FLEETMARK, "reference", "save", "golden", "--from", scene.command.campaign.name], 2)
+    scene.beside([FLEETMARK, "reference", "list"])
+
+
+def _kill_import(scene: Scene) -> None:
+    """Import a table beside the campaign, and kill that; a second import then completes."""
+    table = scene.command.root / "table.csv"
+    table.write_text(TABLE)
+    for within_s in (2, None):
+        scene.beside([FLEETMARK, "import", "table", str(table)], within_s)
+
+
 def _kill_after(*words: str, within_s: float) -> Callable[[Scene], None]:
     """Return a strike that kills the controller, and then a second command on its campaign."""
 
@@ -308,6 +323,8 @@ STRIKES: dict[str, Strike] = {
     "resume killed": Strike(_kill_resume, ends=True),
     "report killed": Strike(_kill_report),
     "rebuild killed": Strike(_kill_after("rebuild", within_s=2), ends=True),
+    "reference killed": Strike(_kill_reference),
+    "import killed": Strike(_kill_import),
     "verify killed": Strike(_kill_after("verify", within_s=2), ends=True),
     "job killed": Strike(_kill_job),
     "job paused": Strike(_pause_job),

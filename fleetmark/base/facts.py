@@ -299,7 +299,7 @@ class Facts(_Fact):
     mitigations: dict[str, str] = {}
     load1: Rate | None = None
     running: Total | None = None  # runnable threads besides Fleetmark's own; None in a container
-    sessions: Total | None = None  # users at a terminal
+    sessions: Total | None = None  # terminals of other users
     ports: Annotated[tuple[Port, ...], Field(max_length=MOST_PORTS)] = ()  # TCP ports that other machines can reach
     work_dir: str
     work_free: Total | None = None  # free bytes at work_dir for a user

@@ -247,6 +247,8 @@ class Drive:
                 self.progress.trouble(run.host, f"does not answer: {details.removeprefix(f'{run.host}: ')}")
             case "back":
                 self._back(run)
+            case "cleaned":
+                self._over(run, "")
             case "gone":
                 self._over(run, f"stopped answering: {details.removeprefix(f'{run.host}: ')}")
             case "no reply":
@@ -335,8 +337,10 @@ class Drive:
         self.exchanges.meet_all(run.host, step.id)
 
     def _ended_all(self, run: Run, remaining: int | None) -> None:
-        """Handle a host whose processes have all ended."""
-        if remaining is None:
+        """Handle a host whose processes have all ended. It is over when it has removed its files."""
+        if run.cleaning:  # the link was lost meanwhile
+            self._write(run, order="clean")
+        elif remaining is None:
             self._over(run, "its work directory was removed while it ran")
         elif remaining:
             self._over(run, run.reason or "its runner ended early (killed, or the host restarted)")
@@ -344,8 +348,9 @@ class Drive:
             self._over(run, "its agent reports the end of its job, and has not sent all steps")
         else:
             self.archive.sync()  # from now on, the controller has the only copy of the results
+            run.cleaning = True
+            run.expect(STUCK_S, "the end of its agent")
             self._write(run, order="clean")
-            self._over(run, "")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
         """Store and judge a finished step; its files are in ``part``."""
@@ -435,6 +440,9 @@ class Drive:
         if run.phase == "over":
             return
         run.phase, run.reason = "over", reason
+        if run.cleaning and reason:
+            remove = f"fleetmark run --resume {self.archive.id} removes them"
+            self.progress.say(run.host, f"files of the job may remain in {run.folder} ({reason}); {remove}")
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()
         for step in owed:

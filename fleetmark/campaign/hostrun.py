@@ -38,6 +38,7 @@ class Run:
     pending: set[str] = field(default_factory=set)
     trial: bool = False  # whether the job tries a setting
     phase: str = "launching"  # "queued" comes first if hosts take turns; "running" and "over" follow
+    cleaning: bool = False  # whether all results are stored, and the host was ordered to remove the job's folder
     reason: str = ""  # the reason for steps that remain at the end
     waiting: str | None = None  # the gated step at which the host waits
     waiting_since: float = 0.0  # monotonic

@@ -19,6 +19,8 @@ from fleetmark.record.archive import Archive
 RETRY_S = 3.0
 GREETING_S = 30.0  # timeout for a host to read the list of steps that are already stored
 STEADY_S = 10.0  # a link that lasts this long counts as restored
+# Remove a job's folder, and its parent if it is empty. A setting that could not be restored stays, with its old values.
+REMOVE = 'test -e "$1/setting.json" || rm -rf -- "$1"; rmdir -- "${1%/*}" 2>/dev/null; :'
 
 Words = tuple[str, str, Any]  # host, what, details
 
@@ -59,8 +61,8 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
     """Follow the host's job to its end, and reconnect as often as needed. This runs in its own thread.
 
     ``heard`` receives ``event``, ``step`` (its id, the folder with its files, its result), ``silent`` and ``back``. The
-    last two report the link. The final event is ``gone``, ``no reply`` (the host broke the protocol) or ``broken`` (an
-    error in this process), with details.
+    last two report the link. The final event is ``cleaned``, or with details ``gone``, ``no reply`` (the host broke the
+    protocol) or ``broken`` (an error in this process).
     """
     silent_since = None
     while True:
@@ -78,9 +80,8 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
                     if time.monotonic() - opened > STEADY_S:
                         silent_since = None
                 _pass_on(run, receiver, event, heard)
-            if run.phase == "over":
-                return
-            raise ReachError(f"{run.host}: the connection ended")
+            _end(run, run.channel, heard)
+            return
         except (replies.NoReply, Flood) as error:
             heard.put((run.host, "no reply", str(error).removeprefix(f"{run.host}: ")))
             run.reach.close()
@@ -112,6 +113,24 @@ def _opened(run: Run) -> Channel:
     if session:
         session.close()  # Ansible started the job, so the session would only idle during the measurement
     return run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
+
+
+def _end(run: Run, channel: Channel, heard: Heard) -> None:
+    """Handle the end of a follower, whose last act is to remove the job's folder; if it did not, remove it here.
+
+    Raise ReachError if the host is not finished, or on failure.
+    """
+    if run.phase == "over":
+        return
+    if not run.cleaning:
+        raise ReachError(f"{run.host}: the connection ended")
+    try:
+        status = channel.wait(GREETING_S)
+    except TimeoutError:
+        raise ReachError(f"{run.host}: its agent did not end within {GREETING_S:g} s") from None
+    if status:
+        run.reach.run(["sh", "-c", REMOVE, "sh", run.folder], sudo=run.sudo)
+    heard.put((run.host, "cleaned", None))
 
 
 def _silent_since(run: Run, before: float | None) -> float:

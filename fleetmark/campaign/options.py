@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base import extensions
-from fleetmark.base.redact import conceal
+from fleetmark.base.redact import conceal, redacted
 from fleetmark.base.user import user_name
 from fleetmark.campaign.adaptive import Until
 from fleetmark.campaign.bundle import check
@@ -101,7 +101,7 @@ def campaign_document(
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
         # Settings are stored separately in "settings", without credentials.
-        "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
+        "suite_as_read": redacted(suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}})),
         "workloads": workloads,
         "settings": schedule.settings,
         "repeats": options.repeats,

@@ -14,19 +14,17 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Status
 from fleetmark.base.signature import is_signed, key_problem, sign
 from fleetmark.base.text import count
 from fleetmark.campaign import slurm
 from fleetmark.campaign.adaptive import Adaptive
 from fleetmark.campaign.bundle import distribution_of
-from fleetmark.campaign.drive import Drive, fields_of
+from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.ended import end, refuse_unchained
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged, write_measurements
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.options import Options, author, campaign_document, resolved
-from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.prepare import check, hang_up, leave_out_busy, load_hosts
 from fleetmark.campaign.prepare import schedule as prepare
 from fleetmark.campaign.progress import Cell, Progress
@@ -36,11 +34,13 @@ from fleetmark.campaign.resumed.authorship import request_to_run
 from fleetmark.campaign.resumed.credentials import credentials_again, refuse_without
 from fleetmark.campaign.resumed.owed import (
     failed_hosts,
+    note_early_outcomes,
     note_joined,
     note_lost,
     owed_steps,
     set_aside_failed,
     set_aside_lost,
+    uncleaned,
 )
 from fleetmark.campaign.resumed.scheduled import Request, digest, job_text, request_of
 from fleetmark.campaign.schedule import containers, has_groups, secrets_of, settings_of
@@ -56,7 +56,7 @@ from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.documents import Scheduled, facts_document
 from fleetmark.record.steps import Schedule, Step
-from fleetmark.workloads import case_of, load_suite, workload_of
+from fleetmark.workloads import load_suite, workload_of
 from fleetmark.workloads.external import require
 
 
@@ -98,7 +98,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
             console.print(f"this campaign has no permanent signature, so --resume will ask first: {problem}")
         if lent:
             _note_job(archive, lent.job)
-        _note_early_outcomes(archive, checked, schedule)
+        note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
         if any(c.late for c in checked) and not interrupted:
             interrupted = _join_late(archive, options, console, checked, credentials)
@@ -117,18 +117,18 @@ def _join_late(
 
     Return whether the user interrupted it. A host that never answers stays lost until the campaign is resumed.
     """
+    request = request_of(archive)
     with console.status("waiting for the facts of late hosts"):
-        late = leave_out_busy([c.late.result() for c in checked if c.late], None, options)
+        late = leave_out_busy([c.late.result() for c in checked if c.late], None, request, options)
     for line in unknown_keys([c.unknown_key for c in late if c.unknown_key]):
         console.print(line)
-    request = request_of(archive)
     schedule = Schedule({}, (), request.settings)
     new = [(c.host, c.facts, c.raw or {}) for c in late if c.facts]
     if new:
         jobs = scheduled.jobs(archive, request)
         request, schedule = scheduled.join(archive, request, jobs, request.suite_as_read, new)
         note_joined(archive, request)
-    _note_early_outcomes(archive, late, schedule)
+    note_early_outcomes(archive, late, schedule)
     if not new:
         return False
     set_aside_lost(archive, console)
@@ -177,14 +177,14 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     note_joined(archive, request)
     if request.slurm:
         return _resume_lent(archive, request, request.slurm, options, console, credentials)
-    owed = owed_steps(archive, jobs, request.exchanges)
+    owed, left = owed_steps(archive, jobs, request.exchanges), uncleaned(archive)
     away = {h.name for h in request.hosts} - jobs.keys()
     hosts = load_hosts(options)
     options.turns.refuse_unknown([host.labels for host in hosts])
     images = containers(request.suite_as_read)
-    missing = [h for h in hosts if owed.get(h.name) or h.name in away]
+    missing = [h for h in hosts if owed.get(h.name) or h.name in away | left]
     checked = check(missing, request.settings, images, options, console)
-    checked = leave_out_busy(checked, away, options)
+    checked = leave_out_busy(checked, away, request, options)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
@@ -197,7 +197,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
             checked += check(late, request.settings, images, options, console)
         else:
             schedule = Schedule({}, (), request.settings)
-        _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
+        note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
             note_lost(archive, jobs[name], owed[name], "it is no longer in the inventory")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
@@ -299,30 +299,6 @@ def _is_finished(archive: Archive) -> bool:
     return next((not e["owed"] for e in reversed(list(archive.journal())) if e["e"] == "ended"), False)
 
 
-def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Record in the journal the outcomes known before anything runs: unreachable hosts, and unsupported cases."""
-    nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
-    for c in checked:
-        name = c.host.name
-        if not c.facts:
-            archive.note("unreachable", host=name, reason=c.reason)
-            lost = fields_of(Outcome(status=Status.LOST, reason=f"unreachable: {c.reason}"))
-            for entry in schedule.settings:
-                archive.note("outcome", host=name, **nothing, **_every_case(entry), **lost)
-            continue
-        for entry, reason in schedule.hosts[name].skipped.items():
-            skipped = fields_of(Outcome(status=Status.SKIPPED, reason=reason))
-            archive.note("outcome", host=name, **nothing, **_every_case(entry), **skipped)
-        for no in schedule.hosts[name].refused:
-            failed = fields_of(Outcome(status=Status.FAILED, reason=no.reason))
-            archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
-
-
-def _every_case(entry: str) -> dict[str, Any]:
-    """Return the workload of a suite entry, and a wildcard name for all its cases."""
-    return {"workload": workload_of(entry), "case": case_of(entry, "*")}
-
-
 def _drive(
     archive: Archive,
     options: Options,
@@ -362,7 +338,7 @@ def _follow(
     collect: bool,
 ) -> bool:
     """Launch and follow all owed steps of the jobs ``on_record``. Return whether the user interrupted the run."""
-    owed = owed_steps(archive, on_record, request.exchanges)
+    owed, left = owed_steps(archive, on_record, request.exchanges), uncleaned(archive)
     runs, variables, jobs = [], {}, {}
     absent: dict[str, str] = {}
     with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
@@ -380,7 +356,7 @@ def _follow(
                 progress.say(name, f"{workload} skipped: {reason}")
             for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
-            if steps:
+            if steps or name in left:
                 # The path contains the host's name, so a machine with two names is refused as busy.
                 folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
                 pending = {s.id for s in steps}
@@ -397,6 +373,7 @@ def _follow(
                         trial="setting" in job,
                         settled=settled,
                         session=c.session,
+                        cleaning=not steps,
                     )
                 )
                 variables[name] = _variables(c.host, c.reach, c.facts, job, steps)
@@ -464,6 +441,7 @@ def _start_all(
         for name, run in drive.runs.items()
         if name not in lacking
     }
+    starters |= {name: partial(drive.follow, name) for name, run in drive.runs.items() if run.cleaning}
     if options.turns.bounded:
         every = starters | {name: partial(deploy, [name]) for name in lacking}
         drive.admit({name: every[name] for name in drive.runs}, options.turns.with_labels(labels))

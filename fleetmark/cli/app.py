@@ -182,7 +182,7 @@ def run(
         ),
     ] = None,
     include_busy: Annotated[
-        bool, typer.Option("--include-busy", help="Also run on hosts that are busy or in production.")
+        bool, typer.Option("--include-busy", help="Also run on hosts that are in production or in use.")
     ] = False,
     dry_run: Annotated[
         bool,

@@ -19,6 +19,8 @@ PREFIX = "fleetmark_"
 GENERATION = "fleetmark_generation"  # for example icelake; becomes the label ``gen``
 LABELS = "fleetmark_labels"  # for example {rack: r12, role: db}
 PEER_ADDRESS = "fleetmark_address"  # the address for other hosts, if it differs from ansible_host
+IGNORED_PORTS = "fleetmark_ignored_ports"  # TCP ports of services that do not make a host busy, for example [9273]
+_VARIABLES = (GENERATION, LABELS, PEER_ADDRESS, IGNORED_PORTS)
 
 # Ansible's names for each setting. If several are set, the last one takes effect, as in its ssh plugin.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -64,7 +66,8 @@ class Host:
     """A server and how to reach it.
 
     ``address``: the address for SSH, possibly a name in the user's SSH configuration; ``peer_address``: the address for
-    other hosts; ``ssh_args``: command-line options of OpenSSH; ``unusable``: the reason why Fleetmark cannot use it.
+    other hosts; ``ssh_args``: command-line options of OpenSSH; ``unusable``: the reason why Fleetmark cannot use it;
+    ``ignored_ports``: TCP ports of services that do not make the host busy.
     """
 
     name: str
@@ -82,6 +85,7 @@ class Host:
     python: str | None = None
     groups: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ignored_ports: frozenset[int] = frozenset()
     unusable: str | None = None
 
 
@@ -127,14 +131,13 @@ def load_inventory(
 
 def _unknown_variables(listed: Listed) -> Iterator[str]:
     """Yield a warning for each unknown variable whose name begins with Fleetmark's prefix."""
-    known = [GENERATION, LABELS, PEER_ADDRESS]
     hosts_by_name: dict[str, list[str]] = {}
     for host, variables in listed.hosts.items():
         for name in variables:
-            if name.startswith(PREFIX) and name not in known:
+            if name.startswith(PREFIX) and name not in _VARIABLES:
                 hosts_by_name.setdefault(name, []).append(host)
     for name, hosts in hosts_by_name.items():
-        yield f"{_some(hosts, 3)}: Fleetmark has no inventory variable {name}{suggest(name, known)}"
+        yield f"{_some(hosts, 3)}: Fleetmark has no inventory variable {name}{suggest(name, _VARIABLES)}"
 
 
 def this_machine() -> Host:
@@ -165,7 +168,7 @@ def _templated(
     sources: Sequence[str], limit: str | None, hosts: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
     """Return the hosts' variables. Ansible evaluates templates and vaulted values that Fleetmark uses."""
-    ours = [name for names in _NAMES.values() for name in names] + [GENERATION, LABELS, PEER_ADDRESS]
+    ours = [name for names in _NAMES.values() for name in names] + list(_VARIABLES)
     open_names = [n for n in ours if any(_needs_ansible(v.get(n)) for v in hosts.values())]
     if not open_names:
         return hosts, {}
@@ -209,6 +212,7 @@ def _host(
         python=None if python.startswith("auto") else python,
         groups=groups,
         labels=_labels(name, variables),
+        ignored_ports=_ignored_ports(name, variables.get(IGNORED_PORTS, [])),
         unusable=failed or _unusable(connection, options),
     )
 
@@ -239,7 +243,7 @@ def _split(name: str, words: Any) -> list[str]:
     try:
         return [w for w in shlex.split(str(words or "")) if w.strip()]
     except ValueError as error:
-        raise FleetmarkError(f"{name}: its SSH arguments {words!r} are invalid: {error}") from None
+        raise FleetmarkError(f"{name}: its ansible_ssh_*args are invalid: {error}") from None  # may hold a password
 
 
 def _port(name: str, value: Any) -> int | None:
@@ -249,6 +253,17 @@ def _port(name: str, value: Any) -> int | None:
         return int(value)
     except (TypeError, ValueError):
         raise FleetmarkError(f"{name}: ansible_port is {value!r}, not a number") from None
+
+
+def _ignored_ports(name: str, value: Any) -> frozenset[int]:
+    ports = value if isinstance(value, list) else [value]
+    try:
+        numbers = frozenset(int(str(port)) for port in ports)
+    except (TypeError, ValueError):
+        numbers = frozenset({0})
+    if any(not 0 < number < 1 << 16 for number in numbers):
+        raise FleetmarkError(f"{name}: {IGNORED_PORTS} is {value!r}; write a list of TCP ports, such as [9273, 6556]")
+    return numbers
 
 
 def _labels(name: str, variables: Mapping[str, Any]) -> Mapping[str, str]:

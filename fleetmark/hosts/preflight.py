@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, printable
 from fleetmark.base.runtime import raise_open_file_limit
 from fleetmark.hosts.agent import agent_source
 from fleetmark.hosts.connect import connect
@@ -40,7 +40,8 @@ class Checked:
     """A host after the preflight, with its facts or the reason why it has none.
 
     ``reach`` stays open, as does the ``session`` that reported the facts, if the caller wants it and the connection
-    supports it. ``late``: the pending answer of a host that was not awaited.
+    supports it. ``late``: the pending answer of a host that was not awaited. ``users``: the names of other users at
+    terminals, which no archive stores.
     """
 
     host: Host
@@ -51,6 +52,7 @@ class Checked:
     unknown_key: UnknownKey | None = None
     session: Session | None = None
     late: Future[Checked] | None = None
+    users: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Close the session and the connection; processes on the host continue."""
@@ -154,6 +156,7 @@ def _check(
             hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
             raise FleetmarkError(f"{words[-1]}{hint}")
         doc = load(ran.out)
+        users = tuple(map(printable, doc.pop("users", ())))
         for path in (doc["python"], doc["work"]):  # they become Ansible variables, which Ansible evaluates
             if not _PLAIN_PATH.fullmatch(path):
                 raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
@@ -168,4 +171,4 @@ def _check(
         session.send_agent()
     else:
         session.close()
-    return Checked(host=host, reach=reach, facts=facts, raw=doc, session=session if stay else None)
+    return Checked(host=host, reach=reach, facts=facts, raw=doc, session=session if stay else None, users=users)

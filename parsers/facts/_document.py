@@ -86,6 +86,7 @@ class Document(_Part):
     xids: Annotated[dict[_Code, _Whole], Field(max_length=1000)] | None = None
     running: _Whole | None = None
     sessions: _Whole | None = None
+    users: list[_Name] = []
     ports: list[_Port] = []
     idle_states: dict[str, Idle] = {}
     interrupts: dict[str, dict[str, str]] = {}

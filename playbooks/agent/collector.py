@@ -332,7 +332,7 @@ def collect(root="", after=-1):
         "last": last,
         "load": float(load.group()) if load else None,
         "cpus": os.sysconf("SC_NPROCESSORS_ONLN"),
-        "sessions": usage.sessions(root),
+        "sessions": len(usage.users(root)),
     }
 
 

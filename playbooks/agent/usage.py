@@ -1,16 +1,17 @@
-"""Report who else uses this host: runnable threads, users at a terminal, and TCP ports on which something listens.
+"""Report who else uses this host: runnable threads, users at terminals, and TCP ports on which something listens.
 
 Standard library only, Python 3.6 and later. ``root`` is the parent folder of /proc and /run.
 """
 
 import glob
 import os
+import pwd
 import re
 import struct
 
 INITIAL = "pid:[4026531836]"  # the initial PID namespace, include/linux/proc_ns.h
 LISTENS = "0A"
-MOST_PORTS = 1000
+MOST_PORTS, MOST_USERS = 1000, 1000
 
 
 def read(path):
@@ -33,20 +34,61 @@ def running(root=""):
     return max(0, int(threads.group(1)) - 1) if threads else None
 
 
-def sessions(root=""):
-    """Return the number of users at a terminal, by logind, or else by utmp(5); 0 if the host has neither."""
-    folder = root + "/run/systemd/sessions"
-    if os.path.isdir(folder):  # a session without a terminal may be the one that asks
-        files = [read(path) for path in glob.glob(folder + "/*") if not path.endswith(".ref")]
-        return sum(1 for file in files if re.search("^CLASS=user", file, re.M) and re.search("^TTY=.", file, re.M))
+def users(root="", login=None):
+    """Return the name of the user of each terminal, by logind, or else by utmp(5); nothing if the host has neither.
+
+    ``login``: how this program came here, as ``own_login`` returns it. A terminal does not count if the same user
+    opened it from the same address. None counts if the controller runs on this host, because its user is at one.
+    """
+    name, client, server = login or own_login()
+    if client and client == server:
+        return []
+    found = logind(root) if os.path.isdir(root + "/run/systemd/sessions") else utmp(root)
+    return sorted(user for user, address in found if (user, address) != (name, client))[:MOST_USERS]
+
+
+def logind(root):
+    """Return the user and the remote address of each session with a terminal."""
+    found = []
+    for path in glob.glob(root + "/run/systemd/sessions/*"):
+        fields = dict(re.findall("^([A-Z_]+)=(.+)$", read(path), re.M))
+        is_open = fields.get("CLASS", "").startswith("user") and fields.get("STATE") != "closing"
+        if is_open and "TTY" in fields:  # a session without a terminal may be the one that asks
+            found.append((fields.get("USER") or fields.get("UID", "?"), fields.get("REMOTE_HOST", "")))
+    return found
+
+
+def utmp(root):
+    """Return the user and the remote address of each record of a user's process (type 7) that still runs."""
     try:
         with open(root + "/run/utmp", "rb") as file:
             data = file.read(1 << 20)
     except OSError:
-        return 0
-    # A record of type 7 is a user process.
+        return []
     size = 384 if len(data) % 384 == 0 else 400
-    return sum(1 for n in range(0, len(data) - 1, size) if struct.unpack_from("=h", data, n)[0] == 7)
+    found = []
+    for start in range(0, len(data) - size + 1, size):
+        kind, pid, user, address = struct.unpack_from("=h2xi36x32s256s", data, start)
+        if kind == 7 and os.path.exists(root + "/proc/%d" % pid):
+            found.append(tuple(text.partition(b"\0")[0].decode(errors="replace") for text in (user, address)))
+    return found
+
+
+def own_login():
+    """Return the user who logged in to run this program, and the addresses of the SSH client and server, or ``""``.
+
+    sudo hides the addresses from its commands, but not from root, who can read its own environment.
+    """
+    try:
+        name = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in a container, the user id may have no name
+        name = ""
+    connection, pid = os.environ.get("SSH_CONNECTION", ""), os.getppid()
+    while not connection and pid > 1:
+        connection = (re.findall("(?:^|\0)SSH_CONNECTION=([^\0]*)", read("/proc/%d/environ" % pid)) or [""])[0]
+        pid = int((re.findall(r"^PPid:\s*(\d+)", read("/proc/%d/status" % pid), re.M) or ["0"])[0])
+    fields = (connection.split() + [""] * 4)[:4]
+    return name, fields[0], fields[2]
 
 
 def ports(root=""):

@@ -427,9 +427,8 @@ def test_jump_host_that_refuses(hosts: dict[str, Host], fleet: Fleet) -> None:
     assert "Permission denied" in sentence
     nobody = replace(h2, address=f"{fleet.address('h0')}", port=9, ssh_args=(*h2.ssh_args, "-J", "h1"))
     assert "cannot connect through h1: " in refused(nobody)
-    assert "cannot connect through" in refused(
-        replace(h2, ssh_args=(*h2.ssh_args, "-o", "ProxyCommand=echo no >&2; exit 1"))
-    )
+    sentence = refused(replace(h2, ssh_args=(*h2.ssh_args, "-o", "ProxyCommand=echo no >&2; exit 1 # -p canary")))
+    assert sentence == "h2: cannot connect through its ProxyCommand: no"
 
 
 def test_many_hosts_through_one_jump(hosts: dict[str, Host], fleet: Fleet) -> None:

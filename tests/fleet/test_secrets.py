@@ -39,7 +39,15 @@ CANARIES = {
     "an endpoint's wrong key": "sk-canary-that-is-wrong",
     "a URL of an endpoint": "canary-of-endpoint-url",
     "a refused setting": "canary-of-setting",
+    "a proxy in the environment": "canary-of-proxy",
+    "an argument of ssh": "canary-of-ssh",
+    "a malformed argument of ssh": "canary-of-malformed",
+    "a URL in a description": "canary-of-description",
+    "a webhook": "canary-of-webhook",
+    "a URL of an object store": "canary-of-store",
+    "the kernel's command line of a host": "canary-of-kernel",
 }
+TYPED = ("a refused setting", "a URL of an object store")  # on a command line, which all users of a machine can read
 
 
 def forms(secret: str) -> set[bytes]:
@@ -54,6 +62,7 @@ def forms(secret: str) -> set[bytes]:
     }
 
 
+BOOT = "the kernel's command line of a host"
 WORDS = {form: place for place, secret in CANARIES.items() for form in forms(secret)}
 
 
@@ -103,6 +112,10 @@ def site() -> Iterator[Fleet]:
             fleet.exec(
                 host, ["sh", "-c", "cat > /srv/begin.py; setsid python3 /srv/begin.py >/dev/null 2>&1 &"], input=begin
             )
+            line = f"ro rd.iscsi.password={CANARIES[BOOT]} inst.ks=https://jane:{CANARIES[BOOT]}@ks.example/x quiet"
+            fleet.exec(
+                host, ["sh", "-ec", f"cat > {KEYS}/cmdline; mount --bind {KEYS}/cmdline /proc/cmdline"], input=line
+            )
         yield fleet
 
 
@@ -150,6 +163,7 @@ class Here:
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(fleet.state),  # the path of a socket must be short
             "AWS_SECRET_ACCESS_KEY": CANARIES["the environment"],
             "COMPANY_TOKEN": CANARIES["the environment"],
+            "https_proxy": f"http://jane:{CANARIES['a proxy in the environment']}@127.0.0.1:9",
         }
         self.output = b""
 
@@ -176,12 +190,19 @@ def test_no_canary_is_found_anywhere(site: Fleet, tmp_path: Path) -> None:
     stream = {"source": server.url(), "source_sha256": digest, "array_elements": 1_000_000, "ntimes": 3, "threads": 1}
     suite = here.user_files / "suite.yml"
     chosen = {"stream": {"set": stream}, "llm_serve": {"set": client}, "selftest": {"set": {"commands": 1}}}
-    suite.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
+    description = f"see https://jane:{CANARIES['a URL in a description']}@wiki.example/x"
+    suite.write_text(json.dumps({"description": description, "repeats": 1, "workloads": chosen}))
     refused = here.user_files / "refused.yml"  # credentials that the client's command would show to all users of a host
     chosen = {
         "llm_serve": {"set": client | {"url": f"http://jane:{CANARIES['a URL of an endpoint']}@127.0.0.1:{PORT}"}}
     }
     refused.write_text(json.dumps({"description": "x", "repeats": 1, "workloads": chosen}))
+    proxied, malformed, webhook = (here.user_files / name for name in ("proxied.ini", "malformed.ini", "webhook"))
+    ssh_args = f"-o ProxyCommand='sshpass -p {CANARIES['an argument of ssh']} ssh x'"
+    proxied.write_text(f'h9 ansible_ssh_common_args="{ssh_args}"\n')
+    malformed.write_text(f'h9 ansible_ssh_common_args="-o \'ProxyCommand={CANARIES["a malformed argument of ssh"]}"\n')
+    webhook.write_text(f"http://127.0.0.1:9/{CANARIES['a webhook']}\n")
+    bucket = f"s3://AKIA:{CANARIES['a URL of an object store']}@bucket/x"
     hosts = ("-i", str(here.inventory))
     run = ("run", *hosts, "--suite", str(suite))
     with Watch([secret.encode() for secret in CANARIES.values()], every_s=0.1) as watch:
@@ -191,6 +212,22 @@ def test_no_canary_is_found_anywhere(site: Fleet, tmp_path: Path) -> None:
         )
         formats = [word for ending in ("html", "xlsx", "md", "json") for word in ("-o", f"report.{ending}")]
         shown = here("report", "last", *formats)
+        for words in (("history",), ("run", *hosts, "--suite", "selftest")):
+            here(*words, "--results", bucket, statuses=(2,))
+        here("run", "-i", str(malformed), "--suite", "selftest", statuses=(2,))
+        here("run", "-i", str(proxied), "--suite", "selftest", statuses=(1,))
+        here("report", "last", *formats)
+        here(
+            "watch",
+            "-i",
+            str(proxied),
+            "--once",
+            "--suite",
+            "selftest",
+            "--webhook-file",
+            str(webhook),
+            statuses=(0, 1),
+        )
     server.http.shutdown()
     server.http.server_close()
     assert "selftest" in shown and "401" in here.output.decode(), "the run and the refusal took place"
@@ -199,8 +236,7 @@ def test_no_canary_is_found_anywhere(site: Fleet, tmp_path: Path) -> None:
     )
     assert held(here.output) == set()
     assert leaks(here.root) == {}
-    typed = CANARIES["a refused setting"]  # it was typed on a command line
-    assert [line for line in watch.exposed if typed not in line] == []
+    assert [line for line in watch.exposed if not any(CANARIES[place] in line for place in TYPED)] == []
     for host in site.names:
         for part in ("upper", "kept"):
             assert leaks(site.folder / host / part, KEYS) == {}, host

@@ -120,9 +120,11 @@ def test_what_cannot_be_is_said_in_one_sentence(
         nginx_wrk={"path": "/opt/none", **SEARCH},
     )
     try:
-        done = command.run("--suite", text, "--limit", "h1,h2")
+        refused = command.run("--suite", text, "--limit", "h1,h2")
+        done = command.run("--suite", text, "--limit", "h1,h2", "--include-busy")
     finally:
         command.fleet.exec("h2", ["kill", process])
+    assert refused.returncode == 2 and "h2: services on TCP ports 17379" in refused.stdout
     assert done.returncode == 1
     reasons = {(o["workload"], o["subject"]): o["reason"] for o in command.outcomes()}
     assert "port 17379 is in use on this host" in reasons["redis_benchmark", "h1>h2"]

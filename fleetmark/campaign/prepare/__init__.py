@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 
 from rich.console import Console
@@ -12,10 +12,11 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count, folded
 from fleetmark.campaign import slurm
 from fleetmark.campaign.options import Options
+from fleetmark.campaign.resumed.scheduled import Request
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, pythons, refuse_nothing
 from fleetmark.hosts.connect import connect
-from fleetmark.hosts.guard import other_users, why_busy
-from fleetmark.hosts.inventory import Host, load_inventory
+from fleetmark.hosts.guard import foreign_ports, why_in_use
+from fleetmark.hosts.inventory import IGNORED_PORTS, Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import Checked, check_hosts
 from fleetmark.record.steps import Schedule
@@ -63,40 +64,52 @@ def check(
     return checked
 
 
-def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
-    """Raise FleetmarkError if hosts are in production or busy, after printing each cause and the other users of hosts.
+def _endpoints(suite: Suite, settings: Settings) -> set[str]:
+    """Return the URLs among the settings of a suite: the services that the user wants to measure."""
+    values = [v for choice in suite.chosen().values() for v in choice.set.values()]
+    values += [v for chosen in settings.values() for v in chosen.values()]
+    return {v for v in values if isinstance(v, str) and v.startswith(("http://", "https://"))}
+
+
+def refuse_busy(checked: Sequence[Checked], urls: Collection[str], console: Console) -> None:
+    """Raise FleetmarkError if hosts are in use, after printing the causes. ``urls``: the endpoints to measure.
 
     A host with a local connection is never refused, because the user of the command works on it.
     """
     refused, warned = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for c in checked:
-        if not c.facts:
-            continue
-        is_here = c.host.connection == "local"
-        if reason := why_busy(c.host, c.facts):
-            (warned if is_here else refused)[reason].append(c.host.name)
-        elif not is_here and (remark := other_users(c.host, c.facts)):
-            warned[remark].append(c.host.name)
+        if c.facts and (reason := why_in_use(c.host, c.facts, c.users, urls)):
+            (warned if c.host.connection == "local" else refused)[reason].append(c.host.name)
     for text, names in [*warned.items(), *refused.items()]:
         console.print(f"{', '.join(name for name, _ in folded(names))}: {text}", soft_wrap=True)
     if refused:
+        has_services = any(
+            c.facts and c.host.connection != "local" and foreign_ports(c.host, c.facts, urls) for c in checked
+        )
+        ignore = f"; if services may stay, list their ports as {IGNORED_PORTS} in the inventory" if has_services else ""
         raise FleetmarkError(
             f"hosts in use: {sum(map(len, refused.values()))}; nothing was deployed on any host; add --include-busy to "
-            "measure anyway, or leave hosts out with --limit"
+            f"measure anyway, or leave hosts out with --limit{ignore}"
         )
 
 
-def leave_out_busy(checked: Sequence[Checked], joining: Container[str] | None, options: Options) -> list[Checked]:
-    """Return ``checked`` without the facts of hosts that join a campaign but are in production or busy.
+def leave_out_busy(
+    checked: Sequence[Checked], joining: Container[str] | None, request: Request, options: Options
+) -> list[Checked]:
+    """Return ``checked`` without the facts of hosts that join a campaign but are in use.
 
     ``joining`` has the names of the joining hosts; None means all hosts. The other hosts are not checked, because they
     may run this campaign's own jobs.
     """
-    return [_left_out(c) if options.guard and (joining is None or c.host.name in joining) else c for c in checked]
+    if not options.guard:
+        return list(checked)
+    urls = _endpoints(request.suite_as_read, request.settings)
+    return [_left_out(c, urls) if joining is None or c.host.name in joining else c for c in checked]
 
 
-def _left_out(checked: Checked) -> Checked:
-    if not checked.facts or checked.host.connection == "local" or not (reason := why_busy(checked.host, checked.facts)):
+def _left_out(checked: Checked, urls: Collection[str]) -> Checked:
+    host, facts = checked.host, checked.facts
+    if not facts or host.connection == "local" or not (reason := why_in_use(host, facts, checked.users, urls)):
         return checked
     return replace(checked, facts=None, raw=None, reason=f"{reason}; add --include-busy to measure it anyway")
 
@@ -110,7 +123,7 @@ def schedule(
     is selected.
     """
     if options.guard and not options.slurm:
-        refuse_busy(checked, console)
+        refuse_busy(checked, _endpoints(suite, options.settings or {}), console)
     answered = [(c.host, c.facts) for c in checked if c.facts]
     with console.status(f"scheduling {count(len(answered), 'host')}"):
         scheduled = make_schedule(

@@ -1,4 +1,4 @@
-"""Find the steps that a recorded campaign still has to run: steps that never ran, were lost, or are damaged."""
+"""Find what a recorded campaign still has to do: steps that never ran, were lost or are damaged; hosts to clean."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from fleetmark.campaign.drive import fields_of, identity
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.outcome import Outcome
 from fleetmark.campaign.resumed.scheduled import Request
+from fleetmark.hosts.preflight import Checked
 from fleetmark.record.archive import Archive
 from fleetmark.record.documents import KEY, key_of
-from fleetmark.record.steps import Exchange, Step
+from fleetmark.record.steps import Exchange, Schedule, Step
+from fleetmark.workloads import case_of, workload_of
 
 UNLISTED = "its files are not in the journal"
 
@@ -118,3 +120,38 @@ def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], reason: 
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(status=Status.LOST, reason=reason))
             archive.note("outcome", host=job["host"], **identity(Step.from_json(step)), **lost)
+
+
+def note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
+    """Record in the journal the outcomes known before anything runs: unreachable hosts, and unsupported cases."""
+    nothing: dict[str, Any] = {"repeat": 0, "subject": "host"}
+    for c in checked:
+        name = c.host.name
+        if not c.facts:
+            archive.note("unreachable", host=name, reason=c.reason)
+            lost = fields_of(Outcome(status=Status.LOST, reason=f"unreachable: {c.reason}"))
+            for entry in schedule.settings:
+                archive.note("outcome", host=name, **nothing, **_every_case(entry), **lost)
+            continue
+        for entry, reason in schedule.hosts[name].skipped.items():
+            skipped = fields_of(Outcome(status=Status.SKIPPED, reason=reason))
+            archive.note("outcome", host=name, **nothing, **_every_case(entry), **skipped)
+        for no in schedule.hosts[name].refused:
+            failed = fields_of(Outcome(status=Status.FAILED, reason=no.reason))
+            archive.note("outcome", host=name, workload=no.workload, case=no.case, **nothing, **failed)
+
+
+def _every_case(entry: str) -> dict[str, Any]:
+    """Return the workload of a suite entry, and a wildcard name for all its cases."""
+    return {"workload": workload_of(entry), "case": case_of(entry, "*")}
+
+
+def uncleaned(archive: Archive) -> set[str]:
+    """Return the hosts that may still have files of their job: it was started, and its end was not recorded."""
+    hosts: set[str] = set()
+    for event in archive.journal():
+        if event["e"] == "launched":
+            hosts.add(event["host"])
+        elif event["e"] == "over" and not event.get("reason"):
+            hosts.discard(event["host"])
+    return hosts

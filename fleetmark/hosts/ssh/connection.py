@@ -307,8 +307,8 @@ def _handshake(
     if target.proxy:
         time.sleep(0.05 if done.is_set() else 0)  # a proxy that has exited has written all its output
         if words := wire.complaint():
-            raise ReachError(f"{host.name}: cannot connect through {target.through}: {words}")
-    address = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
+            raise ReachError(f"{host.name}: cannot connect through {target.proxy_name}: {words}")
+    address = f"{target.hostname} port {target.port}" + (f" (through {target.proxy_name})" if target.through else "")
     if not done.is_set():
         raise ReachError(
             f"{host.name}: {address} did not answer within {timeout:g} s; is it up, and is this its address?"

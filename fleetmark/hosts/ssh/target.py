@@ -21,7 +21,7 @@ class Target:
     """A host with OpenSSH's configuration applied; for the settings see ssh_config(5).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, and ``through`` is the proxy's name in messages. ``timeout`` is ConnectTimeout in seconds, if it is set.
+    connection, and ``through`` is its ProxyJump or ProxyCommand. ``timeout`` is ConnectTimeout in seconds, if set.
     ``revoked`` is the path in RevokedHostKeys.
     """
 
@@ -41,6 +41,11 @@ class Target:
     through: str
     timeout: float | None
     revoked: Path | None = None
+
+    @property
+    def proxy_name(self) -> str:
+        """Return the proxy's name in messages, without the arguments of a ProxyCommand, which may hold a password."""
+        return "its ProxyCommand" if " " in self.through else self.through
 
 
 class UnknownKey(ReachError):

@@ -134,6 +134,8 @@ COUNTED = {
     "physical_package_id": CPU + "cpu[0-9]*/topology/physical_package_id",
     "iommu_group_type": "/sys/kernel/iommu_groups/*/type",
 }
+# Parameters of the kernel that identify a host or may hold a credential; the rest of a URL with a user is dropped too.
+PRIVATE = r"(?i)((?:uuid|bootif|[\w.-]*(?:token|secret|passw(?:or)?d|pwd|credential\w*|key))=|\S+?://(?=\S*@))\S+"
 PCI = ("class", "vendor", "device", "current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
 
 
@@ -149,7 +151,7 @@ def read_files():
     if mounts is not None:  # keep only mounts that may be on a disk, since a container host has thousands of others
         texts["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
     if "/proc/cmdline" in texts:
-        texts["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", texts["/proc/cmdline"])
+        texts["/proc/cmdline"] = re.sub(PRIVATE, r"\1(dropped)", texts["/proc/cmdline"])
     stanza = first_stanza("/proc/cpuinfo")
     if stanza is not None:
         texts["/proc/cpuinfo"] = stanza
@@ -403,7 +405,7 @@ def gather(arguments):
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "containers": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
-    running = usage.running()  # before this program starts others
+    running, users = usage.running(), usage.users()  # before this program starts others
     asked, refused = ask(options)
     wait_commands = beside(asked)
     wait_torch = beside(ask_programs("--check", options["torch"], options["interpreter"]))
@@ -435,7 +437,8 @@ def gather(arguments):
         "libraries": libraries(),
         "xids": xids(),
         "running": running,
-        "sessions": usage.sessions(),
+        "sessions": len(users),
+        "users": users,
         "ports": usage.ports(),
         "holders": holders(),
         "claimed": claimed() if root else {},

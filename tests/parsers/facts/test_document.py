@@ -18,7 +18,7 @@ DATA = Path(__file__).parent / "data"
 KEYS = (
     *("schema", "time", "hostname", "user", "euid", "python", "python_version", "work", "uname", "affinity", "files"),
     *("links", "nics", "counted", "libraries", "holders", "claimed", "statvfs", "cached", "which", "probed", "caches"),
-    *("pci", "sudo", "commands", "torch", "xids", "running", "sessions", "ports"),
+    *("pci", "sudo", "commands", "torch", "xids", "running", "sessions", "users", "ports"),
 )
 WORDS = st.text(max_size=10) | st.sampled_from(["\x1b[31m", "\ud800", "9" * 5000, "0-65535", "nan", "-1", "{", "²"])
 JSON = st.recursive(

@@ -54,6 +54,21 @@ def meminfo() -> dict[str, int]:
     return {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.endswith("kB")}
 
 
+def test_the_kernels_command_line_keeps_no_credentials(tmp_path: Path) -> None:
+    """With a command line that this machine does not have, in a namespace of mounts."""
+    line = tmp_path / "cmdline"
+    line.write_text(
+        "root=UUID=ab-1 isolcpus=2 rd.iscsi.password=s3cret ks=http://jane:s3cret@x/y keymap=de url=http://x/y\n"
+    )
+    words = ["sh", "-ec", 'mount --bind "$1" /proc/cmdline; exec "$2" -B "$3"', "sh", line, sys.executable, SCRIPT]
+    done = subprocess.run(["unshare", "-m", *map(str, words)], capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        pytest.skip(f"no namespace of mounts: {done.stderr.strip()}")
+    assert json.loads(done.stdout)["files"]["/proc/cmdline"] == (
+        "root=UUID=(dropped) isolcpus=2 rd.iscsi.password=(dropped) ks=http://(dropped) keymap=de url=http://x/y\n"
+    )
+
+
 def test_processors(facts: Facts) -> None:
     cpuinfo = Path("/proc/cpuinfo").read_text()
     assert facts.cpu.threads == os.cpu_count()
