@@ -10,6 +10,7 @@ once. Hosts with gaps are kept; ``planner.mixed`` has the model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -176,15 +177,16 @@ def compare(
         return refused(message("none of what both sides measured has a weight: give one of them a weight"))
     share = {n: w for group in weighted for n, w in group.items()}
     chosen = [n for n in both if n in share]
+    panels = (a[chosen], b[chosen])
     if pairing is not Pairing.SAME_HOSTS:
-        hosts_out |= _idle(a[chosen]) | _idle(b[chosen])
+        hosts_out |= _idle(panels[0]) | _idle(panels[1])
     columns = [n for n, name in enumerate(both) if name in share]
     w = np.array([share[n] for n in chosen])
     try:
         contrast = Contrast.from_sides(sides, columns, pairing)
     except TooFewFiguresError as error:
         return refused(error.reason)
-    alike = _alike(contrast, w, (a[chosen], b[chosen]), groups, pairing)
+    alike = _alike(contrast, w, panels, groups, pairing)
     if any(alike):
         sides = (_in_clusters(sides[0], alike[0]), _in_clusters(sides[1], alike[1]))
         contrast = Contrast.from_sides(sides, columns, pairing)
@@ -213,7 +215,7 @@ def compare(
         lowest_interval=each[ends[0]].selected(ENDS, len(chosen)),
         highest_interval=each[ends[-1]].selected(ENDS, len(chosen)),
         clusters=alike,
-        halves=(_halves(a[chosen]), _halves(b[chosen])),
+        halves=(_halves(panels[0]), _halves(panels[1])),
     )
 
 
@@ -340,7 +342,7 @@ def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     both: list[str] = []
     out: dict[str, str] = {}
-    in_a, in_b = (set(side.columns[side.notna().any()]) for side in (a, b))
+    in_a, in_b = (set(itertools.compress(side.columns, side.notna().to_numpy().any(axis=0))) for side in (a, b))
     for name in names:
         has_a, has_b = name in in_a, name in in_b
         if has_a and has_b:

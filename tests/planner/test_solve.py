@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -260,6 +261,11 @@ def test_a_large_question_is_solved_in_parts_to_its_gap() -> None:
     assert plan.bound <= plan.objective
 
 
+@cache
+def solved_exactly(seed: int) -> Plan | None:
+    return best(planning.question(3, 5, 3, 5, 300, seed=seed), gap=0.01, seconds=3600, margin={})
+
+
 @pytest.mark.parametrize("gap", [0.05, 0.005])
 @pytest.mark.parametrize("seed", [0, 4])
 def test_rounding_and_the_restricted_programme_make_plans_too(
@@ -267,7 +273,7 @@ def test_rounding_and_the_restricted_programme_make_plans_too(
 ) -> None:
     """The methods for large questions, on one that is also solved exactly."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
-    right = best(question, gap=0.01, seconds=3600, margin={})
+    right = solved_exactly(seed)
     monkeypatch.setattr("fleetmark.planner.capacity.search.SMALL", 0)
     other = best(question, gap=gap, seconds=3600, margin={})
     assert right is not None and other is not None

@@ -102,7 +102,7 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def _opened(
-    opener: Callable[[], AbstractContextManager[Engine]],
+    opener: Callable[[float], AbstractContextManager[Engine]],
     files: Mapping[str, Path],
     hosts: Sequence[Host],
     condition: str,
@@ -112,7 +112,7 @@ def _opened(
     values = Values(schema.frame(), *(source(path, campaign) for campaign, path in files.items()))
     place = {campaign: n for n, campaign in enumerate(files)}
     listed = [(place[host.campaign], host.name, host.id) for host in hosts if host.campaign in place]
-    with opener() as con, values.opened_in(con):
+    with opener(len(values)) as con, values.opened_in(con):
         metrics, keys = _numbered(described(con, condition), describing)
         create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, condition)
         yield con, keys, len(values)

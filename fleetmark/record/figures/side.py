@@ -62,21 +62,27 @@ def of_side(figures: Figures, side: str = "") -> SideFigures:
         con.register("metric", metrics.astype({"subject": object}))
         con.register("member", pd.DataFrame(members, columns=["metric", "name"]).astype({"metric": int}))
         con.register("host", pd.DataFrame(places, columns=["id", "campaign", "name", "place"]))
-        mine, shared = _OF_SIDE.format(table="figure"), _SHARED
-        parts = con.sql(f"select {counted} from ({mine}) anti join ({shared}) using (record, key)").df()
-        left_out = con.sql(
-            f"select record, benchmark, why, n from ({_OF_SIDE.format(table='rejected')}) union all "
-            f"select record, benchmark, '{SHARED}', n from ({mine}) semi join ({shared}) using (record, key)"
-        ).df()
+        mine = _OF_SIDE.format(table="figure")
+        alone, several = "", ""
+        if members:
+            alone = f"anti join ({_SHARED}) using (record, key)"
+            several = (
+                f" union all select record, benchmark, '{SHARED}', n from ({mine}) "
+                f"semi join ({_SHARED}) using (record, key)"
+            )
+        parts = con.execute(f"select {counted} from ({mine}) {alone}").df()
+        rejected = _OF_SIDE.format(table="rejected")
+        left_out = con.execute(f"select record, benchmark, why, n from ({rejected}){several}").df()
         rows = parts.drop(columns="key")
         if len(benchmarks) < len(keys):
             con.register("part", parts)
             values = "select p.*, k.rule, exp(p.log) as value from part p join metric k on p.key = k.id"
-            centres = " union all ".join(groups(values, "record, benchmark", rule) for rule in RULES)
+            rules = [rule for rule in RULES if rule in set(keys["rule"])]
+            centres = " union all ".join(groups(values, "record, benchmark", rule) for rule in rules)
             # The standard error of the mean of the parts, if it is known for each of them.
             error = ", case when count(error) = count(*) then sqrt(sum(error * error)) / count(*) end as error"
             sums = f"sum(n)::int as n{error if 'error' in parts else ''}"
-            rows = con.sql(
+            rows = con.execute(
                 f"select c.record, c.benchmark, s.* exclude (record, benchmark), c.log from ({centres}) c join "
                 f"(select record, benchmark, {sums} from part group by all) s using (record, benchmark)"
             ).df()

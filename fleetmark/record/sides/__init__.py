@@ -94,6 +94,8 @@ def powered(root: Path, chosen: Mapping[str, Sequence[Machine]]) -> frozenset[st
     if not files:
         return frozenset(labelled)
     record = _read(files, every, figures.POWER, spread=False)
+    if record.rows.empty:
+        return frozenset(labelled)
     return frozenset(labelled | {title for title in chosen if len(figures.of_side(record, title).rows)})
 
 

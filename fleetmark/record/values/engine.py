@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,9 +32,9 @@ class Engine:
 
 
 @contextlib.contextmanager
-def duckdb() -> Iterator[Engine]:
-    """Open an in-memory DuckDB database as an engine."""
-    with connect() as con:
+def duckdb(rows: float = math.inf) -> Iterator[Engine]:
+    """Open an in-memory DuckDB database as an engine for statements on about ``rows`` rows."""
+    with connect(rows) as con:
         yield in_memory(con)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -23,11 +24,14 @@ def _name() -> str:
 
 
 @contextlib.contextmanager
-def engine() -> Iterator[Engine]:
-    """Open the engine that the environment selects. Raise FleetmarkError if it does not exist."""
+def engine(rows: float = math.inf) -> Iterator[Engine]:
+    """Open the engine that the environment selects, for statements on about ``rows`` rows.
+
+    Raise FleetmarkError if it does not exist.
+    """
     name = _name()
     if is_local():
-        with duckdb() as local:
+        with duckdb(rows) as local:
             yield local
     elif re.fullmatch(r"spark(://\S+|-local\[[0-9*]+\])?", name):
         from fleetmark.record.values import spark
