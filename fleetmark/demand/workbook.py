@@ -18,7 +18,8 @@ from fleetmark.demand.columns import NO, YES, Column, Rule
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
-from fleetmark.planner.capacity.question import Question, Worth
+from fleetmark.planner.capacity.question import Question
+from fleetmark.planner.capacity.sku import Sku, Worth, declared_fields
 
 _SETTINGS: Mapping[str, Path] = {
     "carbon_price": ("carbon", "price"),
@@ -26,11 +27,7 @@ _SETTINGS: Mapping[str, Path] = {
     "carbon_limit": ("carbon", "limit"),
     "carbon_by_year": ("carbon", "yearly_limit"),
 } | {f"shock_{key}": ("shock", key) for key in ("chance", "demand")}
-_SKU: Mapping[str, Path] = {
-    "idle_w": ("power", "idle"),
-    "peak_w": ("power", "peak"),
-    "provisioned_w": ("power", "provisioned"),
-}
+_SKU: Mapping[str, Path] = {field.column: tuple(field.key.split(".")) for field in declared_fields(Sku)}
 _SITE: Mapping[str, Path] = {"power_w": ("power",), "rack_w": ("rack_power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
 _INTEGERS = 2**53  # spreadsheets store integers exactly up to this number

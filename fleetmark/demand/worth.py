@@ -19,7 +19,7 @@ from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.demand.keys.worth import Chosen, Compared, Measured, Pinned, Profile, Speed, Worth
-from fleetmark.planner.capacity import question as capacity
+from fleetmark.planner.capacity import sku as capacity
 from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.equivalence import Equivalence
 from fleetmark.planner.estimate import Estimate

@@ -13,7 +13,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.demand.correlation import correlated, matrix, members
 from fleetmark.planner.capacity.futures import sample
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Site, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Site, Workload
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.solve import solve as solved
 from fleetmark.planner.capacity.uncertainty import margined
 from tests.planner.questions import ask, sku, work

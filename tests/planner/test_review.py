@@ -12,7 +12,8 @@ from scipy import integrate, stats
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.later import plan_from, question_from

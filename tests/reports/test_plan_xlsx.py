@@ -19,7 +19,8 @@ from fleetmark.demand import workbook as plan_workbook
 from fleetmark.planner.capacity.analysis.results import Alternative, Binding
 from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
