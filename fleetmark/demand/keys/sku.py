@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, create_model, model_validator
 
@@ -18,13 +18,12 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
-    Written,
     Yearly,
     integer,
     share,
     written_entries,
 )
-from fleetmark.demand.keys.part import Gigabytes, Part
+from fleetmark.demand.keys.part import Gigabytes, Part, Valued
 from fleetmark.demand.keys.worth import Measured, Worth
 from fleetmark.planner.capacity.sku import AIR, LIQUID, Declared, Field, Kind, declared_fields
 from fleetmark.planner.capacity.sku import Sku as PlannedSku
@@ -33,18 +32,11 @@ _DIGITS = 9
 _MOST_SLIP = 24
 
 
-class Has(Part):
+class Has(Valued):
     """The amount of a resource in one server: its ``value``, or a rate on record."""
-
-    BARE: ClassVar = Written
 
     value: Resource | None = None
     measured: Measured | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, value: object) -> Any:
-        return value if isinstance(value, Mapping) else {"value": value}
 
     @model_validator(mode="after")
     def _one(self) -> Has:
