@@ -114,7 +114,9 @@ def test_choices_lists_of_cpus_and_words(setting: Any, tmp_path: Path) -> None:
     choice.write_text("always [madvise] never\n")
     cpus.write_text("0-3\n")
     assert setting.current({"path": str(choice)}) == "madvise"
-    assert setting.same({"path": str(cpus)}, "0-3,8", "0,1,2,3,8") and not setting.same({"path": "x"}, "0-1", "0,1")
+    assert setting.is_equal({"path": str(cpus)}, "0-3,8", "0,1,2,3,8") and not setting.is_equal(
+        {"path": "x"}, "0-1", "0,1"
+    )
     store.write_text("Disabled")
     item = {
         "read": ["cat", str(store)], "match": "^(Enabled|Disabled)$", "value": "Enabled",

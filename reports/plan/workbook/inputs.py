@@ -286,7 +286,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         [s, w, e.value, e.se, None if math.isinf(e.df) else e.df, e.utilisation, e.hosts or None]
         for (s, w), e in zip(n.pairs_of_worth, worths, strict=True)
     ]
-    same, edited = (say(text) for text in (message("as planned"), message("edited")))
+    as_planned, edited = (say(text) for text in (message("as planned"), message("edited")))
     more = (
         numbers("lo", message("lo"), "#,##0.0000", unit="95%", width=12),
         numbers("hi", message("hi"), "#,##0.0000", unit="95%", width=12),
@@ -311,7 +311,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         yield live(ref("workloads", "unit", work), q.workloads[w].unit)
         fields = ("value", "se", "df", "utilisation")
         alike = ",".join(f'{{{field}}}&""={ref("benchmarks", field, i)}&""' for field in fields)
-        yield live(f"IF(AND({alike}),{literal(same)},{literal(edited)})", same)
+        yield live(f"IF(AND({alike}),{literal(as_planned)},{literal(edited)})", as_planned)
         yield from (Cell(worths[i].source), Cell(worths[i].reason or q.workloads[w].reason))
 
     choices = {"sku": "sku_name", "workload": "workload_name"}
