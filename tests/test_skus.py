@@ -15,7 +15,7 @@ from fleetmark.demand.keys.sku import Sku as WrittenSku
 from fleetmark.demand.keys.sku import keys_of
 from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.sku import YEARLY, Declared, Kind, Sku, declared_fields
-from tests.plans import asked
+from tests.plans import question_of
 from tests.reports import plan_sample
 
 DERIVED = {"name", "out", "prices", "allowance"}  # the planner derives them; no file has them
@@ -78,7 +78,7 @@ def test_a_workbook_has_every_field_but_those_with_tables_of_their_own() -> None
 
 
 def test_a_file_that_leaves_a_key_out_gives_the_default_of_the_planner(tmp_path: Path) -> None:
-    sku = asked(tmp_path, SHORT).skus["old"]
+    sku = question_of(tmp_path, SHORT).skus["old"]
     assert sku == Sku("old", sku.worth, 9000, 100, 200, rack_units=1)
 
 

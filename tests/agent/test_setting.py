@@ -434,16 +434,16 @@ def test_a_connection_without_the_controllers_word_keeps_no_trial(
     os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
     until(lambda: knob.read_text().startswith("new"))
     door = str(tmp_path / "work" / "socket")
-    beside = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user), door])
+    silent_listener = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user), door])
     try:
         if user:
-            assert beside.wait(60) == 1  # refused
+            assert silent_listener.wait(60) == 1  # refused
         until(lambda: "nobody followed" in (running.folder / "events.jsonl").read_text())
         until(lambda: not (running.folder / "setting.json").exists())
         assert knob.read_text().startswith("old")
     finally:
-        beside.kill()
-        beside.wait()
+        silent_listener.kill()
+        silent_listener.wait()
 
 
 def test_a_trial_goes_on_while_its_controller_says_that_it_is_there(running: Job, knob: Path) -> None:
