@@ -26,7 +26,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate, deviate
 from fleetmark.planner.review.later import question_from

@@ -36,11 +36,11 @@ LOADS = (
 class Errors:
     """Seconds by which the client's figures differ: from the delays asked of the server, and from what its log says."""
 
-    asked: list[float] = field(default_factory=list)
+    requested: list[float] = field(default_factory=list)
     log: list[float] = field(default_factory=list)
 
-    def add(self, seen: float, asked: float, logged: float) -> None:
-        self.asked.append(abs(seen - asked))
+    def add(self, seen: float, requested: float, logged: float) -> None:
+        self.requested.append(abs(seen - requested))
         self.log.append(abs(seen - logged))
 
 
@@ -104,12 +104,12 @@ def main(seconds: float) -> None:
             ttft, itl = errors(running, load(running, kind, streams, seconds))
         cells = [
             f"{1e3 * quantile(values, 0.5):8.3f} {1e3 * quantile(values, 0.99):8.3f}"
-            for values in (ttft.asked, itl.asked, ttft.log, itl.log)
+            for values in (ttft.requested, itl.requested, ttft.log, itl.log)
         ]
         kept = [
             name
             for name, q in (("p50", 0.5), ("p99", 0.99))
-            if max(quantile(ttft.asked, q), quantile(itl.asked, q)) <= LIMIT
+            if max(quantile(ttft.requested, q), quantile(itl.requested, q)) <= LIMIT
         ]
         words, now = ", ".join(kept) or "no", os.getloadavg()[0]
         print(f"{kind:6} {streams:3g} {len(ttft.log):8}  {'  '.join(cells)}  {words:>11} {now:6.1f}", flush=True)

@@ -77,11 +77,13 @@ def main() -> None:
                         values[method] = _by_hand(workload, metric, argv, serve, env, Path(place))
                     else:
                         values[method] = _through(workload, case, metric, settings, Path(place))[0]
-                (hand, beside), (through, meanwhile) = values["hand"], values["through"]
+                (hand, load_by_hand), (through, meanwhile) = values["hand"], values["through"]
                 print(
-                    f"{number} {hand:.5g} ({beside:.2f}) {through:.5g} ({meanwhile:.2f})", file=sys.stderr, flush=True
+                    f"{number} {hand:.5g} ({load_by_hand:.2f}) {through:.5g} ({meanwhile:.2f})",
+                    file=sys.stderr,
+                    flush=True,
                 )
-                if options.disturbed or max(beside, meanwhile) < QUIET:
+                if options.disturbed or max(load_by_hand, meanwhile) < QUIET:
                     pairs.append((hand, through))
         if not pairs:
             print(f"{workload:<15} {metric:<23} every pair was disturbed", flush=True)

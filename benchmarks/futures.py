@@ -22,8 +22,9 @@ import numpy as np
 
 from fleetmark.planner.capacity.analysis.results import Conflict
 from fleetmark.planner.capacity.futures import Draws, Fleet, allowance, sample
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Workload
 from fleetmark.planner.capacity.queueing import utilisation_for
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import margined
 

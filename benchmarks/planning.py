@@ -22,8 +22,9 @@ from rich.console import Console
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.best import best
 from fleetmark.planner.capacity.model import build
-from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Question, Site, Workload
 from fleetmark.planner.capacity.search import highs
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.reports.kit.language import Language
 from fleetmark.verbs import plan as planning
 from fleetmark.verbs.documents import Documents, renderers

@@ -268,8 +268,8 @@ def _of_accelerators() -> Iterator[Task]:
     wider = Table(chips.history, {m: of_chip.get(f, f) for m, f in chips.families.items()})
     columns = [str(c) for c in chips.history]
     for table, left_out in ((chips, "chip"), (wider, "architecture")):
-        same = f"MLPerf: from other scenarios of the model, {left_out} left out"
-        yield Task(same, table, columns, lambda k, t: k.split(" ")[0] == t.split(" ")[0])
+        from_scenarios = f"MLPerf: from other scenarios of the model, {left_out} left out"
+        yield Task(from_scenarios, table, columns, lambda k, t: k.split(" ")[0] == t.split(" ")[0])
         other = f"MLPerf: from other models, {left_out} left out"
         yield Task(other, table, columns, lambda k, t: k.split(" ")[0] != t.split(" ")[0], least_known=2)
 

@@ -66,8 +66,8 @@ def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, 
     if kinds and len(machines) >= LEAST_MACHINES:
         related = machines.corr(min_periods=LEAST_MACHINES).to_numpy(float)
         distance = 1 - np.nan_to_num(related, nan=0.0)
-        same = pd.factorize(np.array(keys))[0]
-        distance[same[:, None] == same] = 0
+        group_numbers = pd.factorize(np.array(keys))[0]
+        distance[group_numbers[:, None] == group_numbers] = 0
         from scipy.cluster.hierarchy import fcluster, linkage  # imported lazily: few comparisons have enough machines
         from scipy.spatial.distance import squareform
 

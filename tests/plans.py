@@ -17,7 +17,7 @@ from fleetmark.planner.capacity.solve import solve
 from tests.reports import plan_sample
 
 
-def asked(folder: Path, written: str) -> Question:
+def question_of(folder: Path, written: str) -> Question:
     """Return the question of a YAML text, which stays in ``folder`` as demand.yml."""
     file = folder / "demand.yml"
     file.write_text(written)

@@ -113,9 +113,9 @@ class Swarm:
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ValueError):
-            asked = json.loads(await reader.readline())
+            hello = json.loads(await reader.readline())
             agent = self.agents.setdefault(
-                asked["host"], Agent(name=asked["host"], fate=self.fates.get(asked["host"], "well"))
+                hello["host"], Agent(name=hello["host"], fate=self.fates.get(hello["host"], "well"))
             )
             await asyncio.sleep(self.drawn(_CONNECT_S))
             if agent.is_gone:
@@ -123,7 +123,7 @@ class Swarm:
                 self.send(writer, b"u", b"did not answer")
             else:
                 self.send(writer, b"a", b"")
-                await self.answer(agent, asked["argv"], reader, writer)
+                await self.answer(agent, hello["argv"], reader, writer)
             await writer.drain()
         writer.close()
 
@@ -164,8 +164,8 @@ class Swarm:
     def start(self, agent: Agent, job: dict[str, Any]) -> dict[str, Any]:
         folder = job["folder"]
         if agent.runner and not agent.runner.done():
-            same = agent.job is not None and agent.job["folder"] == folder
-            return {"state": "running" if same else "busy", "dir": folder}
+            is_resumed = agent.job is not None and agent.job["folder"] == folder
+            return {"state": "running" if is_resumed else "busy", "dir": folder}
         if agent.job is None or agent.job["folder"] != folder:
             agent.results.clear()
         agent.job = job

@@ -36,7 +36,7 @@ def fleet(
     record(root, name, {h: {"gen": gen, **(labels or {})} for h, (gen, _) in hosts.items()}, measured, cores)
 
 
-def asked(root: Path, *words: str) -> dict[str, Any]:
+def answer_of(root: Path, *words: str) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(
         run(root, "compare", "-b", "gen=old", "-c", "gen=new", *words, "--format", "json")
     )
@@ -48,7 +48,7 @@ def test_totals_of_a_mixed_fleet_are_sums(tmp_path: Path) -> None:
     small = {f"s{n}": ("old", 100.0) for n in range(10)}
     large = {f"l{n}": ("old", 400.0) for n in range(10)}
     fleet(tmp_path, small | large | {f"n{n}": ("new", 400.0) for n in range(10)})
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     assert doc["answer"]["sentence"].startswith("One new replaces 1.60 (")
     (line,) = doc["answer"]["classes"]
     assert line["candidates"]["new"]["servers"] == "63" and line["remark"] == "based on totals"
@@ -66,7 +66,7 @@ def test_totals_of_a_mix_stand_beside_those_of_hosts_one_by_one(tmp_path: Path) 
     old = {f"o{n}": ("old", 100.0 if n % 2 else 400.0) for n in range(8)}
     fleet(tmp_path, old | {f"n{n}": ("new", 400.0) for n in range(8)}, (TRIAD,))
     fleet(tmp_path, old | {f"n{n}": ("new", 1600.0) for n in range(8)}, (MCF,), name="c2")
-    doc = asked(tmp_path, "--mix", "mem-bw=0.5,cpu-int=0.5")
+    doc = answer_of(tmp_path, "--mix", "mem-bw=0.5,cpu-int=0.5")
     assert doc["answer"]["sentence"].startswith("One new replaces 2.56 (")
     (row,) = [r for r in doc["rows"] if r["class"] == "work mix" and not r["benchmark"]]
     head = row["headline"]
@@ -89,7 +89,7 @@ def two_sizes(root: Path, gain: float = 1.5) -> None:
 def test_sides_that_mix_sizes_are_compared_within_them(tmp_path: Path) -> None:
     """Check a gain of 1.50 in each size, although the mean falls from 303 to 198 and the total from 340 to 240."""
     two_sizes(tmp_path)
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     assert doc["answer"]["sentence"].startswith("One new replaces 1.50 (")
     (line,) = doc["answer"]["classes"]
     assert line["remark"] == "size by size" and line["candidates"]["new"]["servers"] == "67"
@@ -110,8 +110,8 @@ def test_the_price_of_sizes_is_that_of_the_fleet_replaced(tmp_path: Path) -> Non
         for n in range(2 if host in ("os", "nl") else 8):
             _labelled(tmp_path / "c1", f"{host}{n}", {"price": price, "currency": "EUR"})
     sentence = "67 new replace 100 old and cost 174,200 EUR; 100 old cost 170,000 EUR"
-    assert asked(tmp_path)["answer"]["totals"] == [sentence]
-    per_money = asked(tmp_path, "--per", "money")
+    assert answer_of(tmp_path)["answer"]["totals"] == [sentence]
+    per_money = answer_of(tmp_path, "--per", "money")
     assert per_money["answer"]["totals"] == [sentence]
     gain = 1.5 * math.exp(0.2 * math.log(500 / 1000) + 0.8 * math.log(2000 / 3000))
     assert per_money["rows"][0]["ratio"] == pytest.approx(gain)
@@ -134,7 +134,7 @@ def test_a_guardrail_makes_no_host_unlike_its_peers(tmp_path: Path) -> None:
     hosts = {f"{side[0]}{n}": (side, 100.0) for side in ("old", "new") for n in range(6)}
     fleet(tmp_path, hosts)
     fleet(tmp_path, {h: (side, 10.0 if h == "n0" else 1.0) for h, (side, _) in hosts.items()}, (loss,), name="c2")
-    assert asked(tmp_path)["outliers"] == []
+    assert answer_of(tmp_path)["outliers"] == []
 
 
 def test_tables_say_what_a_class_rests_on(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_ratios_of_sizes_name_their_class(tmp_path: Path) -> None:
     hosts = {f"os{n}": ("old", 100.0) for n in range(2)} | {f"ol{n}": ("old", 400.0) for n in range(8)}
     hosts |= {f"ns{n}": ("new", 200.0) for n in range(8)} | {f"nl{n}": ("new", 800.0) for n in range(2)}
     fleet(tmp_path, hosts, (MCF,), name="c2", cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     sentence = "new is compared with old size by size, weighted by the baseline's shares; integer: "
     sentence += "32 cores per socket (80%): 2.00; 16 cores per socket (20%): 2.00"
     assert sentence in doc["warnings"] and sentence in doc["answer"]["before_you_rely_on_this"]
@@ -180,14 +180,14 @@ def test_shares_are_those_of_the_baseline(tmp_path: Path) -> None:
     hosts = {"os0": ("old", 100.0), **{f"ol{n}": ("old", 400.0) for n in range(3)}}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.52")
+    assert answer_of(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.52")
 
 
 def test_a_size_that_the_baseline_lacks_has_no_part_in_it(tmp_path: Path) -> None:
     hosts = {f"ol{n}": ("old", 400.0) for n in range(3)}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 800.0) for n in range(3)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.00")
+    assert answer_of(tmp_path)["answer"]["sentence"].startswith("One new replaces 2.00")
 
 
 def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_sizes_without_a_match_leave_no_headline(tmp_path: Path) -> None:
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(3)} | {f"nl{n}": ("new", 50.0) for n in range(3)}
     cores = {"os": 32, "ol": 64, "ns": 48, "nl": 96}
     fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     reason = (
         "sides mix sizes that do not match "
         "(cores per socket: old 16 (3), 32 (3); new 24 (3), 48 (3)); compare machines of the same size"
@@ -217,7 +217,7 @@ def test_sizes_that_match_in_part_are_compared_at_the_one_on_both_sides(tmp_path
     hosts |= {f"nl{n}": ("new", 300.0) for n in range(3)} | {f"nx{n}": ("new", 900.0) for n in range(4)}
     cores = {"os": 32, "ol": 64, "nl": 64, "nx": 96}
     fleet(tmp_path, hosts, cores={h: cores[h[:2]] for h in hosts})
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     assert doc["answer"]["sentence"].endswith(" on memory bandwidth benchmarks, at 32 cores per socket")
     assert doc["answer"]["classes"][0]["remark"] == "32 cores per socket only"
     assert doc["warnings"][0] == "new is compared with old at 32 cores per socket only: 3 against 3 machines"
@@ -233,7 +233,7 @@ def test_one_mixed_side_alone_is_a_sum(tmp_path: Path) -> None:
     hosts = {f"os{n}": ("old", 100.0) for n in range(5)} | {f"ol{n}": ("old", 400.0) for n in range(5)}
     hosts |= {f"nl{n}": ("new", 400.0) for n in range(5)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    assert asked(tmp_path)["answer"]["sentence"].startswith("One new replaces 1.60 (")
+    assert answer_of(tmp_path)["answer"]["sentence"].startswith("One new replaces 1.60 (")
 
 
 def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
         {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)},
         (TRIAD, MCF),
     )
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     lacking = "floating point, operating system, storage, network, applications, power"
     assert doc["answer"]["not_measured"] == lacking
     assert f"Not measured: {lacking}" in " ".join(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new").split())
@@ -253,7 +253,7 @@ def test_the_first_screen_says_what_was_not_measured(tmp_path: Path) -> None:
 def test_power_is_measured_where_it_is_on_record(tmp_path: Path) -> None:
     hosts = {f"o{n}": ("old", 100.0) for n in range(3)} | {f"n{n}": ("new", 200.0) for n in range(3)}
     fleet(tmp_path, hosts, (TRIAD, MCF, GCC, IOPS, NULL), {"watts": "500"})
-    assert asked(tmp_path)["answer"]["not_measured"] == "floating point, network, applications"
+    assert answer_of(tmp_path)["answer"]["not_measured"] == "floating point, network, applications"
 
 
 def test_an_area_that_some_candidates_lack_stands_with_their_names(tmp_path: Path) -> None:
@@ -263,13 +263,13 @@ def test_an_area_that_some_candidates_lack_stands_with_their_names(tmp_path: Pat
         (TRIAD, IOPS),
     )
     fleet(tmp_path, {f"t{n}": ("turin", 300.0) for n in range(3)}, (TRIAD,), name="c2")
-    assert "storage (turin)" in asked(tmp_path, "-c", "gen=turin")["answer"]["not_measured"]
+    assert "storage (turin)" in answer_of(tmp_path, "-c", "gen=turin")["answer"]["not_measured"]
 
 
 def test_accelerators_are_held_against_the_suite_of_accelerators(tmp_path: Path) -> None:
     matmul = Bench("torch_ops", "fp32", "rate", "FLOP/s", "higher", "gpu-compute", kind="capacity")
     fleet(tmp_path, {f"o{n}": ("old", 1e12) for n in range(3)} | {f"n{n}": ("new", 2e12) for n in range(3)}, (matmul,))
-    lacking = asked(tmp_path)["answer"]["not_measured"]
+    lacking = answer_of(tmp_path)["answer"]["not_measured"]
     assert "GPU training, GPU inference, GPU collectives, power" in lacking and "GPU compute" not in lacking
 
 
@@ -281,15 +281,15 @@ def test_prices_give_totals_with_and_without_per_money(tmp_path: Path) -> None:
     fleet(tmp_path, ICELAKE | GENOA)
     prices = ("--price", "old=9000 EUR", "--price", "new=19000 EUR")
     sentence = "34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"
-    assert asked(tmp_path, *prices)["answer"]["totals"] == [sentence]
-    of_money = asked(tmp_path, *prices, "--per", "money")["answer"]
+    assert answer_of(tmp_path, *prices)["answer"]["totals"] == [sentence]
+    of_money = answer_of(tmp_path, *prices, "--per", "money")["answer"]
     assert of_money["totals"] == [sentence]
     assert of_money["sentence"].startswith("1 EUR spent on new buys 1.41 ")
-    assert asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == [
+    assert answer_of(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"] == [
         "34 new replace 100 old and cost 646,000 EUR"
     ]
-    assert asked(tmp_path)["answer"]["totals"] == []
-    rented = asked(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
+    assert answer_of(tmp_path)["answer"]["totals"] == []
+    rented = answer_of(tmp_path, "--price", "old=1 USD/hour", "--price", "new=2.5 USD/hour")["answer"]
     assert rented["totals"] == ["34 new replace 100 old and cost 85.00 USD per hour; 100 old cost 100 USD per hour"]
 
 
@@ -306,7 +306,7 @@ def test_prices_of_several_currencies_or_terms_are_refused(tmp_path: Path, old: 
     words = ("--price", f"old={old}", "--price", f"new={new}")
     error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "money", *words)
     assert f"prices have several currencies or terms ({shown})" in " ".join(error.split())
-    (sentence,) = asked(tmp_path, *words)["answer"]["totals"]
+    (sentence,) = answer_of(tmp_path, *words)["answer"]["totals"]
     assert sentence.startswith(f"No total cost: prices have several currencies or terms ({shown}); ")
 
 
@@ -316,13 +316,13 @@ def test_a_side_without_one_price_is_named(tmp_path: Path) -> None:
     fleet(tmp_path, {f"l{n}": ("later", 298.0) for n in range(3)}, name="c2")
     _labelled(tmp_path / "c1", "n0", {"currency": "USD"})
     _labelled(tmp_path / "c2", "l0", {"price": "9000", "currency": "EUR"})
-    assert asked(tmp_path, "-c", "gen=later")["answer"]["totals"] == [
+    assert answer_of(tmp_path, "-c", "gen=later")["answer"]["totals"] == [
         "No total cost: prices of new have several currencies or terms (EUR, USD); give it one price with --price, "
         "or convert a currency with --rate",
         "No total cost: 2 of 3 hosts of later have no price",
     ]
     _labelled(tmp_path / "c1", "o0", {"currency": "USD"})
-    first, second = asked(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"]
+    first, second = answer_of(tmp_path, "--price", "new=19000 EUR")["answer"]["totals"]
     assert first == "34 new replace 100 old and cost 646,000 EUR"
     assert second.startswith("No total cost: prices of old have several currencies or terms (EUR, USD); ")
 
@@ -340,7 +340,7 @@ def test_a_rate_with_its_date_makes_one_currency(tmp_path: Path) -> None:
     """Convert 10,000 USD at 0.9 to 9,000 EUR: a euro buys 2.98 x 9,000 / 19,000 = 1.41."""
     fleet(tmp_path, ICELAKE | GENOA)
     prices = ("--price", "old=10000 USD", "--price", "new=19000 EUR", "--per", "money")
-    answer = asked(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
+    answer = answer_of(tmp_path, *prices, "--rate", "USD=0.9 EUR 2026-11-01")["answer"]
     assert answer["sentence"].startswith("1 EUR spent on new buys 1.41 ")
     assert answer["totals"] == ["34 new replace 100 old and cost 646,000 EUR; 100 old cost 900,000 EUR"]
     assert "1 USD = 0.9 EUR on 2026-11-01" in answer["bought"]
@@ -353,7 +353,7 @@ def test_a_range_of_classes_gives_a_range_of_money(tmp_path: Path) -> None:
     rows = {f"o{n}": ("old", 100.0) for n in range(3)}
     fleet(tmp_path, rows | GENOA, (TRIAD,))
     fleet(tmp_path, rows | {f"n{n}": ("new", 400.0) for n in range(3)}, (MCF,), name="c2")
-    (sentence,) = asked(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
+    (sentence,) = answer_of(tmp_path, "--price", "new=1000 EUR")["answer"]["totals"]
     assert sentence == "25–34 new replace 100 old and cost 25,000–34,000 EUR"
 
 
@@ -372,7 +372,7 @@ def test_warnings_are_ordered_by_what_they_do_to_the_answer(tmp_path: Path) -> N
         doc["facts"]["memory"] = (32 if host in ("o10", "o11") else 16) << 30
         doc["facts"]["os"] = "Debian 12" if host in ("n0", "n1", "n2") else "Debian 13"
         path.write_text(json.dumps(doc))
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     second, third, *rest = doc["answer"]["before_you_rely_on_this"]
     assert (
         second
@@ -392,7 +392,7 @@ def test_a_thread_is_half_a_core_on_one_side_only(tmp_path: Path) -> None:
         doc = json.loads(path.read_text())
         doc["facts"]["cpu"]["threads"] = doc["facts"]["cpu"]["cores"]
         path.write_text(json.dumps(doc))
-    sentences = asked(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
+    sentences = answer_of(tmp_path, "--per", "thread")["answer"]["before_you_rely_on_this"]
     assert sentences[0] == "A thread is half a core on old only (SMT): compare per core instead"
 
 
@@ -406,7 +406,7 @@ def test_seconds_per_job_are_work_in_a_class_of_work(tmp_path: Path) -> None:
     ]
     file.write_text("\n".join(["machine,gen,benchmark,value,unit,better,class", *rows]))
     run(tmp_path, "import", "table", str(file))
-    answer = asked(tmp_path)["answer"]
+    answer = answer_of(tmp_path)["answer"]
     assert answer["sentence"].startswith("One new replaces 3.00 ") and answer["guardrails"] == ""
 
 
@@ -416,7 +416,7 @@ def test_the_peers_of_a_host_are_those_of_its_size(tmp_path: Path) -> None:
     hosts |= {"ol7": ("old", 320.0)} | {f"ns{n}": ("new", 200.0) for n in range(4)}
     hosts |= {f"nl{n}": ("new", 800.0) for n in range(4)}
     fleet(tmp_path, hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    doc = asked(tmp_path)
+    doc = answer_of(tmp_path)
     assert [o["host"] for o in doc["outliers"]] == ["ol7"]
     sentences = doc["answer"]["before_you_rely_on_this"]
     assert [t for t in sentences if t.startswith("ol7 is 20% slower than its peers; excluding it: new 2.00 (")]
@@ -430,7 +430,7 @@ def test_a_size_without_power_is_left_out_per_watt(tmp_path: Path, benches: Sequ
     small = {f"os{n}": ("old", 100.0) for n in range(3)} | {f"ns{n}": ("new", 150.0) for n in range(3)}
     fleet(tmp_path, large, benches, {"watts": "500"}, cores=dict.fromkeys(large, 64))
     fleet(tmp_path, small, benches, name="c2", cores=dict.fromkeys(small, 32))
-    doc = asked(tmp_path, "--per", "watt")
+    doc = answer_of(tmp_path, "--per", "watt")
     assert doc["answer"]["sentence"].startswith("1 watt of new does 2.00 (")
     assert any("left out, because the amount is unknown: os0 (c2)" in note for note in doc["notes"])
 
@@ -455,11 +455,11 @@ def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
     exp(12.7 x ln(1.45) / 2) = 10.6 either way.
     """
     in_batches(tmp_path / "far", (100.0, 400.0))
-    answer = asked(tmp_path / "far")["answer"]
+    answer = answer_of(tmp_path / "far")["answer"]
     assert answer["sentence"].startswith("One new replaces 4.01 old servers on memory bandwidth benchmarks")
     assert "No interval for memory bandwidth: 2 batches of old are too few to tell." in answer["legend"]
     in_batches(tmp_path / "near", (100.0, 145.0))
-    answer = asked(tmp_path / "near")["answer"]
+    answer = answer_of(tmp_path / "near")["answer"]
     few = "2 batches of old are too few to tell"
     assert answer["sentence"] == f"One new replaces 8.33 old servers on memory bandwidth benchmarks; new: {few}"
     assert f"No interval for memory bandwidth: {few}." in answer["legend"]
@@ -470,8 +470,8 @@ def test_the_legend_says_why_each_class_has_no_interval(tmp_path: Path) -> None:
     hosts = {"os0": ("old", 100.0)} | {f"ol{n}": ("old", 400.0) for n in range(3)}
     hosts |= {f"ns{n}": ("new", 150.0) for n in range(4)} | {f"nl{n}": ("new", 1200.0) for n in range(4)}
     fleet(tmp_path / "strata", hosts, cores={h: 32 if h[1] == "s" else 64 for h in hosts})
-    legend = asked(tmp_path / "strata")["answer"]["legend"]
+    legend = answer_of(tmp_path / "strata")["answer"]["legend"]
     assert "No interval for memory bandwidth: a side has a single host in one of the sizes." in legend
     record(tmp_path / "one", "c1", {"o": {"gen": "old"}, "n": {"gen": "new"}}, {(h, TRIAD): [1.0] for h in "on"})
-    legend = asked(tmp_path / "one")["answer"]["legend"]
+    legend = answer_of(tmp_path / "one")["answer"]["legend"]
     assert "No interval for memory bandwidth: a side is one machine or publisher, measured once." in legend

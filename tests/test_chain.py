@@ -79,8 +79,8 @@ def checked(archive: Archive, signers: Path | None = None) -> Integrity:
 
 def counted(archive: Archive) -> list[str]:
     """Return the files that figures depend on."""
-    beside = ("controller.lock",)
-    return sorted(archive.named(p) for p in archive.path.rglob("*") if p.is_file() and p.name not in beside)
+    uncounted = ("controller.lock",)
+    return sorted(archive.named(p) for p in archive.path.rglob("*") if p.is_file() and p.name not in uncounted)
 
 
 def test_a_campaign_is_equal_to_its_record(archive: Archive) -> None:

@@ -44,16 +44,16 @@ FORMS = [
 def test_sheets_ask_the_same_question(tmp_path: Path, form: str) -> None:
     file = tmp_path / "demand.yml"
     file.write_text(changed("[100, 110, 120, 130]", form).replace("pue: 1.3", "pue: 1.3\nbudget: [5, none, 7, 8]"))
-    assert same(demand.read(file, tmp_path), demand.read(sheets(tmp_path, file), tmp_path))
+    assert are_equal(demand.read(file, tmp_path), demand.read(sheets(tmp_path, file), tmp_path))
 
 
 def test_the_example_asks_the_same_question_in_sheets(tmp_path: Path) -> None:
     q = demand.read(demand.EXAMPLE, tmp_path)
-    assert same(q, demand.read(sheets(tmp_path, demand.EXAMPLE), tmp_path))
+    assert are_equal(q, demand.read(sheets(tmp_path, demand.EXAMPLE), tmp_path))
     assert (len(q.sites), len(q.skus), len(q.workloads), len(q.periods), q.survive) == (2, 3, 2, 8, True)
 
 
-def same(a: Question, b: Question) -> bool:
+def are_equal(a: Question, b: Question) -> bool:
     from dataclasses import replace
 
     return replace(a, source={}) == replace(b, source={})
@@ -107,7 +107,7 @@ def test_periods_may_be_the_heads_of_the_demand(tmp_path: Path, small: Path) -> 
     folder = sheets(tmp_path, small)
     settings = (folder / "settings.csv").read_text()
     (folder / "settings.csv").write_text("".join(r for r in settings.splitlines(True) if "periods" not in r))
-    assert same(demand.read(folder, tmp_path), demand.read(small, tmp_path))
+    assert are_equal(demand.read(folder, tmp_path), demand.read(small, tmp_path))
     text = (folder / "demand.csv").read_text()
     (folder / "demand.csv").write_text(text.replace("2027-Q2,2027-Q3", "2027-Q3,2027-Q2"))
     with pytest.raises(FleetmarkError, match=r"demand.csv line 1.*2027-Q3 is out of order"):
@@ -118,7 +118,7 @@ def test_sheets_as_a_spreadsheet_of_another_country_saves_them(tmp_path: Path, s
     folder = sheets(tmp_path, small)
     for sheet in folder.iterdir():
         sheet.write_text("\ufeff" + sheet.read_text().replace(",", ";"), encoding="utf-8")
-    assert same(demand.read(folder, tmp_path), demand.read(small, tmp_path))
+    assert are_equal(demand.read(folder, tmp_path), demand.read(small, tmp_path))
 
 
 def test_a_heading_with_control_characters_is_one_line_of_the_error(tmp_path: Path, small: Path) -> None:

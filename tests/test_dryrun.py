@@ -107,8 +107,8 @@ def test_no_schedule_of_ours_is_left_unfinished(tmp_path: Path) -> None:
 
 def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> None:
     archive = record(tmp_path, "20260101T000000-x", {"h1": {}, "h2": {}}, {("h1", TRIAD): [90e9, 100e9, 110e9]})
-    same, stream_step = archive.facts_of("h1"), step("00000", 4.4, workload="stream", case="all-cores")
-    assert same
+    known_facts, stream_step = archive.facts_of("h1"), step("00000", 4.4, workload="stream", case="all-cores")
+    assert known_facts
     job = {"host": "h1", "steps": [stream_step.as_json()], "deploy": [], "skipped": {}}
     archive.writable().save_job("h1", json.dumps(job))
     run = {"host": "h1", "workload": "stream", "case": "all-cores", "subject": "host", "repeat": 0}
@@ -117,8 +117,8 @@ def test_times_and_spreads_come_from_hosts_of_the_same_kind(tmp_path: Path) -> N
     (tmp_path / "20260102T000000-broken").mkdir()
     (tmp_path / "20260102T000000-broken" / "campaign.json").write_text("{")
     other = facts(product="another")
-    past = read(tmp_path, {"h1": same, "new": same, "other": other})
-    kind, key = kind_of(same), ("stream", "all-cores", 4.4)
+    past = read(tmp_path, {"h1": known_facts, "new": known_facts, "other": other})
+    kind, key = kind_of(known_facts), ("stream", "all-cores", 4.4)
     assert past.seconds("h1", kind, key) == past.seconds("new", kind, key) == 1.5
     assert past.seconds("other", kind_of(other), key) is None
     assert past.seconds("h1", kind, ("stream", "all-cores", 9.9)) is None, "runs with other settings give no estimate"
@@ -129,7 +129,7 @@ def planned(tmp_path: Path, text: str, past: Past | None = None, hosts: int = 1,
     chosen = Options(suite=suite(tmp_path, text), **options)
     named = [Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}") for n in range(1, hosts + 1)]
     host_facts = facts(nics=(Nic(name="eth0", speed=1.25e9),))
-    asked = [Checked(host=host, reach=None, facts=host_facts, raw={}) for host in named]
+    checked = [Checked(host=host, reach=None, facts=host_facts, raw={}) for host in named]
     schedule = make_schedule(
         [(h, host_facts) for h in named],
         load_suite(chosen.suite),
@@ -138,7 +138,7 @@ def planned(tmp_path: Path, text: str, past: Past | None = None, hosts: int = 1,
         seed=1,
         repeats=chosen.rounds,
     )
-    return plan(chosen, load_suite(chosen.suite), asked, schedule, past or Past(), 1)
+    return plan(chosen, load_suite(chosen.suite), checked, schedule, past or Past(), 1)
 
 
 def test_the_manifest_stands_in_for_the_record(tmp_path: Path) -> None:
@@ -221,12 +221,12 @@ def test_hosts_that_differ_stand_apart_and_silent_ones_are_named(tmp_path: Path)
     text = suite(tmp_path, "  stream:\n")
     host_facts = [facts(), facts(product="another"), facts()]
     named = [Host(f"h{n}", f"h{n}", f"h{n}") for n in range(3)]
-    asked = [Checked(host=h, reach=None, facts=f, raw={}) for h, f in zip(named, host_facts, strict=True)]
+    checked = [Checked(host=h, reach=None, facts=f, raw={}) for h, f in zip(named, host_facts, strict=True)]
     gone = Checked(host=Host("gone", "gone", "gone"), reach=None, facts=None, raw=None, reason="no route")
     schedule = make_schedule(
         list(zip(named, host_facts, strict=True)), load_suite(text), {}, campaign="x", seed=1, repeats=None
     )
-    dry = plan(Options(suite=text), load_suite(text), [*asked, gone], schedule, Past(), 1)
+    dry = plan(Options(suite=text), load_suite(text), [*checked, gone], schedule, Past(), 1)
     written = markdown.render(document.document(dry, "2026-01-01T00:00:00Z"), Language())
     assert "| 1 | h0, h2 | 2 |" in written and "| 2 | h1 | 1 |" in written
     assert "gone does not answer: no route" in written

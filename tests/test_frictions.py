@@ -84,8 +84,8 @@ def test_campaigns_as_sides_have_readable_names(tmp_path: Path) -> None:
     compared = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
     assert compared["baseline"] == "selftest 2026-11-24 19:33"
     assert compared["candidates"] == ["standard 2026-11-25 08:00"]
-    same = [f"campaign=20261124T1933{s:02}-x-000{s}" for s in (1, 2)]
-    assert set(naming.names({name: [] for name in same}).short.values()) == set(same)
+    campaigns = [f"campaign=20261124T1933{s:02}-x-000{s}" for s in (1, 2)]
+    assert set(naming.names({name: [] for name in campaigns}).short.values()) == set(campaigns)
 
 
 @pytest.mark.parametrize("width", ["80", "140"])

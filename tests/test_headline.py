@@ -90,8 +90,8 @@ def test_one_host_a_side_speaks_of_two_machines(tmp_path: Path) -> None:
     row = next(r for r in compared(tmp_path, "-b", "host=old0", "-c", "host=new0") if not r["benchmark"])
     assert "(95% by repeats " in row["headline"] and "these two machines, not their kinds" in row["headline"]
     assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
-    beside = next(r for r in compared(tmp_path, "-b", "host=old0", "-c", "gen=new") if not r["benchmark"])
-    assert "one machine of old0, not its kind" in beside["headline"] and beside["verdict"] == "cannot tell"
+    with_kind = next(r for r in compared(tmp_path, "-b", "host=old0", "-c", "gen=new") if not r["benchmark"])
+    assert "one machine of old0, not its kind" in with_kind["headline"] and with_kind["verdict"] == "cannot tell"
 
 
 @pytest.mark.skipif(not MLPERF.is_dir(), reason=f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")

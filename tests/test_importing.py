@@ -320,11 +320,14 @@ def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo
 
 def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     comparison = compared(mlperf, H200_51, B200_51)
-    row, asked = row_of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
-    assert row["ratio"] == row_of(asked, LLAMA.format("Offline"))["ratio"]
+    row, by_submitter = (
+        row_of(comparison, LLAMA.format("Offline")),
+        compared(mlperf, H200_51, B200_51, "--by", "submitter"),
+    )
+    assert row["ratio"] == row_of(by_submitter, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
     assert any("count as 11 hosts, one per submitter (undo with --by host)" in n for n in comparison["notes"])
-    assert not any("(undo with --by host" in n for n in asked["notes"])
+    assert not any("(undo with --by host" in n for n in by_submitter["notes"])
     by_host = row_of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
     several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
@@ -459,13 +462,13 @@ def test_what_else_is_on_record_changes_no_answer(tmp_path: Path) -> None:
     )
     run(tmp_path, "import", "table", str(csv_file))
     run(tmp_path, "import", "spec", str(SPEC / "spec_rate1_estimated_jiegec.csv"))
-    beside = json.loads(run(tmp_path, *words))
+    with_rates = json.loads(run(tmp_path, *words))
     figures = [
         [[r[k] for k in ("class", "benchmark", "ratio", "lo", "hi")] for r in doc["rows"] if r["class"] == "cpu-int"]
-        for doc in (alone, beside)
+        for doc in (alone, with_rates)
     ]
     assert figures[0] == figures[1]
-    assert {r["class"] for r in beside["rows"]} > {r["class"] for r in alone["rows"]}
+    assert {r["class"] for r in with_rates["rows"]} > {r["class"] for r in alone["rows"]}
 
 
 @absent
@@ -721,8 +724,8 @@ def test_spec_scores_by_hand(tmp_path: Path) -> None:
 
 def test_mlperf_by_hand(mlperf: Path) -> None:
     rows = pd.DataFrame(json.loads((MLPERF / "inference_v5.1_summary_results.json").read_text()))
-    same = rows["Category"].eq("closed") & rows["Availability"].eq("available") & rows["Nodes"].eq(1)
-    rows = rows[same & rows["a#"].eq(8) & ~rows["has_power"].astype(bool) & rows["Scenario"].eq("Offline")]
+    is_comparable = rows["Category"].eq("closed") & rows["Availability"].eq("available") & rows["Nodes"].eq(1)
+    rows = rows[is_comparable & rows["a#"].eq(8) & ~rows["has_power"].astype(bool) & rows["Scenario"].eq("Offline")]
     both = ("NVIDIA H200-SXM-141GB", "NVIDIA B200-SXM-180GB")
     labels = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator="
     comparison = compared(mlperf, labels + both[0], labels + both[1])

@@ -53,11 +53,11 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
         values[host, link] = [rate]
     values |= {("n03", bench): [1.0]}
     archive = campaign(tmp_path, values).writable()
-    asked = isolations.question(archive, "iperf3/tcp")
-    assert asked.metric == "bitrate"
+    question = isolations.question(archive, "iperf3/tcp")
+    assert question.metric == "bitrate"
     common = {"workload": "iperf3", "case": "tcp", "repeat": 0, "status": "failed", "reason": "timeout"}
     archive.note("outcome", host="n02", subject="n02>n03", **common)
-    rates = isolations.rates(archive, asked)
+    rates = isolations.rates(archive, question)
     assert rates[frozenset(("n00", "n01"))] == pytest.approx(np.log(5e8))
     assert rates[frozenset(("n02", "n03"))] == isolations.FAILED
     archive.close()
@@ -65,8 +65,8 @@ def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
 
 def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp/bitrate")
-    wanted = isolations.suite(archive, asked, [("n00", "n01")])
+    question = isolations.question(archive, "iperf3/tcp/bitrate")
+    wanted = isolations.suite(archive, question, [("n00", "n01")])
     suite = Suite.model_validate({"name": "pairs", **wanted})
     assert suite.chosen()["iperf3"].is_for("tcp", "n01", "n00") and isolations.before(archive, wanted) is None
     document = {"hosts": [], "suite": "pairs", "created": "", "suite_as_read": suite.model_dump(mode="json")}
@@ -77,7 +77,7 @@ def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> 
     run_archive.close()
     begun = isolations.before(archive, wanted)
     assert begun and begun[1]
-    assert isolations.before(archive, isolations.suite(archive, asked, [("n00", "n02")])) is None
+    assert isolations.before(archive, isolations.suite(archive, question, [("n00", "n02")])) is None
 
 
 def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
 
 def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp")
+    question = isolations.question(archive, "iperf3/tcp")
     faults = (
         Fault("node", ("n1",), Reason.INTRA_HOST, 0.5),
         Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
@@ -98,7 +98,7 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
         Fault("border", ("r7",), Reason.UPLINK, 0.2, "rack"),
         Fault("shared", ("n10", "n11", "n12"), Reason.UNLABELLED, 0.15),
     )
-    result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
+    result = Isolated(archive.id, question, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
     named = "n1, n2, n3 - n4, r1 - r2, rack r7, something that n\\[10-12\\] share."
     assert text.startswith(f"# iperf3 tcp is slow and fails because of {named}")
@@ -111,10 +111,10 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
 
 def test_a_failure_is_not_called_slow_and_has_its_raw_files_in_every_form(tmp_path: Path) -> None:
     archive = sound(tmp_path)
-    asked = isolations.question(archive, "iperf3/tcp")
+    question = isolations.question(archive, "iperf3/tcp")
     fault = Fault("node", ("n2",), Reason.ALL_PARTNERS, 1.0)
     ran = (tuple(map(frozenset, (("n1", "n2", "n3"),))), (frozenset(("n2", "n3")),))
-    result = Isolated(archive.id, asked, Suspicion((fault,), 8, 9, ()), ("isolations/all", "isolations/pair"), ran)
+    result = Isolated(archive.id, question, Suspicion((fault,), 8, 9, ()), ("isolations/all", "isolations/pair"), ran)
     assert result.evidence(fault) == ["isolations/pair/raw"]
     assert isolation.as_json(result)["faults"][0]["evidence"] == ["isolations/pair/raw"]
     for lang, answer, file in (("en", "iperf3 tcp fails because of n2.", "raw files"), ("zh-CN", "失败", "原始文件")):

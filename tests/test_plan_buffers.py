@@ -28,7 +28,7 @@ from fleetmark.reports.plan.model import cost_colours
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
-from tests.plans import asked, other_forms, solved
+from tests.plans import other_forms, question_of, solved
 from tests.reports import plan_sample
 
 BUFFERS = """\
@@ -59,7 +59,7 @@ def text() -> str:
 
 
 def test_buffers_arrive_in_the_planners_units(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     genoa, burst = q.skus["genoa"], q.skus["burst"]
     assert genoa.failure_rate == 0.4
     assert genoa.repair == pytest.approx(14 / 365.25 / 0.25)
@@ -71,7 +71,7 @@ def test_buffers_arrive_in_the_planners_units(tmp_path: Path) -> None:
 
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
@@ -90,7 +90,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
 )
 def test_a_buffer_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     with pytest.raises(FleetmarkError, match=sentence):
-        asked(tmp_path, changed(old, new, text()))
+        question_of(tmp_path, changed(old, new, text()))
 
 
 @pytest.mark.parametrize(("share", "quantile"), [(0.0015, 0.95), (0.02, 0.99), (0.3, 0.9)])
@@ -215,7 +215,7 @@ def test_buffers_that_leave_no_plan_are_named() -> None:
 
 
 def test_every_cell_agrees_with_the_account_and_follows_the_failure_rate(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     plan = solved(q)
     written = plan_sample.workbook(Answer(q, plan), created="")
     edited = sheets.edited(
@@ -239,7 +239,7 @@ def _place(book: bytes, name: str, row: int) -> tuple[str, str]:
 
 
 def test_growth_is_an_input_and_the_workbook_asks_for_another_solve(tmp_path: Path) -> None:
-    q = asked(tmp_path, changed("[100, 110, 120, 130]", "{start: 100, growth: 20%}"))
+    q = question_of(tmp_path, changed("[100, 110, 120, 130]", "{start: 100, growth: 20%}"))
     plan = solved(q)
     written = plan_sample.workbook(Answer(q, plan), created="")
     sheet, cell = _headed(written, "growth a year")
@@ -267,7 +267,7 @@ def _headed(book: bytes, title: str) -> tuple[str, str]:
 
 
 def test_gross_margins_share_all_costs_and_count_the_revenue_of_the_median_demand(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     batch = replace(q.workloads["web"], name="batch", revenue=0.0, point=(10.0,) * 4)
     worth = {s: replace(k, worth={**k.worth, "batch": k.worth["web"]}) for s, k in q.skus.items()}
     q = replace(q, workloads={**q.workloads, "batch": batch}, skus=worth)

@@ -30,7 +30,7 @@ from tests import sheets
 from tests.demands import SMALL, changed
 from tests.planner.brute import carbon_limited, least
 from tests.planner.questions import ask, sku, work
-from tests.plans import asked, other_forms, solved
+from tests.plans import other_forms, question_of, solved
 from tests.reports import plan_sample
 
 THREE_SITES = "  fra: {}\n  par: {rack_units: 400}\n"
@@ -117,14 +117,14 @@ def test_two_lost_domains_need_as_much_again_at_the_third_and_are_checked() -> N
 
 def test_two_domains_at_once_in_files_and_the_workbook(tmp_path: Path) -> None:
     text = changed("    lead: 4 months\n", "", changed("  fra: {}\n", THREE_SITES)) + "survive: 2\n"
-    q = asked(tmp_path, text)
+    q = question_of(tmp_path, text)
     assert (q.survive, len(q.cases)) == (2, 3)
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 def test_the_workbook_counts_two_failures_shares_of_spares_and_the_carbon_of_years(tmp_path: Path) -> None:
     text = changed("    lead: 4 months\n", "", changed("  fra: {}\n", "  fra: {spares: 5%}\n  par: {spares: 1}\n"))
-    q = asked(tmp_path, text + "survive: 2\ncarbon: {grid: 0.3, yearly_limit: {2027: 900 t}}\n")
+    q = question_of(tmp_path, text + "survive: 2\ncarbon: {grid: 0.3, yearly_limit: {2027: 900 t}}\n")
     written = plan_sample.workbook(Answer(q, solved(q)), created="")
     edits = {
         place(written, "question_carbon_by_year"): "2027: 10000",
@@ -176,7 +176,7 @@ def broken(computed: Any) -> set[str]:
 def test_what_cannot_be_survived_or_limited_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     text = changed("  fra: {}\n", THREE_SITES) + "survive: 2\ncarbon: {grid: 0.3, yearly_limit: {2027: 400 t}}\n"
     with pytest.raises(FleetmarkError, match=sentence):
-        asked(tmp_path, changed(old, new, text))
+        question_of(tmp_path, changed(old, new, text))
 
 
 def emitting(limits: dict[str, float], **more: float) -> Question:
@@ -251,7 +251,7 @@ def test_small_questions_with_limits_on_carbon_have_the_cost_that_trying_everyth
 
 def test_a_review_keeps_what_is_left_of_the_years_limit(tmp_path: Path) -> None:
     text = SMALL + "carbon: {grid: 0.3, yearly_limit: 900 t}\n"
-    q = asked(tmp_path, text)
+    q = question_of(tmp_path, text)
     assert q.carbon_by_year == {"2027": 900_000.0}
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
     rest = question_from(q, solved(q), 2)

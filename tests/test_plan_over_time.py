@@ -17,7 +17,7 @@ from fleetmark.reports.plan.terms import lines
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
-from tests.plans import asked, other_forms, solved
+from tests.plans import other_forms, question_of, solved
 from tests.reports import plan_sample
 
 
@@ -32,7 +32,7 @@ def text() -> str:
 
 
 def test_a_figure_holds_until_the_next_one(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     genoa, fra = q.skus["genoa"], q.sites["fra"]
     assert (genoa.price, genoa.prices) == (12000.0, (12000.0, 12000.0, None, 10000.0))
     assert [q.price_level("genoa", t) for t in range(4)] == pytest.approx([1, 1, 0, 10 / 12])
@@ -46,12 +46,12 @@ def test_a_figure_holds_until_the_next_one(tmp_path: Path) -> None:
 
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     written = plan_sample.workbook(Answer(q, solved(q)), created="")
     plan = solved(q)
     series = ("Over time", {"C5": 0.4, "E6": 13_000, "F6": 9_000, "E8": 1_000, "C9": 10})
@@ -89,7 +89,7 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
 )
 def test_bad_series_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     with pytest.raises(FleetmarkError) as caught:
-        asked(tmp_path, changed(old, new, text()))
+        question_of(tmp_path, changed(old, new, text()))
     assert sentence in str(caught.value)
     assert str(caught.value).startswith("demand.yml")
 

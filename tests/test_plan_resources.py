@@ -23,7 +23,7 @@ from fleetmark.reports.plan.document import document as plan_document
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
-from tests.plans import asked, other_forms, solved
+from tests.plans import other_forms, question_of, solved
 from tests.reports import plan_sample
 
 
@@ -35,7 +35,7 @@ def text() -> str:
 
 
 def test_the_scarcest_resource_bounds_the_work(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     assert q.workloads["web"].needs == {"memory": 400e9, "iops": 20_000}
     assert q.skus["genoa"].has == {"memory": 384e9, "iops": 1e6}
     assert (q.rate("icelake", "web"), q.rate("genoa", "web")) == pytest.approx((0.65, 0.96))  # not 1.83 * 0.65
@@ -44,7 +44,7 @@ def test_the_scarcest_resource_bounds_the_work(tmp_path: Path) -> None:
 
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
@@ -60,7 +60,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
 )
 def test_bad_resources_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     with pytest.raises(FleetmarkError) as caught:
-        asked(tmp_path, changed(old, new, text()))
+        question_of(tmp_path, changed(old, new, text()))
     assert sentence in str(caught.value)
     assert str(caught.value).startswith("demand.yml line ")
 
@@ -151,7 +151,7 @@ def test_a_faster_server_serves_no_more_than_its_memory() -> None:
 
 
 def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     plan = solved(q)
     written = plan_sample.workbook(Answer(q, plan), created="")
     edited = sheets.edited(written, {("Resources", "D5"): 300e9, ("Resources", "D7"): 256e9})

@@ -18,7 +18,8 @@ from openpyxl.utils.cell import range_boundaries
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Cohort, Question, Worth
+from fleetmark.planner.capacity.question import Cohort, Question
+from fleetmark.planner.capacity.sku import Worth
 from tests import sheets
 from tests.reports import plan_sample
 

@@ -42,11 +42,11 @@ class Hosts:
     def waits_for_all(self, hosts: Sequence[Host], leave_late: bool = True) -> list[Checked]:
         """Return the answers of a preflight, after checking that it waits until the slow hosts are released."""
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(self.ask, hosts, leave_late)
+            answers = pool.submit(self.ask, hosts, leave_late)
             threading.Event().wait(1.0)
-            assert not asked.done()
+            assert not answers.done()
             self.go.set()
-            return asked.result(PATIENCE_S)
+            return answers.result(PATIENCE_S)
 
 
 @pytest.fixture

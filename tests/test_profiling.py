@@ -124,8 +124,8 @@ def test_a_worth_for_the_planner(root: Path) -> None:
     ratio = profiling.worth(root, "web@1", "gen=turin", "gen=icelake")
     assert ratio.value == pytest.approx(truth_of(root, "icelake") / truth_of(root, "turin"), rel=0.04)
     assert 0 < ratio.se < 0.05
-    same = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
-    assert (same.value, same.se) == (1, 0)
+    of_itself = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
+    assert (of_itself.value, of_itself.se) == (1, 0)
     run(root, *FIT, "--limit", "gen=icelake", "--save", "narrow")
     with pytest.raises(FleetmarkError, match="narrow@1 cannot predict gen=turin"):
         profiling.worth(root, "narrow", "gen=turin")

@@ -359,7 +359,7 @@ class Colleague:
     def __init__(
         self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch, word: str = "y", *, terminal: bool = True
     ) -> None:
-        self.fleet, self.shown, self.asked = fleet, io.StringIO(), 0
+        self.fleet, self.shown, self.questions = fleet, io.StringIO(), 0
         self._word = word
         self._console = Console(file=self.shown, force_terminal=terminal, width=400, highlight=False)
         monkeypatch.setenv("XDG_STATE_HOME", str(fleet.root / "colleague"))
@@ -367,7 +367,7 @@ class Colleague:
         monkeypatch.setattr("builtins.input", self._answer)
 
     def _answer(self, *_: Any) -> str:
-        self.asked += 1
+        self.questions += 1
         return self._word
 
     def resume(self, archive: Archive, *inventory: str) -> None:
@@ -387,7 +387,7 @@ def test_somebody_elses_campaign_is_resumed_by_nobody_without_a_terminal(
         FleetmarkError, match=r"you did not start it here \(campaign.json names .*@.*resume it from a terminal"
     ):
         colleague.resume(archive)
-    assert fleet.checked == [] and colleague.asked == 0
+    assert fleet.checked == [] and colleague.questions == 0
 
 
 def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,7 +399,7 @@ def test_somebody_elses_campaign_goes_on_once_its_reader_agrees(fleet: Fleet, mo
     assert "fio.size=" in shown and "'h1', 'h2', 'h3', 'h4'" in shown and "/var/tmp" in shown
     assert set(fleet.checked) == set(NAMES) and fleet.driven == 2 and jobs(archive) == before
     colleague.resume(archive)
-    assert colleague.asked == 1, "the colleague is not asked again after adopting the campaign"
+    assert colleague.questions == 1, "the colleague is not asked again after adopting the campaign"
 
 
 def test_an_adopted_campaign_still_names_the_one_that_it_was_run_for(
@@ -416,7 +416,7 @@ def test_whoever_does_not_agree_runs_nothing(fleet: Fleet, monkeypatch: pytest.M
     colleague = Colleague(fleet, monkeypatch, "n")
     with pytest.raises(FleetmarkError, match="nothing was run"):
         colleague.resume(archive)
-    assert fleet.checked == [] and colleague.asked == 1
+    assert fleet.checked == [] and colleague.questions == 1
 
 
 def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +426,7 @@ def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypa
     monkeypatch.setattr(prepare, "load_inventory", lambda sources, _: pytest.fail(f"{sources} is read"))
     with pytest.raises(FleetmarkError, match="name your own with -i"):
         colleague.resume(archive)
-    assert colleague.asked == 0
+    assert colleague.questions == 0
 
 
 def test_a_planted_job_runs_for_nobody(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,7 +504,7 @@ def test_settings_that_the_suite_hides_run_nothing(fleet: Fleet, monkeypatch: py
     colleague = Colleague(fleet, monkeypatch)
     with pytest.raises(FleetmarkError, match="its suite does not match what was scheduled"):
         colleague.resume(archive)
-    assert colleague.asked == 0 and fleet.checked == []
+    assert colleague.questions == 0 and fleet.checked == []
 
 
 def test_a_record_without_jobs_asks_nothing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

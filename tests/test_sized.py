@@ -24,8 +24,8 @@ def test_the_same_operation_among_fewer_hosts_and_on_one() -> None:
     four, one = whole_family.among(4), whole_family.among(1)
     assert four and four.case == "broadcast-4n" and four.settings == {"nodes": ["4"], "budget": 0.1}
     assert one and one.case == "broadcast" and one.settings["nodes"] == ["1"]
-    same = whole_family.among(8)
-    assert same and same.case == "broadcast-8n"
+    largest = whole_family.among(8)
+    assert largest and largest.case == "broadcast-8n"
 
 
 def test_the_same_model_precision_and_mode() -> None:

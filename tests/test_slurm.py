@@ -274,7 +274,7 @@ PARTITION = [
 
 
 @pytest.mark.parametrize(
-    ("asked", "nodes"),
+    ("slurm_request", "nodes"),
     [
         (Request(), 3),
         (Request(nodes=2), 2),
@@ -286,13 +286,13 @@ PARTITION = [
         (Request(nodelist="n1", nodes=2), 2),
     ],
 )
-def test_as_many_nodes_as_the_options_name(monkeypatch: pytest.MonkeyPatch, asked: Request, nodes: int) -> None:
+def test_as_many_nodes_as_the_options_name(monkeypatch: pytest.MonkeyPatch, slurm_request: Request, nodes: int) -> None:
     monkeypatch.setattr(cluster, "hostnames", lambda text: {"n1": ["n1"], "n1,n[3-4]": ["n1", "n3", "n4"]}[text])
-    assert slurm.number_of_nodes(asked, PARTITION, "all") == nodes
+    assert slurm.number_of_nodes(slurm_request, PARTITION, "all") == nodes
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("slurm_request", "sentence"),
     [
         (Request(nodes=5), "--nodes 5: partition all has 4 nodes"),
         (Request(nodelist="n[1-2]", nodes=1), "--nodes 1: --nodelist names 2; leave --nodes out"),
@@ -308,7 +308,7 @@ def test_as_many_nodes_as_the_options_name(monkeypatch: pytest.MonkeyPatch, aske
     ],
 )
 def test_nodes_that_the_partition_lacks_are_named(
-    monkeypatch: pytest.MonkeyPatch, asked: Request, sentence: str
+    monkeypatch: pytest.MonkeyPatch, slurm_request: Request, sentence: str
 ) -> None:
     def hostnames(nodelist: str) -> list[str]:
         if "99999" in nodelist:
@@ -317,7 +317,7 @@ def test_nodes_that_the_partition_lacks_are_named(
 
     monkeypatch.setattr(cluster, "hostnames", hostnames)
     with pytest.raises(FleetmarkError, match=f"^{sentence}"):
-        slurm.number_of_nodes(asked, PARTITION, "all")
+        slurm.number_of_nodes(slurm_request, PARTITION, "all")
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ class Fleet:
         return [Host(n, f"10.0.0.{n[1:]}", f"10.1.0.{n[1:]}", labels={"gen": "x"}) for n in NAMES if n in wanted]
 
     def check_hosts(self, hosts: Sequence[Host], probes: Any, **more: Any) -> list[Checked]:
-        asked = {name: more[name] for name in ("pythons", "containers", "work_dir")}
+        probe_options = {name: more[name] for name in ("pythons", "containers", "work_dir")}
         for host in hosts:
-            self.act("check", host.name, host.address, host.become, probes, asked)
+            self.act("check", host.name, host.address, host.become, probes, probe_options)
         return [
             Checked(host=h, reach=Says(h.name, b""), facts=facts(hostname=h.name, governor="powersave"), raw={})
             for h in hosts

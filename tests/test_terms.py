@@ -20,7 +20,7 @@ from fleetmark.planner.cost.cash import by_year
 from tests import sheets
 from tests.demands import changed
 from tests.planner.questions import ask, sku, work
-from tests.plans import asked, other_forms, solved
+from tests.plans import other_forms, question_of, solved
 from tests.reports import plan_sample
 
 SKU = """\
@@ -73,7 +73,7 @@ def text() -> str:
 
 
 def test_terms_arrive_in_the_planners_units(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     genoa, nvl, ams = q.skus["genoa"], q.skus["nvl72"], q.sites["ams"]
     assert genoa.price == pytest.approx(11700)
     assert genoa.breaks == ((60, pytest.approx(10800)), (90, 10000.0))
@@ -90,12 +90,12 @@ def test_terms_arrive_in_the_planners_units(tmp_path: Path) -> None:
 
 
 def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     assert list(other_forms(tmp_path, q)) == [replace(q, source={})] * 2
 
 
 def test_a_plan_keeps_the_terms(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     plan = solved(q)
     racks = plan.stock[plan.stock["sku"] == "nvl72"]
     # 60 GPUs at 80% take 75, so a second rack; 140 take 175, so a third. All stand where liquid cooling is.
@@ -107,7 +107,7 @@ def test_a_plan_keeps_the_terms(tmp_path: Path) -> None:
 
 
 def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
-    q = asked(tmp_path, text())
+    q = question_of(tmp_path, text())
     written = plan_sample.workbook(Answer(q, solved(q)), created="")
     (computed,) = sheets.recalculated([written])
     assert list(sheets.disagreements(written, computed)) == []
@@ -140,7 +140,7 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
 def test_bad_terms_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     written = changed(old, new, text())
     with pytest.raises(FleetmarkError) as caught:
-        asked(tmp_path, written)
+        question_of(tmp_path, written)
     line = next(n for n, row in enumerate(written.splitlines(), 1) if new in row)
     assert sentence in str(caught.value)
     assert f"demand.yml line {line}: " in str(caught.value)
@@ -154,7 +154,7 @@ def test_power_that_is_provisioned_counts_against_the_limit(tmp_path: Path) -> N
     assert [limit.name for limit in conflict.limits] == ["demand of web in 2027", "power at ams"]
     measured = replace(nameplate, skus={"s": replace(nameplate.skus["s"], provisioned_w=100.0)})
     assert solved(measured).objective == pytest.approx(50)
-    q = asked(tmp_path, changed("peak: 700 W}", "peak: 700 W, provisioned: 600 W}"))
+    q = question_of(tmp_path, changed("peak: 700 W}", "peak: 700 W, provisioned: 600 W}"))
     assert (q.skus["genoa"].provisioned_w, q.skus["genoa"].budgeted_w) == (600.0, 600.0)
 
 
@@ -223,7 +223,7 @@ def test_purchases_are_depreciated_from_their_arrival_on(tmp_path: Path) -> None
     cash = by_year(Answer(q, solved(q)).ledger, [0, 1, 2])
     assert cash.capex.tolist() == [60, 0, 0] and cash.opex.tolist() == [0, 2, 2]
     assert cash.depreciation.tolist() == [0, 20, 20] and cash.book.tolist() == [60, 40, 20]
-    full = asked(tmp_path, changed("pue: 1.3", "pue: 1.3\ndepreciation: 3 quarters", text()))
+    full = question_of(tmp_path, changed("pue: 1.3", "pue: 1.3\ndepreciation: 3 quarters", text()))
     assert full.depreciation == 3
     plan = solved(full)
     written = plan_sample.workbook(Answer(full, plan), created="")

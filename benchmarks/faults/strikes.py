@@ -59,7 +59,7 @@ class Scene:
             os.killpg(self.controller.pid, number)
         self.controller.wait(600)
 
-    def beside(self, words: Sequence[str], within_s: float | None = None, number: int = signal.SIGKILL) -> None:
+    def start_beside(self, words: Sequence[str], within_s: float | None = None, number: int = signal.SIGKILL) -> None:
         """Run another command of the same user. Send it a signal after a random time of at most ``within_s`` seconds."""
         process = subprocess.Popen(
             words,
@@ -206,19 +206,19 @@ def _damage_step(scene: Scene) -> None:
 
 def _second_controller(scene: Scene) -> None:
     """Resume the campaign while its controller runs: this has to be refused."""
-    scene.beside(scene.command.words("--resume", scene.command.campaign.name))
+    scene.start_beside(scene.command.words("--resume", scene.command.campaign.name))
 
 
 def _second_campaign(scene: Scene) -> None:
     """Start another campaign on the same hosts into another folder, and interrupt it a little later."""
     words = ["--suite", "selftest", *scene.place.words(scene.work), "--results", str(scene.command.root / "other")]
-    scene.beside(scene.command.words(*words), 6, signal.SIGINT)
+    scene.start_beside(scene.command.words(*words), 6, signal.SIGINT)
 
 
 def _kill_report(scene: Scene) -> None:
     """Report the campaign while it runs, and kill the report."""
     page = str(scene.command.root / "page.html")
-    scene.beside([FLEETMARK, "report", scene.command.campaign.name, "--html", page], 2)
+    scene.start_beside([FLEETMARK, "report", scene.command.campaign.name, "--html", page], 2)
 
 
 def _kill_reference(scene: Scene) -> None:
@@ -240,7 +240,7 @@ def _kill_after(*words: str, within_s: float) -> Callable[[Scene], None]:
 
     def strike(scene: Scene) -> None:
         scene.end_controller()
-        scene.beside([FLEETMARK, *words, scene.command.campaign.name], within_s)
+        scene.start_beside([FLEETMARK, *words, scene.command.campaign.name], within_s)
 
     return strike
 
@@ -249,7 +249,7 @@ def _kill_resume(scene: Scene) -> None:
     """Kill the controller, and then two controllers that resume its campaign."""
     scene.end_controller()
     for _ in range(2):
-        scene.beside(scene.command.words("--resume", scene.command.campaign.name), 5)
+        scene.start_beside(scene.command.words("--resume", scene.command.campaign.name), 5)
 
 
 def _lose_store(scene: Scene) -> None:

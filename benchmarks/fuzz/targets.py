@@ -193,8 +193,8 @@ def table_seeds() -> list[bytes]:
 @cache
 def _book() -> dict[str, bytes]:
     """Return the parts of a plan's workbook by name."""
-    asked = plan_sample.question()
-    packed = plan_sample.workbook(Answer(asked, plan_sample.plan(asked)), created="2027-01-20T10:00:00Z")
+    q = plan_sample.question()
+    packed = plan_sample.workbook(Answer(q, plan_sample.plan(q)), created="2027-01-20T10:00:00Z")
     with zipfile.ZipFile(io.BytesIO(packed)) as book:
         return {name: book.read(name) for name in sorted(book.namelist())}
 

@@ -148,13 +148,13 @@ def _rows(
 
 def _beside(step: Mapping[str, Any], result: Result, parsed: Parsed, manifest: Manifest) -> list[Measurement]:
     """Return the measurements from the host's telemetry. If other hosts took part, power is added later."""
-    beside: list[Measurement] = []
+    measurements: list[Measurement] = []
     if result.telemetry and not parsed.elsewhere and not workers(step):
         here = [energy.Watched(result.telemetry, parsed.window)]
-        beside += energy.drawn(here) + energy.of_work(here, parsed.measurements, manifest)
+        measurements += energy.drawn(here) + energy.of_work(here, parsed.measurements, manifest)
     if manifest.scope == "pair" or len(step["members"] or ()) > 1:
-        beside += congestion.counted(result.telemetry)
-    return beside
+        measurements += congestion.counted(result.telemetry)
+    return measurements
 
 
 def workers(step: Mapping[str, Any]) -> tuple[str, ...]:

@@ -47,9 +47,9 @@ def _together(
     for m in energy.drawn(watched):
         yield row(m, {**of_step, "case": step["case"]}, step, manifest)
     for measured_row in outcome.rows:
-        same = {name: measured_row[name] for name in ("case", "subject", "status")}
+        identity = {name: measured_row[name] for name in ("case", "subject", "status")}
         for m in energy.of_work(watched, [_rate(measured_row)], manifest):
-            yield {**row(m, {**of_step, **same}, step, manifest), **same}
+            yield {**row(m, {**of_step, **identity}, step, manifest), **identity}
 
 
 def _rate(row: Mapping[str, Any]) -> Measurement:

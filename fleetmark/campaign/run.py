@@ -75,9 +75,9 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
     lent, finished = None, False
     if options.slurm:
-        asked = slurm.refuse_impossible(options.slurm, suite, settings, options.rounds)
+        slurm_request = slurm.refuse_impossible(options.slurm, suite, settings, options.rounds)
         folder = slurm.shared_folder(options.shared, options.root, name) / "1"
-        lent = slurm.lend(asked, "fleetmark", folder, console, lambda _: None)
+        lent = slurm.lend(slurm_request, "fleetmark", folder, console, lambda _: None)
     checked: list[Checked] = []
     try:
         hosts = lent.hosts if lent else load_hosts(options)
@@ -220,14 +220,14 @@ def _adopt(archive: Archive, request: Request, options: Options, console: Consol
 def _resume_lent(
     archive: Archive,
     request: Request,
-    asked: SlurmRequest,
+    slurm_request: SlurmRequest,
     options: Options,
     console: Console,
     credentials: Mapping[str, str],
 ) -> bool:
     """Follow a campaign's Slurm job if it still runs. Otherwise, collect its results and run the rest in a new job."""
     hosts = scheduled.hosts(request, connection="slurm")
-    job = _last_job(archive, asked.partition)
+    job = _last_job(archive, slurm_request.partition)
     owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
     if not owed:  # the controller may have been killed before it ended the job
         interrupted = _drive(archive, options, console, [], credentials)
@@ -249,9 +249,9 @@ def _resume_lent(
         if not owed:
             slurm.remove_shared(job)
             return False
-        asked = replace(asked, nodes=len(owed), nodelist=",".join(sorted(owed)), constraint=None)
+        slurm_request = replace(slurm_request, nodes=len(owed), nodelist=",".join(sorted(owed)), constraint=None)
         folder = job.folder.with_name(str(int(job.folder.name) + 1))
-        lent = slurm.lend(asked, "fleetmark", folder, console, lambda job: _note_job(archive, job))
+        lent = slurm.lend(slurm_request, "fleetmark", folder, console, lambda job: _note_job(archive, job))
     else:
         console.print(f"Slurm job {job.id} still runs: following it")
         lent = slurm.Lent(job, slurm.wait(job, console))

@@ -102,9 +102,9 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
     if limit is not None:
         needed = estimate_s(present[:nodes], suite, settings, repeats)
         if needed > limit:
-            asked = f"--time {request.time}" if request.time else f"the time limit of partition {partition}"
+            bound = f"--time {request.time}" if request.time else f"the time limit of partition {partition}"
             raise FleetmarkError(
-                f"{asked} is {_minutes(limit)}, and suite {suite.name} takes about {_minutes(needed)} there: ask for "
+                f"{bound} is {_minutes(limit)}, and suite {suite.name} takes about {_minutes(needed)} there: ask for "
                 "more with --time, or take a shorter suite"
             )
     return replace(request, partition=partition, nodes=nodes)

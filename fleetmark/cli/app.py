@@ -42,8 +42,8 @@ from fleetmark.cli.common import (
     Output,
     Root,
     WorkloadFolders,
-    beside,
     interruptible,
+    message_console,
     say_what_is_left_out,
     settings_from,
 )
@@ -223,7 +223,7 @@ def run(
         )
     if retry_failed and not resume:
         raise FleetmarkError("--retry-failed without --resume: name the campaign, such as --resume last")
-    asked = {
+    slurm_options = {
         "--partition": partition,
         "--nodes": nodes,
         "--time": time,
@@ -233,7 +233,7 @@ def run(
         "--sbatch": sbatch,
         "--shared": shared,
     }
-    _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
+    _refuse_slurm(slurm, resume, slurm_options, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm and not shared and ":/" in str(root):
         raise FleetmarkError("--slurm with --results in a store: the nodes need a shared folder; name it by --shared")
     request = Request(
@@ -296,9 +296,9 @@ def _refuse_plan(dry_run: bool, resume: str | None, as_: cli_reports.ReportForma
         raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 
 
-def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+def _refuse_slurm(slurm: bool, resume: str | None, slurm_options: Mapping[str, Any], others: Mapping[str, Any]) -> None:
     """Raise FleetmarkError for Slurm options without --slurm, and for inventory options with it."""
-    given = [name for name, value in asked.items() if value is not None]
+    given = [name for name, value in slurm_options.items() if value is not None]
     if resume and (slurm or given):
         raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign resumes on the same hosts")
     if given and not slurm:
@@ -365,12 +365,12 @@ def import_(
     from fleetmark.reports.lists import imports as import_list
     from fleetmark.verbs import documents
 
-    asked = documents.files(output)
+    documents_to_write = documents.files(output)
     with results(root, "shelves", writes=True) as here:
         imported, failed = importing.files(here, kind, files, name, label or ())
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
-    documents.show(import_list.document(imported), as_.value, beside(as_), asked)
+    documents.show(import_list.document(imported), as_.value, message_console(as_), documents_to_write)
     raise typer.Exit(USAGE if failed else OK)
 
 
@@ -403,12 +403,12 @@ def design(
     from fleetmark.verbs import design as designing
     from fleetmark.verbs import documents
 
-    asked = documents.files(output)
+    documents_to_write = documents.files(output)
     with results(root) as here:
         decision = designing.decide(
             here, baseline, candidate, at_least=at_least, error=error, only=tuple(only or ()), family=family
         )
-    documents.show(shown.document(decision), as_.value, beside(as_), asked)
+    documents.show(shown.document(decision), as_.value, message_console(as_), documents_to_write)
     raise typer.Exit(OK if decision.is_decided else SOME_FAILED)
 
 
@@ -439,7 +439,7 @@ def hosts(
     from fleetmark.verbs.documents import files
 
     _refuse_slurm(slurm, None, {"--partition": partition}, {"-i": inventory, "--limit": limit, "-b": become or None})
-    chosen_files, console = files(output, lang), beside(as_)
+    chosen_files, console = files(output, lang), message_console(as_)
     if slurm:
         survey.show_nodes(survey.nodes(partition), as_.value, console, chosen_files)
         raise typer.Exit(OK)
@@ -459,9 +459,9 @@ def campaigns(root: Root = ROOT, output: Output = None, as_: AsDocument = Docume
     from fleetmark.verbs import catalogue
     from fleetmark.verbs.documents import files
 
-    asked = files(output)
+    documents_to_write = files(output)
     with results(root, "list") as here:
-        catalogue.show_campaigns(here, as_.value, beside(as_), asked)
+        catalogue.show_campaigns(here, as_.value, message_console(as_), documents_to_write)
 
 
 app.command(rich_help_panel=RECORD)(cli_parse.parse)

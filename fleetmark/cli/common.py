@@ -100,7 +100,7 @@ RecordedLimit = Annotated[
 ]
 
 
-def beside(form: DocumentFormat | FindingsFormat) -> Terminal:
+def message_console(form: DocumentFormat | FindingsFormat) -> Terminal:
     """Return the console for other messages: stderr if a program is to read the document on stdout."""
     return Terminal(stderr=form.value != "table")
 

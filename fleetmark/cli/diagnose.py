@@ -23,8 +23,8 @@ from fleetmark.cli.common import (
     Output,
     RecordedLimit,
     Root,
-    beside,
     interruptible,
+    message_console,
 )
 from fleetmark.cli.reports import BriefFolder, Campaign, Date, Html, Lang, Pdf, Templates, Xlsx
 from fleetmark.cli.roots import results
@@ -108,7 +108,7 @@ def diagnose(
     connection = Where(tuple(inventory or ()), become) if confirm else None
     with interruptible("no document was written; run the same command to continue"), keep_memory():
         documents = documents_of(paths, lang, templates, date, output=output, brief=brief)
-        console = beside(as_)
+        console = message_console(as_)
         with results(root, campaign=campaign, writes=confirm) as here:
             baseline = baselines.load(here, reference) if reference is not None else None
             question = diagnosing.DiagnosisQuestion(
@@ -137,7 +137,7 @@ def _isolate(
     from fleetmark.record.diagnosis.isolations import question
     from fleetmark.verbs import isolate as isolating
 
-    console, least = beside(as_), isolating.least_loss(limits)
+    console, least = message_console(as_), isolating.least_loss(limits)
     with interruptible("finished runs are stored; run the same command to continue"):
         return isolating.show(
             archive, question(archive, case, border), connection, as_.value, console, documents, command, least
@@ -172,7 +172,7 @@ def history(
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         wanted = tuple(metric or ()), limit
         with results(root) as here:
-            good = telling.show(here, *wanted, everything, as_.value, command, beside(as_), documents)
+            good = telling.show(here, *wanted, everything, as_.value, command, message_console(as_), documents)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 
@@ -210,8 +210,8 @@ def gate(
     from fleetmark.verbs import gate as gating
     from fleetmark.verbs.documents import files
 
-    asked = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
+    documents_to_write = files([output] if output is not None and as_.value not in gating.PLAIN else None, lang)
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     with results(root, campaign=campaign) as here:
-        accepted = gating.check(find(here, campaign), rules, limit, as_.value, output, console, asked)
+        accepted = gating.check(find(here, campaign), rules, limit, as_.value, output, console, documents_to_write)
     raise typer.Exit(OK if accepted else SOME_FAILED)

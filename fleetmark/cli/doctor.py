@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, beside
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, message_console
 from fleetmark.cli.reports import Lang
 
 
@@ -21,5 +21,5 @@ def doctor(
     from fleetmark.verbs import doctor as examining
     from fleetmark.verbs.documents import files
 
-    good = examining.show(str(root), as_.value, beside(as_), files(output, lang))
+    good = examining.show(str(root), as_.value, message_console(as_), files(output, lang))
     raise typer.Exit(OK if good else SOME_FAILED)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, WorkloadFolders, beside
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, WorkloadFolders, message_console
 from fleetmark.cli.reports import Campaign, ListFormat
 from fleetmark.cli.roots import results
 
@@ -29,9 +29,9 @@ def parse(
     Examples: fleetmark parse fio out.json --format json; fleetmark parse stream */stdout -o stream.csv
     """
     from fleetmark.verbs import parse as reading
-    from fleetmark.verbs.documents import files as asked
+    from fleetmark.verbs.documents import files as files_to_write
 
-    raise typer.Exit(reading.files(tool, files or (), command, as_.value, beside(as_), asked(output)))
+    raise typer.Exit(reading.files(tool, files or (), command, as_.value, message_console(as_), files_to_write(output)))
 
 
 def rebuild(

@@ -16,8 +16,8 @@ from fleetmark.cli.common import (
     DocumentFormat,
     Output,
     Root,
-    beside,
     interruptible,
+    message_console,
 )
 from fleetmark.cli.help import App
 from fleetmark.cli.reports import BriefFolder, Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
@@ -175,7 +175,7 @@ def review(
                 measuring=reviewing.Measuring(baseline or "", class_ or "", benchmark or ""),
                 spoken=documents.language,
             )
-        reviewing.show(result, Provenance(documents.date), as_.value, beside(as_), documents, new)
+        reviewing.show(result, Provenance(documents.date), as_.value, message_console(as_), documents, new)
     raise typer.Exit(OK if result.is_sound else SOME_FAILED)
 
 

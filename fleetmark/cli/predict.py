@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, beside
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, message_console
 from fleetmark.cli.help import App
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
@@ -36,10 +36,10 @@ def benchmarks(
     from fleetmark.verbs import predict as predicting
     from fleetmark.verbs.documents import files
 
-    asked = files(output)
+    documents_to_write = files(output)
     with results(root) as here:
         predictions = predicting.predict(here, machine, tuple(target or ()), baseline, family, level)
-    predicting.show(predictions, as_.value, beside(as_), asked)
+    predicting.show(predictions, as_.value, message_console(as_), documents_to_write)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def serve(
     from fleetmark.verbs import documents
     from fleetmark.verbs.predict_serve import Options, serve
 
-    asked = documents.files(output, lang)
+    documents_to_write = documents.files(output, lang)
     options = Options(
         model=model,
         chips=chip or (),
@@ -111,4 +111,4 @@ def serve(
             predicted = serve(options, here, machine)
     else:
         predicted = serve(options, None, None)
-    documents.show(predicted, as_.value, beside(as_), asked)
+    documents.show(predicted, as_.value, message_console(as_), documents_to_write)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, RecordedLimit, Root, beside
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, RecordedLimit, Root, message_console
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -48,7 +48,7 @@ def profile(
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Add them, such as --machine gen=turin")
-    asked = documents.files(output, lang)
+    documents_to_write = documents.files(output, lang)
     offered = profiling.upgrades(upgrade or ())
     with results(root, writes=bool(save)) as here:
         profiled = profiling.profile(here, target, resource, limit)
@@ -56,4 +56,4 @@ def profile(
         predictions = [profiling.predict(here, profiled, m, baseline) for m in machine or ()]
         if save:
             profiled = profiling.save(here, save, profiled)
-    documents.show(document(profiled, gains, predictions), as_.value, beside(as_), asked)
+    documents.show(document(profiled, gains, predictions), as_.value, message_console(as_), documents_to_write)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, beside
+from fleetmark.cli.common import ROOT, AsDocument, DocumentFormat, Output, Root, message_console
 from fleetmark.cli.help import App
 from fleetmark.cli.roots import results
 
@@ -64,6 +64,6 @@ def list_(root: Root = ROOT, output: Output = None, as_: AsDocument = DocumentFo
     from fleetmark.verbs import reference
     from fleetmark.verbs.documents import files
 
-    asked = files(output)
+    documents_to_write = files(output)
     with results(root, "shelves") as here:
-        reference.show(here, as_.value, beside(as_), asked)
+        reference.show(here, as_.value, message_console(as_), documents_to_write)

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, beside, interruptible
+from fleetmark.cli.common import (
+    OK,
+    ROOT,
+    SOME_FAILED,
+    AsDocument,
+    DocumentFormat,
+    Output,
+    Root,
+    interruptible,
+    message_console,
+)
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -55,7 +65,7 @@ def tune(
     from fleetmark.verbs.documents import files
 
     _refuse(host, rule, try_, list_, become, {"--to": to, "--on": on, "--case": case})
-    shown = as_.value, beside(as_), files(output, lang)
+    shown = as_.value, message_console(as_), files(output, lang)
     if list_:
         trying.rules(*shown)
         raise typer.Exit(OK)
@@ -67,7 +77,7 @@ def tune(
         if rule is None:
             trying.of_host(archive, host, *shown)
             raise typer.Exit(OK)
-        asked = trying.TrialQuestion(
+        question = trying.TrialQuestion(
             host=host,
             rule=rule,
             value=to,
@@ -77,10 +87,10 @@ def tune(
             connection=Where(tuple(inventory or ()), become),
         )
         if not try_:
-            trying.preview(archive, asked, *shown)
+            trying.preview(archive, question, *shown)
             raise typer.Exit(OK)
         with interruptible("the setting is restored and finished runs are stored; run the same command to continue"):
-            good = trying.attempt(archive, asked, *shown)
+            good = trying.attempt(archive, question, *shown)
     raise typer.Exit(OK if good else SOME_FAILED)
 
 

@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from fleetmark.base.runtime import keep_memory
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsDocument, DocumentFormat, Output, Root, beside, interruptible
+from fleetmark.cli.common import (
+    OK,
+    ROOT,
+    SOME_FAILED,
+    AsDocument,
+    DocumentFormat,
+    Output,
+    Root,
+    interruptible,
+    message_console,
+)
 from fleetmark.cli.reports import Lang
 from fleetmark.cli.roots import results
 
@@ -38,11 +48,11 @@ def verify(
         from fleetmark.verbs import verify as verifying
         from fleetmark.verbs.documents import files
 
-        asked, console = files(output, lang), beside(as_)
+        documents_to_write, console = files(output, lang), message_console(as_)
         if Path(subject).is_file():
             with results(root) as here:
-                is_equal = verifying.document(Path(subject), here, signers, as_.value, console, asked)
+                is_equal = verifying.document(Path(subject), here, signers, as_.value, console, documents_to_write)
         else:
             with results(root, campaign=subject) as here:
-                is_equal = verifying.campaign(find(here, subject), signers, as_.value, console, asked)
+                is_equal = verifying.campaign(find(here, subject), signers, as_.value, console, documents_to_write)
     raise typer.Exit(OK if is_equal else SOME_FAILED)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fleetmark.cli.common import OK, USAGE, AsDocument, DocumentFormat, Output, WorkloadFolders, beside
+from fleetmark.cli.common import OK, USAGE, AsDocument, DocumentFormat, Output, WorkloadFolders, message_console
 from fleetmark.cli.help import App
 
 app = App(
@@ -31,7 +31,7 @@ def show(
     from fleetmark.verbs import catalogue
     from fleetmark.verbs.documents import files
 
-    catalogue.show_workloads(name, as_.value, beside(as_), files(output))
+    catalogue.show_workloads(name, as_.value, message_console(as_), files(output))
 
 
 @app.command()

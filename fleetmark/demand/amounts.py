@@ -363,4 +363,5 @@ ByPeriod = Annotated[
 ]
 Series = ByPeriod[Amount]
 Limits = ByPeriod[Limit]
+Prices = ByPeriod[Price]
 Deviations = ByPeriod[Annotated[float, plain(0, 10)]]

@@ -9,7 +9,6 @@ from fleetmark.base.text import Message, message
 MOST = 1e15
 YES, NO = "yes", "no"
 TWO = "2"  # number of failure domains lost simultaneously
-AIR, LIQUID = COOLING = ("air", "liquid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,142 +2,69 @@
 
 from __future__ import annotations
 
-from fleetmark.base.text import message
-from fleetmark.demand.columns import AIR, AMOUNT, COOLING, INTEGER, PRICE, Column, Rule
+from collections.abc import Iterator, Mapping
+
+from fleetmark.base.text import Message, message
+from fleetmark.demand.columns import AMOUNT, INTEGER, MOST, PRICE, Column, Rule
+from fleetmark.planner.capacity.sku import COOLING, MONEY, YEARLY, Declared, Kind, Sku, declared_fields
+
+_LONGEST = 1000  # periods
+# The usual hint, the bounds and the number format of each kind of field.
+_NUMBERS: Mapping[Kind, tuple[Message, float, float | None, str]] = {
+    Kind.NUMBER: (message("a number"), 0, None, AMOUNT),
+    Kind.COUNT: (message("a count"), 0, None, INTEGER),
+    Kind.SHARE: (message("a share"), 0, None, "0.0%"),
+    Kind.CHANGE: (message("a change"), -0.99, 100, "0.0%"),
+    Kind.WATTS: (message("a power"), 0, None, AMOUNT),
+    Kind.GIGABYTES: (message("a size"), 0, None, AMOUNT),
+    Kind.MONEY: (message("a sum of money"), 0, None, PRICE),
+    Kind.RATE: (message("a sum of money"), 0, None, PRICE),
+    Kind.PRICE: (message("a price"), 0, None, PRICE),
+    Kind.PERIODS: (message("a duration"), 0, _LONGEST, INTEGER),
+    Kind.AGE: (message("an age"), 0, _LONGEST, INTEGER),
+    Kind.TIME: (message("a duration"), 0, _LONGEST, "0.####"),
+}
+_TEXTS: Mapping[Kind, tuple[Message, tuple[str, ...]]] = {
+    Kind.TEXT: (message("a name"), ()),
+    Kind.BREAKS: (message("100: 11000, 500: 10500"), ()),
+    Kind.SLIPS: (message("1: 20%, 2: 5%"), ()),
+    Kind.COOLING: (message("an answer"), COOLING),
+}
 
 
 def skus(money: str = "") -> tuple[Column, ...]:
     """Return the columns of the table with one row per SKU."""
-    year = message("{money} a year", money=money)
-    return (
-        Column("sku_name", message("SKU"), Rule(message("a name"), text=True)),
-        Column(
-            "sku_price",
-            message("price"),
-            Rule(message("a price"), optional=True, empty=message("not sold")),
-            money,
-            PRICE,
-        ),
-        Column("sku_idle_w", message("power idle"), Rule(message("a power")), "W", AMOUNT),
-        Column("sku_peak_w", message("power peak"), Rule(message("a power")), "W", AMOUNT),
-        Column("sku_rack_units", message("rack units"), Rule(message("rack units")), "U", AMOUNT),
-        Column("sku_gpus", message("GPUs"), Rule(message("a count"), integer=True), "", INTEGER),
-        Column("sku_ports", message("ports"), Rule(message("a count"), integer=True), "", INTEGER),
-        Column(
-            "sku_lead",
-            message("lead time"),
-            Rule(message("a lead time"), maximum=1000, integer=True),
-            message("periods"),
-            INTEGER,
-        ),
-        Column("sku_support", message("support"), Rule(message("a sum of money")), year, PRICE),
-        Column("sku_space", message("space"), Rule(message("a sum of money")), year, PRICE),
-        Column("sku_migration", message("moving off one"), Rule(message("a sum of money")), money, PRICE),
-        Column(
-            "sku_minimum_order",
-            message("minimum order"),
-            Rule(message("a count"), integer=True),
-            message("servers"),
-            INTEGER,
-        ),
-        Column(
-            "sku_age_limit",
-            message("age limit"),
-            Rule(message("an age"), maximum=1000, integer=True, optional=True, empty=message("none")),
-            message("periods"),
-            INTEGER,
-        ),
-        Column("sku_embodied", message("embodied carbon"), Rule(message("embodied carbon")), "kg CO2e", AMOUNT),
-        Column(
-            "sku_gpu_memory",
-            message("memory of a GPU"),
-            Rule(message("a size"), optional=True, empty=message("none")),
-            "GB",
-            AMOUNT,
-        ),
-        Column(
-            "sku_provisioned_w",
-            message("power against the limit"),
-            Rule(message("a power"), optional=True, empty=message("its peak")),
-            "W",
-            AMOUNT,
-        ),
-        Column("sku_vendor", message("vendor"), Rule(message("a name"), text=True, optional=True)),
-        Column(
-            "sku_lot",
-            message("sold in multiples of"),
-            Rule(message("a count"), minimum=1, integer=True, optional=True, empty="1"),
-            message("servers"),
-            INTEGER,
-        ),
-        Column(
-            "sku_racks",
-            message("positions for racks"),
-            Rule(message("a count"), optional=True, empty=message("by its power")),
-            "",
-            AMOUNT,
-        ),
-        Column(
-            "sku_cooling",
-            message("cooling"),
-            Rule(message("an answer"), text=True, words=COOLING, optional=True, empty=AIR),
-            ", ".join(COOLING),
-        ),
-        Column(
-            "sku_residual",
-            message("keeps of its price"),
-            Rule(message("a share"), maximum=1, optional=True, empty=message("nothing")),
-            message("a year"),
-            "0.0%",
-        ),
-        Column(
-            "sku_price_breaks",
-            message("price from a count on"),
-            Rule(message("100: 11000, 500: 10500"), text=True, optional=True),
-            money,
-        ),
-        Column(
-            "sku_price_change",
-            message("change of its price"),
-            Rule(message("a change"), minimum=-0.99, maximum=100, optional=True, empty=message("none")),
-            message("a year"),
-            "0.0%",
-        ),
-        Column(
-            "sku_slips",
-            message("share of orders that come late"),
-            Rule(message("1: 20%, 2: 5%"), text=True, optional=True),
-            message("periods late: share"),
-        ),
-        Column(
-            "sku_rent",
-            message("rent"),
-            Rule(message("a sum of money"), optional=True, empty=message("none")),
-            year,
-            PRICE,
-        ),
-        Column(
-            "sku_term",
-            message("least service"),
-            Rule(message("a duration"), maximum=1000, integer=True, optional=True, empty=message("none")),
-            message("periods"),
-            INTEGER,
-        ),
-        Column(
-            "sku_failure_rate",
-            message("failure rate"),
-            Rule(message("a rate"), maximum=10, optional=True, empty=message("none")),
-            message("a year"),
-            "0.0%",
-        ),
-        Column(
-            "sku_repair",
-            message("time to repair"),
-            Rule(message("a duration"), maximum=1000, optional=True, empty=message("none")),
-            message("periods"),
-            "0.####",
-        ),
+    name = Column("sku_name", message("SKU"), Rule(message("a name"), text=True))
+    return (name, *columns_of(Sku, "sku", money))
+
+
+def columns_of(owner: type, table: str, money: str) -> Iterator[Column]:
+    """Yield the columns of a dataclass with declared fields, with ``money`` as the currency."""
+    units = {MONEY: money, YEARLY: message("{money} a year", money=money)}
+    for field in declared_fields(owner):
+        declared = field.declared
+        if declared.title is not None:
+            yield Column(
+                f"{table}_{field.column}", declared.title, *_cell(declared, units.get(declared.unit, declared.unit))
+            )
+
+
+def _cell(declared: Declared, unit: str) -> tuple[Rule, str, str]:
+    """Return the rule, the unit and the number format of a declared field's cells."""
+    is_optional, empty = declared.empty is not None, declared.empty or ""
+    if declared.kind in _TEXTS:
+        hint, words = _TEXTS[declared.kind]
+        return Rule(hint, text=True, words=words, optional=is_optional, empty=empty), unit, "General"
+    hint, minimum, maximum, form = _NUMBERS[declared.kind]
+    rule = Rule(
+        declared.hint or hint,
+        minimum=minimum or declared.minimum or 0.0,
+        maximum=declared.maximum or maximum or MOST,
+        integer=form == INTEGER,
+        optional=is_optional,
+        empty=empty,
     )
+    return rule, unit, form
 
 
 def sites(money: str = "") -> tuple[Column, ...]:

@@ -31,18 +31,8 @@ from fleetmark.demand.series import demand, per_period, steps
 from fleetmark.demand.terms import Terms
 from fleetmark.demand.worth import Record
 from fleetmark.planner.capacity.calendar import is_calendar
-from fleetmark.planner.capacity.question import (
-    PREEMPTIBLE,
-    SURVIVES,
-    Cohort,
-    Question,
-    Shock,
-    Site,
-    Sku,
-    Supply,
-    Workload,
-    Worth,
-)
+from fleetmark.planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Shock, Site, Supply, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.review.promise import LEAST, promise
 
 LEAST_WATTS = 5.0  # minimum peak power; a smaller figure is probably in kW
@@ -344,10 +334,8 @@ def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
 
 def _sku(name: str, doc: Document, names: list[str], years: float, source: Input, record: Record, terms: Terms) -> Sku:
     s = doc.skus[name]
-    price, prices = terms.price(name, names)
     worth: dict[str, Worth] = {}
     out: dict[str, str] = {}
-    slips, allowance = terms.slips(name)
     for workload, entry in s.worth.items():
         written = doc.workloads.get(workload)
         if written is None:
@@ -378,37 +366,9 @@ def _sku(name: str, doc: Document, names: list[str], years: float, source: Input
     return Sku(
         name=name,
         worth=worth,
-        price=price,
-        prices=prices,
-        has=stocked(name, doc, source, record),
-        idle_w=s.power.idle,
-        peak_w=s.power.peak,
-        rack_units=s.rack_units,
-        gpus=s.gpus,
-        ports=s.ports,
-        lead=periods.in_periods(s.lead, years, up=True),
-        support=terms.money(s.support, ("skus", name, "support")),
-        space=terms.money(s.space, ("skus", name, "space")),
-        migration=terms.money(s.migration, ("skus", name, "migration")),
-        minimum_order=s.minimum_order,
-        age_limit=None if s.age_limit is None else periods.in_periods(s.age_limit, years, up=False),
-        embodied=s.embodied,
-        gpu_memory=s.gpu_memory,
-        provisioned_w=s.power.provisioned,
         out=out,
-        vendor=s.vendor or "",
-        lot=s.lot,
-        racks=s.racks,
-        liquid=s.cooling == "liquid",
-        residual=s.residual,
-        breaks=terms.breaks(name),
-        slips=slips,
-        allowance=allowance,
-        price_change=s.price_change,
-        rent=terms.money(s.rent, ("skus", name, "rent")),
-        term=periods.in_periods(s.term, years, up=True),
-        failure_rate=s.failure_rate,
-        repair=periods.in_fractions(s.repair, years),
+        has=stocked(name, doc, source, record),
+        **terms.figures(name, names, years),
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
 
+from fleetmark.demand import periods
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Document
 from fleetmark.demand.places import Input, Path
 from fleetmark.demand.series import steps
 from fleetmark.planner.capacity.futures import allowance
+from fleetmark.planner.capacity.sku import LIQUID, Field, Kind, Sku, declared_fields
 from fleetmark.planner.review.promise import promise
 
 
@@ -17,6 +21,29 @@ class Terms:
 
     def __init__(self, doc: Document, source: Input) -> None:
         self.doc, self.source = doc, source
+
+    def figures(self, sku: str, names: Sequence[str], years: float) -> dict[str, Any]:
+        """Return the fields of the planner's SKU except its worth and its resources, which depend on measurements."""
+        price, prices = self.price(sku, names)
+        slips, late = self.slips(sku)
+        derived = {"price": price, "prices": prices, "breaks": self.breaks(sku), "slips": slips, "allowance": late}
+        apart = {*derived, "worth", "has"}
+        return derived | {f.name: self._figure(f, sku, years) for f in declared_fields(Sku) if f.name not in apart}
+
+    def _figure(self, field: Field, sku: str, years: float) -> Any:
+        written = attrgetter(field.key)(self.doc.skus[sku])
+        match field.declared.kind:
+            case Kind.MONEY | Kind.RATE:
+                return self.money(written, ("skus", sku, *field.key.split(".")))
+            case Kind.PERIODS | Kind.AGE if written is not None:
+                return periods.in_periods(written, years, up=field.declared.kind is Kind.PERIODS)
+            case Kind.TIME:
+                return periods.in_fractions(written, years)
+            case Kind.TEXT:
+                return written or ""
+            case Kind.COOLING:
+                return written == LIQUID
+        return written
 
     def money(self, amount: Quantity, path: Path) -> float:
         """Return the amount in the currency of the document. Record a fault if there is no rate for its currency."""
@@ -47,12 +74,12 @@ class Terms:
         """Return the probability of each delay in periods, starting at 0, and the periods that the plan adds to the
         lead time.
         """
-        late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}
+        late = {int(delay): share for delay, share in self.doc.skus[sku].slips.items() if share}
         if not late:
             return (), 0
         shares = [0.0] * (max(late) + 1)
-        for periods, share in late.items():
-            shares[periods] = share
+        for delay, share in late.items():
+            shares[delay] = share
         shares[0] = max(1.0 - sum(late.values()), 0.0)
         slipping = sum(any(s.slips.values()) for s in self.doc.skus.values())
         return tuple(shares), allowance(shares, promise(self.doc.quantile, self.doc.reviews), slipping)

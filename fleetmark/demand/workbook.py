@@ -18,7 +18,8 @@ from fleetmark.demand.columns import NO, YES, Column, Rule
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
 from fleetmark.demand.scenario import overlaid
-from fleetmark.planner.capacity.question import Question, Worth
+from fleetmark.planner.capacity.question import Question
+from fleetmark.planner.capacity.sku import Sku, Worth, declared_fields
 
 _SETTINGS: Mapping[str, Path] = {
     "carbon_price": ("carbon", "price"),
@@ -26,11 +27,7 @@ _SETTINGS: Mapping[str, Path] = {
     "carbon_limit": ("carbon", "limit"),
     "carbon_by_year": ("carbon", "yearly_limit"),
 } | {f"shock_{key}": ("shock", key) for key in ("chance", "demand")}
-_SKU: Mapping[str, Path] = {
-    "idle_w": ("power", "idle"),
-    "peak_w": ("power", "peak"),
-    "provisioned_w": ("power", "provisioned"),
-}
+_SKU: Mapping[str, Path] = {field.column: tuple(field.key.split(".")) for field in declared_fields(Sku)}
 _SITE: Mapping[str, Path] = {"power_w": ("power",), "rack_w": ("rack_power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
 _INTEGERS = 2**53  # spreadsheets store integers exactly up to this number
@@ -343,11 +340,11 @@ class _Reader:
 
         def source(sku: str, workload: str, worth: Worth) -> Worth:
             before = self.planned.worths.get((sku, workload))
-            same = before is not None and (worth.value, worth.se, worth.df) == before[:3]
+            is_unchanged = before is not None and (worth.value, worth.se, worth.df) == before[:3]
             used = "" if worth.utilisation is None else given
             if before and worth.utilisation == before[4]:
                 used = before[5]
-            return replace(worth, source=before[3] if before and same else given, reason=used)
+            return replace(worth, source=before[3] if before and is_unchanged else given, reason=used)
 
         skus = {
             s: replace(sku, worth={w: source(s, w, worth) for w, worth in sku.worth.items()})
@@ -418,6 +415,6 @@ def _source(cells: Cells) -> dict[str, str]:
     area = cells.area("question_source", "the source of the question")
     if area is None:
         return {}
-    beside = Area(area.sheet, area.row, area.col + 1, area.last_row, area.col + 1)
-    rows = {cells.column(area, row): cells.column(beside, row) for row in range(area.row, area.last_row + 1)}
+    right_column = Area(area.sheet, area.row, area.col + 1, area.last_row, area.col + 1)
+    rows = {cells.column(area, row): cells.column(right_column, row) for row in range(area.row, area.last_row + 1)}
     return {name: origin for name, origin in rows.items() if name and origin}

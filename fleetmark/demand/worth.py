@@ -19,7 +19,7 @@ from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.keys.workload import Workload
 from fleetmark.demand.keys.worth import Chosen, Compared, Measured, Pinned, Profile, Speed, Worth
-from fleetmark.planner.capacity import question as capacity
+from fleetmark.planner.capacity import sku as capacity
 from fleetmark.planner.comparison import WORK_MIX
 from fleetmark.planner.equivalence import Equivalence
 from fleetmark.planner.estimate import Estimate
@@ -189,10 +189,10 @@ class Record:
         pinned = reference.load(self.root, name)
         version = f"{pinned.name}@{pinned.version}"
         if workload.reference is not None:
-            same = workload.reference in (pinned.name, version)
+            is_match = workload.reference in (pinned.name, version)
         else:
-            same = _named(workload.unit, pinned.selector) or _name(workload.unit).lower() in pinned.name.lower()
-        if not same:
+            is_match = _named(workload.unit, pinned.selector) or _name(workload.unit).lower() in pinned.name.lower()
+        if not is_match:
             raise _apart(version, workload)
         return version
 

@@ -20,7 +20,7 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, message
 from fleetmark.planner import bottleneck
 from fleetmark.planner.bottleneck import Gain, Profile, Upgrade
-from fleetmark.planner.capacity.question import Worth
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.comparison import Side
 from fleetmark.planner.estimate import Estimate
 from fleetmark.record.machines import machines

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -183,15 +183,12 @@ def _keys() -> Check:
 def _pdf() -> Check:
     from fleetmark.reports.formats import pdf
 
-    return _tried("PDF", pdf.check, "WeasyPrint and its libraries", _install("libpango-1.0-0 libpangoft2-1.0-0"))
-
-
-def _tried(name: str, check: Callable[[], None], good: str, command: str) -> Check:
     try:
-        check()
+        pdf.check()
     except FleetmarkError as error:
-        return Check(name, False, False, " ".join(str(error).split()), command)
-    return Check(name, False, True, good, "")
+        command = _install("libpango-1.0-0 libpangoft2-1.0-0")
+        return Check("PDF", False, False, " ".join(str(error).split()), command)
+    return Check("PDF", False, True, "WeasyPrint and its libraries", "")
 
 
 def _fonts() -> Iterator[Check]:

@@ -78,9 +78,9 @@ def failed(point: Mapping[str, Any]) -> str | None:
     """Return why a point says that it is not valid; None if it is valid."""
     outcome = _within(point, "benchmark_outcome")
     if outcome.get("status") == "failed":
-        done, asked = (number(outcome.get(k)) for k in ("completed", "requested"))
+        done, requested = (number(outcome.get(k)) for k in ("completed", "requested"))
         return "its run failed" + (
-            f": {done:g} of {asked:g} requests were answered" if done is not None and asked else ""
+            f": {done:g} of {requested:g} requests were answered" if done is not None and requested else ""
         )
     return None
 

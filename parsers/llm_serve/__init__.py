@@ -278,10 +278,10 @@ def _unlike(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str
             yield f"the fixed text cannot be compared with the reference: {reason[:200]}"
         if difference is not None and bound is not None and difference > bound:
             largest, agreement = number(check.get("largest")) or difference, number(check.get("agreement"))
-            same = f", and {agreement:.0%} of the likeliest tokens are the same" if agreement is not None else ""
+            alike = f", and {agreement:.0%} of the likeliest tokens are the same" if agreement is not None else ""
             yield (
                 f"{moment} the runs the answers are not those of the reference: log-probabilities of the fixed text "
-                f"differ by {difference:.3g} on average, more than {bound:g}, and by {largest:.3g} at most{same}"
+                f"differ by {difference:.3g} on average, more than {bound:g}, and by {largest:.3g} at most{alike}"
             )
 
 

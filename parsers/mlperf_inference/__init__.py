@@ -206,12 +206,12 @@ def _loadgen(reader: _Reader) -> list[Run]:
     """Return LoadGen's runs. A run that the text contains both as summary and as records counts once."""
     summaries, details = reader.summary.finish(), reader.detail.finish()
     for detail in details:
-        same = [run for run in summaries if run.scenario == detail.scenario and run.verdict == detail.verdict]
-        for run in same:
+        matches = [run for run in summaries if run.scenario == detail.scenario and run.verdict == detail.verdict]
+        for run in matches:
             run.version = run.version or detail.version
             run.audited |= detail.audited
             run.say("the detail log's records beside the summary tell the same run")
-        if not same:
+        if not matches:
             summaries.append(detail)
     return summaries or reader.harness
 

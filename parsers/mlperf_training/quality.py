@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetmark.base.measurement import Better
 from fleetmark.parsers.mlperf_training import rules
-from fleetmark.parsers.mlperf_training.run import Eval, Run, plain, same
+from fleetmark.parsers.mlperf_training.run import Eval, Run, is_close, plain
 
 _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 
@@ -145,7 +145,7 @@ def _points(evals: Sequence[Eval], counts: str) -> tuple[tuple[tuple[dict[str, s
     for e in evals:
         unit = counts if e.unit == "epoch" else e.unit
         values = values_by_point.setdefault((unit, e.count), [])
-        if e.count is not None and any(same(e.value, v) for v in values[-3:]):
+        if e.count is not None and any(is_close(e.value, v) for v in values[-3:]):
             continue
         values.append(e.value)
         label = {} if e.count is None else {unit: plain(e.count)}

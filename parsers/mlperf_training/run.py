@@ -256,6 +256,6 @@ def plain(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def same(one: float, other: float) -> bool:
+def is_close(one: float, other: float) -> bool:
     """Return whether two figures are equal except for rounding."""
     return abs(one - other) <= _SAME * max(abs(one), abs(other))

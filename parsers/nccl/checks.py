@@ -23,7 +23,7 @@ def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, flo
         "hypercube": [(part, 1.0)],
         "broadcast": [(1.0, 1.0)],
     }
-    same = {
+    aliases = {
         "all_reduce_bias": "all_reduce",
         "reduce_scatter": "all_gather",
         "gather": "alltoall",
@@ -32,7 +32,7 @@ def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, flo
         "sendrecv": "broadcast",
         "permute": "broadcast",
     }
-    return factors_by_name.get(same.get(name or "", name or ""), [])
+    return factors_by_name.get(aliases.get(name or "", name or ""), [])
 
 
 def is_rate(rate: Figure, moved: float, time: Figure) -> bool:

@@ -218,7 +218,7 @@ class Run:
             return f" after the device list{name}: {ranks} ranks (it failed or hung in its set-up)"
         return f" after the settings{name}" if self.stage >= SETTINGS else ""
 
-    def beside(self, other: Run) -> bool:
+    def is_beside(self, other: Run) -> bool:
         """Return whether the two runs were printed side by side."""
         return self.line <= other.last and other.line <= self.last
 

@@ -98,19 +98,19 @@ class Report:
                 if first is None or run.source == first or run.failure:
                     selected.append(run)
                 continue
-            beside = [k for k in tables if k.source != run.source and (k.beside(run) or _ranks(k, run))]
-            if not beside:
+            neighbours = [k for k in tables if k.source != run.source and (k.is_beside(run) or _ranks(k, run))]
+            if not neighbours:
                 selected.append(run)
                 tables.append(run)
                 continue
-            printed = {row.printed for k in beside for row in k.rows}
+            printed = {row.printed for k in neighbours for row in k.rows}
             if all(row.printed in printed for row in run.rows):
                 self.notes.append("several processes printed the same table: it is read once")
             elif _ranks(run):
-                for k in beside:
+                for k in neighbours:
                     k.mixed = max(k.mixed, 1) + 1
             else:
-                self.notes.append(f"what {run.source!r} measured beside {beside[0].source!r} is left out")
+                self.notes.append(f"what {run.source!r} measured beside {neighbours[0].source!r} is left out")
         return sorted(selected, key=lambda run: run.line)
 
     def _without_copies(self, runs: Sequence[Run]) -> list[Run]:

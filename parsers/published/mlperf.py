@@ -383,8 +383,8 @@ def _no_unit(printed: str) -> str:
 
 def _model(used: str, official: str, division: str) -> str:
     """Return the benchmark's canonical name; in the open division, with the network that ran if it differs."""
-    same = re.sub(r"\W|_", "", used).lower() == re.sub(r"\W|_", "", official).lower()
-    name = official if official and (same or division == "closed") else used
+    is_official = re.sub(r"\W|_", "", used).lower() == re.sub(r"\W|_", "", official).lower()
+    name = official if official and (is_official or division == "closed") else used
     return _ALIASES.get(name, name)
 
 

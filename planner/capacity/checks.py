@@ -12,8 +12,9 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark.base.text import message
-from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
+from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site
 from fleetmark.planner.capacity.series import Series
+from fleetmark.planner.capacity.sku import Sku
 
 TOLERANCE = 1e-6  # relative tolerance of a limit, as solvers use it
 Floats = npt.NDArray[np.float64]

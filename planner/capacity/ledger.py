@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.planner.capacity.question import KINDS, Case, Question, Sku, Supply
+from fleetmark.planner.capacity.question import KINDS, Case, Question, Supply
+from fleetmark.planner.capacity.sku import Sku
 
 Floats = npt.NDArray[np.float64]
 _NEAR = 1e-6  # relative tolerance of solvers; absolute below one server

@@ -17,8 +17,7 @@ from fleetmark.planner.capacity.calendar import years
 from fleetmark.planner.capacity.reserve import down, unavailability
 from fleetmark.planner.capacity.resources import bound
 from fleetmark.planner.capacity.series import Series, in_period
-from fleetmark.planner.estimate import Estimate
-from fleetmark.planner.review.origin import Origin
+from fleetmark.planner.capacity.sku import Sku
 from fleetmark.planner.review.promise import promise
 
 HOURS = 8766.0  # hours in a year
@@ -30,36 +29,6 @@ KINDS = ("purchase", "rent", "energy", "support", "space", "migration", "carbon"
 TRADES = ("purchases", "running", "servers", "peak_w", "rack_units", "carbon_kg")
 Case = tuple[str, ...]  # failure domains that are lost together
 Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's demand: for all periods, or per period
-
-
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """Hold how much of a workload's demand one server of a SKU serves at full use, in the workload's unit.
-
-    - ``se``: the standard error of its natural logarithm
-    - ``df``: the degrees of freedom of that error; infinite if the value is not an estimate
-    - ``source``: its origin in words; ``origin``: how it was measured, or None for a given figure
-    - ``hosts``: the measured hosts, if known; worths of a SKU with the same hosts share one error
-    - ``utilisation``: the maximum for these servers and this workload; None for the workload's own. ``reason`` gives
-      the origin of the limit
-    - ``promised``: the value before measurements of deliveries changed it; 0 if it is unchanged
-    """
-
-    value: float
-    se: float = 0.0
-    df: float = math.inf
-    source: str = "given"
-    _: KW_ONLY
-    utilisation: float | None = None
-    reason: str = ""
-    hosts: str = ""
-    origin: Origin | None = None
-    promised: float = 0.0
-
-    @property
-    def estimate(self) -> Estimate:
-        """Return the value with its 95% interval, exp(ln value ± t se)."""
-        return Estimate.of_error(self.value, self.se, self.df)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,97 +63,6 @@ class Workload:
     pool: str = ""
     needs: Mapping[str, float] = field(default_factory=dict)
     revenue: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Sku:
-    """A server model that can be bought or is in place.
-
-    - ``worth``: the Worth by workload; other workloads cannot run on it
-    - ``price``: of one server in the first period in which it is sold; None if it is no longer sold
-    - ``prices``: its price in each period, None if it is not sold then; empty if ``price`` applies to all periods
-    - ``support``, ``space``: money per server and year
-    - ``lead``: periods from order to use
-    - ``age_limit``: maximum periods of service, or None. A server has age 0 in the period of its arrival, and is gone
-      from the period in which its age reaches the limit
-    - ``minimum_order``: the smallest order for one site in one period
-    - ``embodied``: kg CO2e of making one server
-    - ``gpu_memory``: bytes of each of its ``gpus``
-    - ``provisioned_w``: its share of a site's power, measured or set by policy; None for ``peak_w``
-    - ``out``: by workload, the reason why this SKU cannot run it within its objective
-    - ``vendor``: the seller
-    - ``lot``: orders are multiples of this number
-    - ``racks``: rack positions per server; 1 for a rack that is bought whole, 0 if they follow from its power
-    - ``liquid``: True if it needs positions with liquid cooling
-    - ``residual``: the share of its price that remains after each year
-    - ``breaks``: (count, unit price), ascending: the price of each server if at least ``count`` servers are ordered in
-      one period at all sites together
-    - ``price_change``: the relative change of all its prices per year; -0.1 means 10% less each year
-    - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
-    - ``allowance``: the periods that the plan adds to ``lead`` for late orders
-    - ``has``: by resource, the amount that one server provides for the ``needs`` of workloads, in base units
-    - ``rent``: money per installed server and year; ``term``: the least periods of service
-    - ``failure_rate``: failures per server and year; ``repair``: the periods that a repair takes
-    """
-
-    name: str
-    worth: Mapping[str, Worth]
-    price: float | None
-    idle_w: float
-    peak_w: float
-    _: KW_ONLY
-    rack_units: float
-    gpus: int = 0
-    ports: int = 1
-    lead: int = 0
-    support: float = 0.0
-    space: float = 0.0
-    migration: float = 0.0  # cost of moving the work off a server that is retired
-    minimum_order: int = 0
-    age_limit: int | None = None
-    embodied: float = 0.0
-    gpu_memory: float = 0.0
-    provisioned_w: float | None = None
-    out: Mapping[str, str] = field(default_factory=dict)
-    vendor: str = ""
-    lot: int = 1
-    racks: float = 0.0
-    liquid: bool = False
-    residual: float = 0.0
-    breaks: tuple[tuple[int, float], ...] = ()
-    slips: tuple[float, ...] = ()
-    allowance: int = 0
-    price_change: float = 0.0
-    prices: tuple[float | None, ...] = ()
-    has: Mapping[str, float] = field(default_factory=dict)
-    rent: float = 0.0
-    term: int = 0
-    failure_rate: float = 0.0
-    repair: float = 0.0
-
-    def sold_in(self, period: int) -> bool:
-        """Return whether the SKU can be ordered in that period."""
-        return self.price is not None and not (self.prices and self.prices[period] is None)
-
-    @property
-    def delay(self) -> int:
-        """Return the periods from order to use in the plan."""
-        return self.lead + self.allowance
-
-    @property
-    def least_price(self) -> float:
-        """Return the lowest price of one server at any quantity in the first period, or 0 if it is not sold."""
-        return 0.0 if self.price is None else min([self.price, *(price for _, price in self.breaks)])
-
-    def price_in(self, count: float) -> float:
-        """Return the price of one of ``count`` servers ordered in the first period, or 0 if it is not sold."""
-        reached = [price for least, price in self.breaks if count >= least]
-        return reached[-1] if reached else self.price or 0.0
-
-    @property
-    def budgeted_w(self) -> float:
-        """Return the power of one server in W that counts against a site's limit."""
-        return self.peak_w if self.provisioned_w is None else self.provisioned_w
 
 
 @dataclass(frozen=True, slots=True)

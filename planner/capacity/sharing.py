@@ -73,11 +73,11 @@ def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> F
     busy = np.minimum(np.divide(demand, all_up, out=np.ones_like(all_up), where=all_up > 0), 1.0)
     busy[:, servers.guests] = 0.0
     held = np.einsum("jskw,jw->jsk" if draws else "skw,jw->jsk", shares, busy, optimize=True)
-    asked = shares * servers.guests
-    total = asked.sum(axis=-1)
+    guest_shares = shares * servers.guests
+    total = guest_shares.sum(axis=-1)
     free = np.maximum(servers.count - held, 0.0)
     share = free * np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-    theirs = np.einsum("jsw,jskw->jw", worth, asked * share[..., None], optimize=True)
+    theirs = np.einsum("jsw,jskw->jw", worth, guest_shares * share[..., None], optimize=True)
     work[:, servers.guests] = theirs[:, servers.guests]
     return work
 

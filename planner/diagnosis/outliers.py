@@ -134,11 +134,11 @@ def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first:
         frame = _slow(chosen, in_order, error[rows], deficit[rows], noise[rows]).assign(group=group)
         frames.append(frame.assign(row=rows[frame["row"].to_numpy(int)] + first))
     full = n >= LEAST
-    same = full & (ordered[:, 0] == ordered[np.arange(len(n)), np.maximum(n - 1, 0)])
+    is_constant = full & (ordered[:, 0] == ordered[np.arange(len(n)), np.maximum(n - 1, 0)])
     return Verdicts(
         pd.concat(frames, ignore_index=True),
         modes.Modes(groups.rows + first, groups.group, groups.low, groups.high),
-        (np.flatnonzero(same) + first).tolist(),
+        (np.flatnonzero(is_constant) + first).tolist(),
         (np.flatnonzero((n > 0) & ~full) + first).tolist(),
         judged,
     )

@@ -42,7 +42,10 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     Runs are relative to their host's median, because another test judges its typical speed. Runs of sound hosts are
     then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
     """
-    tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]
+    by_host = runs.groupby(["row", "column"])["value"]
+    centred = runs.assign(value=runs["value"] - by_host.transform("median"), n=by_host.transform("size"))
+    enough = centred[centred["n"] >= LEAST_RUNS]
+    tables = [_benchmark(part, seed) for _, part in enough.groupby("row")]
     tested = pd.concat([t for t in tables if t is not None] or [_NONE], ignore_index=True)
     tested["q"] = adjusted(tested["p"].to_numpy(float), len(tested))
     return tested[(tested["q"] <= DISCOVERY) & (tested["shortfall"] >= EFFECT)].reset_index(drop=True)
@@ -62,16 +65,13 @@ _COLUMNS = ("row", "column", "n", "hosts", "shortfall", "normalised", "worst", "
 _NONE = pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
 
 
-def _benchmark(row: int, values_of_benchmark: pd.DataFrame, seed: int) -> pd.DataFrame | None:
-    """Return every host's shortfall in one benchmark and its p, or None if there are too few hosts or runs."""
-    centred = values_of_benchmark["value"] - values_of_benchmark.groupby("column")["value"].transform("median")
-    sizes = values_of_benchmark.groupby("column")["value"].transform("size")
-    enough = (sizes >= LEAST_RUNS).to_numpy()
-    columns, values, n = (
-        values_of_benchmark["column"].to_numpy()[enough],
-        centred.to_numpy(float)[enough],
-        sizes.to_numpy()[enough],
-    )
+def _benchmark(centred: pd.DataFrame, seed: int) -> pd.DataFrame | None:
+    """Return every host's shortfall in one benchmark and its p, or None if there are too few hosts.
+
+    ``centred``: the ``row``, ``column``, ``value`` and ``n`` of the runs, each relative to its host's median.
+    """
+    row = int(centred["row"].iloc[0])
+    columns, values, n = centred["column"].to_numpy(), centred["value"].to_numpy(float), centred["n"].to_numpy()
     hosts = len(set(columns))
     if hosts < LEAST_HOSTS:
         return None
@@ -102,9 +102,9 @@ def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int6
         block = np.flatnonzero(n == k)
         block = block[np.argsort(columns[block], kind="stable")]
         shortfalls = shortfall(np.sort(values[block].reshape(-1, k), axis=1), pool)
-        likely = (_p(shortfalls, pool, int(k), np.random.default_rng([*seed, int(k)])) <= SUSPECT) & (
-            shortfalls >= EFFECT
-        )
+        likely = shortfalls >= EFFECT
+        if likely.any():
+            likely &= _p(shortfalls, pool, int(k), np.random.default_rng([*seed, int(k)])) <= SUSPECT
         suspect[block] = np.repeat(likely, k)
     others = len(set(columns[~suspect]))
     return np.sort(values[~suspect]) if others >= LEAST_HOSTS - 1 else pool
@@ -117,7 +117,7 @@ def _p(shortfalls: Floats, pool: Floats, k: int, rng: np.random.Generator) -> np
     Knijnenburg et al. 2009).
     """
     drawn = np.sort(pool[rng.integers(0, len(pool), size=(DRAWS, k))], axis=1)
-    drawn -= np.median(drawn, axis=1, keepdims=True)  # relative to their median, like the hosts' runs
+    drawn -= drawn[:, [(k - 1) // 2, k // 2]].mean(axis=1, keepdims=True)  # relative to their median, as hosts' runs
     null = np.sort(shortfall(drawn, pool))
     p = (1 + DRAWS - np.searchsorted(null, shortfalls, side="left")) / (1 + DRAWS)
     border = null[-(DRAWS // 100)]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Sku, Workload
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku
 from fleetmark.planner.review.orders import moves, orders
 
 _NOT_BY_PERIOD = ("periods", "slips", "breaks", "fleet", "supply")

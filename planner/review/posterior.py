@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.text import Message, message
-from fleetmark.planner.capacity.question import Worth
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.estimate import CONFIDENCE, Estimate, deviate
 
 Floats = npt.NDArray[np.float64]

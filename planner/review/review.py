@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from fleetmark.planner.capacity.analysis.nothing import do_nothing
 from fleetmark.planner.capacity.analysis.results import Conflict
-from fleetmark.planner.capacity.question import Plan, Question, Worth
+from fleetmark.planner.capacity.question import Plan, Question
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.lots import Delivery

@@ -220,8 +220,8 @@ def reason(output):
 
 def main():
     if sys.argv[1:2] in (["--check"], ["--image"]):
-        asked = {"--check": check, "--image": check_image}[sys.argv[1]]
-        sys.stdout.write(json.dumps(asked(sys.argv[2])) + "\n")
+        check_of = {"--check": check, "--image": check_image}[sys.argv[1]]
+        sys.stdout.write(json.dumps(check_of(sys.argv[2])) + "\n")
         return
     try:
         folders = (os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))

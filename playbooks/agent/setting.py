@@ -40,7 +40,7 @@ def begin(folder, items):
     for part in parts:
         part["old"] = current(part)
         rehearse(part)
-    if all(same(part, part["old"], part["value"]) for part in parts):
+    if all(is_equal(part, part["old"], part["value"]) for part in parts):
         raise CannotSet("%s is %s already, so there is nothing to try" % (name(parts[0]), parts[0]["value"]))
     state = {"boot": boot(), "by": "%d %r" % (os.getpid(), time.time()), "items": parts}
     store(folder, state)
@@ -91,7 +91,7 @@ def turn(folder, state, is_on):
     try:
         for part in parts:
             wanted = part["value"] if is_on else part["old"]
-            if not same(part, current(part), wanted):
+            if not is_equal(part, current(part), wanted):
                 put(part, wanted)
                 check(part, wanted)
     except CannotSet:
@@ -139,7 +139,7 @@ def restore_parts(state):
     left = []
     for part in state["items"]:
         try:
-            if not same(part, current(part), part["old"]):
+            if not is_equal(part, current(part), part["old"]):
                 put(part, part["old"])
                 check(part, part["old"])
         except CannotSet as error:
@@ -164,7 +164,7 @@ def salvage(folder):
     back, left = [], []
     for part in old:
         try:
-            if same(part, current(part), part["value"]):
+            if is_equal(part, current(part), part["value"]):
                 put(part, part["old"])
                 check(part, part["old"])
                 back.append("%s = %s" % (name(part), part["old"]))
@@ -270,7 +270,7 @@ def name(part):
     return part.get("path") or " ".join(word for word in part["write"] if word != "{}")
 
 
-def same(part, one, other):
+def is_equal(part, one, other):
     """Return whether two values are equal. Lists of CPUs may be written as ranges."""
     if one == other:
         return True
@@ -325,7 +325,7 @@ def put(part, value):
 
 def check(part, wanted):
     got = current(part)
-    if not same(part, got, wanted):
+    if not is_equal(part, got, wanted):
         raise CannotSet("%s was set to %s and reads %s" % (name(part), wanted, got))
 
 

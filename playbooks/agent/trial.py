@@ -64,7 +64,7 @@ class Trial(object):
         values = setting.values(self.before)
         parts = self.before["items"]
         wanted = {part["value" if is_on else "old"] for part in parts}
-        kept = all(setting.same(p, setting.current(p), p["value" if is_on else "old"]) for p in parts)
+        kept = all(setting.is_equal(p, setting.current(p), p["value" if is_on else "old"]) for p in parts)
         return {"on": is_on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
 
     def restore(self):

@@ -59,7 +59,7 @@ class Against:
     reference: str = ""
     notes: tuple[Message, ...] = ()
 
-    def beside(self, metric: Metric, generation: str) -> Beside:
+    def context_of(self, metric: Metric, generation: str) -> Beside:
         """Return the context of a headline."""
         return self.rows.get((metric, generation), NONE)
 
@@ -104,8 +104,8 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
             times = _times(ratio_to(r))
             if share.text or times.text:
                 listed[metric, side] = Beside(share, times)
-    beside = any(row.times.text for row in listed.values())
-    return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
+    has_times = any(row.times.text for row in listed.values())
+    return Against(listed, comparison.baseline if has_times and comparison else "", tuple(notes)[:MOST_NOTES])
 
 
 def machines_of(view: View) -> dict[str, Machines]:

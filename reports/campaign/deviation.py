@@ -114,9 +114,9 @@ class Deviations:
             amounts.append(frame["deviation"].to_numpy(float))
             peered.append(frame["peers"].to_numpy() >= LEAST)
             apart += _apart(frame, peered[-1])
-            for metric, rows in by_metric(frame):
-                if int(rows["peers"].max()) > 1:
-                    columns.append(Benchmark(metric, title(metric)))
+            peers = frame.groupby(METRIC, sort=False, observed=True)["peers"].max()
+            for metric in (Metric(*map(str, key)) for key in peers.index[peers > 1]):
+                columns.append(Benchmark(metric, title(metric)))
         empty = not numbers
         return _Collected(
             hosts=hosts,

@@ -81,9 +81,9 @@ def document(
     """
     _ = language or Language()
     shown, campaign, listed = view(results), results.campaign, problems(results)
-    beside, graded = against(shown, pinned), grades(shown, rated)
+    context, graded = against(shown, pinned), grades(shown, rated)
     deviations = Deviations(shown)
-    slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, beside))
+    slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, context))
     odd, steps = anomalies(shown, deviations, doubtful), next_steps(shown, listed, slow)
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
@@ -99,8 +99,8 @@ def document(
     hardware = tuple(map(Note, machines(shown)))
     if lacking := unmeasured(shown, has_reference=pinned is not None):
         hardware += (Note(lacking, quiet=True),)
-    first = headlines.first_table(shown, beside)
-    means = tuple(Note(text, quiet=True) for text in beside.means)
+    first = headlines.first_table(shown, context)
+    means = tuple(Note(text, quiet=True) for text in context.means)
     omitted = len(shown.headlines) - len(first.rows)
     more = (Note(message("and {n} more", n=omitted), quiet=True),) if omitted > 0 else ()
     commands = tuple(Command(advice, command) for advice, command in steps)
@@ -111,7 +111,7 @@ def document(
         Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
         following,
         Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
-        headlines.brief(shown, beside),
+        headlines.brief(shown, context),
         _with_charts(operators, graded_charts, ("terminal",)),
         *(replace(block.section, only=("terminal",)) for block in served),
         Section("means", message("What it means"), means, _NOT_PAGES),
@@ -124,9 +124,9 @@ def document(
         _map(shown, deviations),
         status.causes(listed, status.CAUSES, _FILES, tuple(status.gaps(shown))),
         run_notes.section(notes_of_runs, run_notes.MOST, _DOCUMENTS),
-        headlines.section(shown, beside),
+        headlines.section(shown, context),
         headlines.by_host(shown),
-        *tabs.sections(shown, beside, has_every_value),
+        *tabs.sections(shown, context, has_every_value),
         _with_charts(roofs, under_roofs.pictures(roof_lines, _), _DOCUMENTS),
         _with_charts(operators, graded_charts, _DOCUMENTS),
         *frontier_sections(served, _, _DOCUMENTS),
@@ -158,7 +158,7 @@ def document(
     took = message("took {time}", time=fmt.duration(campaign.wall_s))
     return Document(
         title=campaign.id,
-        answer=joined(verdict(shown, deviations, beside, doubtful), " "),
+        answer=joined(verdict(shown, deviations, context, doubtful), " "),
         sections=tuple(section for section in sections if section is not None),
         details=(
             _subject(shown),
@@ -168,7 +168,7 @@ def document(
         ),
         folder=campaign.path,
         created=date if date and date != campaign.created else "",
-        data=data.record(shown, listed, odd, steps, beside, parts, page),
+        data=data.record(shown, listed, odd, steps, context, parts, page),
         breakdown=metrics.breakdown(shown, numbers) if numbers else None,
         brief=brief(shown, first if first.rows else None, odd, listed, steps),
     )

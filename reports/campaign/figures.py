@@ -367,10 +367,10 @@ def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
     metrics = frame[["workload", "metric"]].drop_duplicates().itertuples(index=False, name=None)
     plots = [(w, m, plot.bandwidth, plot.each) for w, m in metrics if (plot := declared.plot(w, m)) is not None]
     table = pd.DataFrame(plots, columns=["workload", "metric", "bandwidth", "each"])
-    same = ["workload", "case", "subject", "labels", side]
-    moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*same, "metric", "value"]]
+    identity = ["workload", "case", "subject", "labels", side]
+    moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*identity, "metric", "value"]]
     moved = moved.rename(columns={"metric": "bandwidth", "value": "x"})
-    rows = frame.merge(table, on=["workload", "metric"]).merge(moved, on=[*same, "bandwidth"])
+    rows = frame.merge(table, on=["workload", "metric"]).merge(moved, on=[*identity, "bandwidth"])
     pairs = list(zip(rows["labels"], rows["each"], strict=True))
     split = {pair: _step(*pair) for pair in dict.fromkeys(pairs)}
     parts = [split[pair] for pair in pairs]

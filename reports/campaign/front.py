@@ -79,7 +79,7 @@ def _of_peak(view: View, against: Against) -> Iterator[Message]:
     """Yield a sentence on the headline with the largest share of its machine's peak, if a peak is known."""
     (host,) = view.hosts
     shares = [
-        (against.beside(metric, host.generation or "").share, metric, rows, shown)
+        (against.context_of(metric, host.generation or "").share, metric, rows, shown)
         for metric, rows, shown in view.headlines
     ]
     known = [(share.value, metric, rows, shown) for share, metric, rows, shown in shares if share.value is not None]

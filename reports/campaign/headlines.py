@@ -76,14 +76,14 @@ def _first_row(view: View, against: Against, headline: MetricRows, sides: Sequen
             cells.append(Cell("–"))
             continue
         figure = by_side[side]
-        share = against.beside(metric, side).share.text if several else ""
+        share = against.context_of(metric, side).share.text if several else ""
         of_peak = message("{share} of peak", share=share) if share else None
         noise = f"CV {fmt.percent(figure['cv'])}" if several and figure["cv"] > NOISY else None
         cells.append(replace(_value(figure, metric, shown), details=tuple(filter(None, (noise, of_peak)))))
-    beside = against.beside(metric, sides[0])
+    context = against.context_of(metric, sides[0])
     more = [variation(by_side[sides[0]]["cv"])] if noisy else []
-    more += [beside.share] if against.has_shares and not several else []
-    more += [beside.times] if against.reference else []
+    more += [context.share] if against.has_shares and not several else []
+    more += [context.times] if against.reference else []
     return (Cell(title(metric)), Cell(class_title(class_of(headline))), *cells, *more)
 
 
@@ -178,13 +178,13 @@ def _end_columns() -> tuple[Column, ...]:
 
 def _row(view: View, against: Against, metric: Metric, row: Mapping[str, Any], shown: fmt.Shown, several: bool) -> Row:
     side = _side(view, row)
-    beside = against.beside(metric, side)
+    context = against.context_of(metric, side)
     return (
         *names(metric),
         *([Cell(view.title_of(side))] if several else []),
         _value(row, metric, shown),
-        *([beside.share] if against.has_shares else []),
-        *([beside.times] if against.reference else []),
+        *([context.share] if against.has_shares else []),
+        *([context.times] if against.reference else []),
         *spread_cells(row, metric, shown),
         variation(row["cv"]),
         number(row["n"]),

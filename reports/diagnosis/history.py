@@ -162,9 +162,9 @@ def _plots(order: Sequence[Series]) -> Iterator[Section]:
         "A point is a campaign, oldest first; plots of one benchmark share their scale, which is logarithmic. A dashed "
         "line is where the level changed for good."
     )
-    for number, (name, beside) in enumerate(panels.items()):
-        values = [v for series in beside for v in series.values]
-        charts = (_chart(series, min(values), max(values)) for series in beside)
+    for number, (name, series_of_panel) in enumerate(panels.items()):
+        values = [v for series in series_of_panel for v in series.values]
+        charts = (_chart(series, min(values), max(values)) for series in series_of_panel)
         note = (Note(text, quiet=True),) if number == 0 else ()
         yield Section(f"plots-{number}", name, (*note, *charts), ("html", "pdf"))
 

@@ -93,8 +93,8 @@ def _failure(reason: Reason, members: str) -> Message:
 
 def headline(isolated: Isolated) -> Message:
     """Return the answer in one sentence."""
-    asked = isolated.question
-    case = f"{asked.workload} {asked.case}"
+    question = isolated.question
+    case = f"{question.workload} {question.case}"
     if isolated.suspicion.blind:
         return message("Every run of {case} failed, so no host or link can be named.", case=fmt.clean(case))
     if isolated.suspicion.unclear:
@@ -165,13 +165,13 @@ def _unexplained(hosts: str, number: int) -> Message:
 
 def document(isolated: Isolated, folder: Path, created: str, command: str) -> Document:
     """Return the hosts or links at fault, the number of runs, and their raw files in the campaign's ``folder``."""
-    asked, s = isolated.question, isolated.suspicion
+    question, s = isolated.question, isolated.suspicion
     runs = tuple(Note(name, quiet=True) for name in isolated.campaigns)
     return Document(
         title=isolated.campaign,
         answer=headline(isolated),
         tone="bad" if s.faults or s.blind else "unsure" if s.unclear else "good",
-        details=(f"{asked.workload} {asked.case}, {asked.metric}", count(s.hosts, "host")),
+        details=(f"{question.workload} {question.case}, {question.metric}", count(s.hosts, "host")),
         sections=(
             Section("found", "", tuple(_said(fault, isolated) for fault in s.faults), ("terminal", "markdown")),
             Section("faults", message("Faults"), (_faults(isolated),), (*PAGES, "csv")),

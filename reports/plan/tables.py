@@ -8,7 +8,7 @@ from typing import Any
 from fleetmark.base.text import joined, message
 from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import Sku
+from fleetmark.planner.capacity.sku import Sku
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.cost.margin import gross_margins
 from fleetmark.reports.kit import format as fmt

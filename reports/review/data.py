@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fleetmark.planner.capacity.question import Worth
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.review import Finding, Review
 from fleetmark.reports.review.purchases import purchases

@@ -50,7 +50,7 @@ def test_one_that_does_not_end_holds_up_no_other(agent: Any, text: str) -> None:
     others = {name: agent.Asked(words, 600.0) for name, words in variants.items()}
     late = agent.Asked([shell(text), shell("echo second")], 600.0)
     process = late.process
-    wait = agent.beside({"late": late, **others})
+    wait = agent.collect({"late": late, **others})
     until(lambda: [other.result["out"] for other in others.values()] == ["1\n", "2\n"])
     os.killpg(process.pid, signal.SIGKILL)
     assert wait()["late"]["out"] == "second\n"
@@ -66,10 +66,10 @@ def test_one_that_is_late_is_ended(agent: Any, text: str) -> None:
 
 def test_what_nobody_waits_for_yet_is_read(agent: Any) -> None:
     much = agent.Asked([shell("head -c 300000 /dev/zero; exit 1"), shell("echo 2")], 600.0)
-    wait = agent.beside({"much": much})
+    wait = agent.collect({"much": much})
     until(lambda: much.result["out"] == "2\n")
     assert wait() == {"much": much.result}
-    assert agent.beside({})() == {}
+    assert agent.collect({})() == {}
 
 
 def until(holds: Callable[[], object]) -> None:

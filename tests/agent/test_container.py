@@ -37,8 +37,10 @@ STORAGE = '[storage]\ndriver = "vfs"\ngraphroot = "{0}/store"\nrunroot = "{0}/ru
 def words(step: dict[str, Any], argv: list[str], scratch: Path) -> list[str]:
     code = "import json, sys; sys.path.insert(0, sys.argv[1]); import container\n"
     code += "print(json.dumps(container.command_of(*json.loads(sys.argv[2]))))"
-    asked = json.dumps([step, argv, {"PATH": "/bin", "LC_ALL": "C", "OMP_NUM_THREADS": "2"}, str(scratch)])
-    ran = subprocess.run([sys.executable, "-c", code, str(AGENT), asked], capture_output=True, text=True, check=True)
+    arguments = json.dumps([step, argv, {"PATH": "/bin", "LC_ALL": "C", "OMP_NUM_THREADS": "2"}, str(scratch)])
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(AGENT), arguments], capture_output=True, text=True, check=True
+    )
     return list(json.loads(ran.stdout))
 
 

@@ -265,7 +265,7 @@ def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
 
 
 @pytest.mark.parametrize(
-    ("machine", "second", "mark", "asked"),
+    ("machine", "second", "mark", "is_undecided"),
     [
         ("x86_64", "kthreadd\n", None, False),
         ("x86_64", "bash\n", None, True),  # a container: its second process is its own
@@ -276,7 +276,12 @@ def test_sysfs_is_asked_where_lscpu_does_not_tell_each_cache(
     ],
 )
 def test_systemd_is_asked_what_a_host_is_where_files_do_not_tell(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, second: str | None, mark: str | None, asked: bool
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    machine: str,
+    second: str | None,
+    mark: str | None,
+    is_undecided: bool,
 ) -> None:
     monkeypatch.syspath_prepend(str(AGENT / "facts"))
     import needed
@@ -286,4 +291,4 @@ def test_systemd_is_asked_what_a_host_is_where_files_do_not_tell(
     monkeypatch.setattr(needed, "MARKS", (str(tmp_path / ".dockerenv"),))
     if mark:
         (tmp_path / mark).touch()
-    assert needed.is_undecided() is asked
+    assert needed.is_undecided() is is_undecided

@@ -114,7 +114,9 @@ def test_choices_lists_of_cpus_and_words(setting: Any, tmp_path: Path) -> None:
     choice.write_text("always [madvise] never\n")
     cpus.write_text("0-3\n")
     assert setting.current({"path": str(choice)}) == "madvise"
-    assert setting.same({"path": str(cpus)}, "0-3,8", "0,1,2,3,8") and not setting.same({"path": "x"}, "0-1", "0,1")
+    assert setting.is_equal({"path": str(cpus)}, "0-3,8", "0,1,2,3,8") and not setting.is_equal(
+        {"path": "x"}, "0-1", "0,1"
+    )
     store.write_text("Disabled")
     item = {
         "read": ["cat", str(store)], "match": "^(Enabled|Disabled)$", "value": "Enabled",
@@ -432,16 +434,16 @@ def test_a_connection_without_the_controllers_word_keeps_no_trial(
     os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
     until(lambda: knob.read_text().startswith("new"))
     door = str(tmp_path / "work" / "socket")
-    beside = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user), door])
+    silent_listener = subprocess.Popen([sys.executable, "-c", SILENT, "!" if user else "", str(user), door])
     try:
         if user:
-            assert beside.wait(60) == 1  # refused
+            assert silent_listener.wait(60) == 1  # refused
         until(lambda: "nobody followed" in (running.folder / "events.jsonl").read_text())
         until(lambda: not (running.folder / "setting.json").exists())
         assert knob.read_text().startswith("old")
     finally:
-        beside.kill()
-        beside.wait()
+        silent_listener.kill()
+        silent_listener.wait()
 
 
 def test_a_trial_goes_on_while_its_controller_says_that_it_is_there(running: Job, knob: Path) -> None:

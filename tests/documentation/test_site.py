@@ -37,8 +37,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    beside = Path(sys.executable).with_name("mkdocs")
-    mkdocs = os.environ.get("FLEETMARK_MKDOCS") or (str(beside) if beside.exists() else shutil.which("mkdocs"))
+    program = Path(sys.executable).with_name("mkdocs")
+    mkdocs = os.environ.get("FLEETMARK_MKDOCS") or (str(program) if program.exists() else shutil.which("mkdocs"))
     if not mkdocs:
         pytest.skip("mkdocs is not installed: pip install mkdocs-material, or set FLEETMARK_MKDOCS to its path")
     words = [

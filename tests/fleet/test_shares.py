@@ -148,8 +148,8 @@ def test_a_pair_measures_no_more_than_its_share_of_the_network(command: Command)
 
 def test_a_scope_holds_a_job_to_its_shares(command: Command) -> None:
     command.passes("--suite", suite(command.root), "--limit", "h3")
-    asked = command.fleet.exec("h3", ["cat", "/srv/systemd-run.log"]).stdout
-    assert "-p CPUQuota=" in asked and f"-p MemoryMax={200 << 20} -p MemorySwapMax=0 --" in asked
+    scope_options = command.fleet.exec("h3", ["cat", "/srv/systemd-run.log"]).stdout
+    assert "-p CPUQuota=" in scope_options and f"-p MemoryMax={200 << 20} -p MemorySwapMax=0 --" in scope_options
 
 
 def test_the_end_of_a_session_ends_no_job(command: Command) -> None:

@@ -165,8 +165,8 @@ class Server:
             a, b = int(sign[1]), int(sign[3])
             result = {"+": a + b, "-": a - b, "*": a * b}[sign[2]]
             text = str(result + (is_worse and b % 2))
-        elif asked := ENTRY.search(prompt.strip().rpartition("\n")[2]):
-            number = re.search(rf"The number of {asked[1]} is (\d+)", prompt)
+        elif entry := ENTRY.search(prompt.strip().rpartition("\n")[2]):
+            number = re.search(rf"The number of {entry[1]} is (\d+)", prompt)
             text = str(int(number[1]) + (is_worse and int(number[1]) % 2)) if number else "word"
         choice: dict[str, Any] = {"message": {"content": text}} if chat else {"text": text}
         if doc.get("logprobs") and doc["model"].startswith("bytes") and not (doc.get("echo") and self.repeats):

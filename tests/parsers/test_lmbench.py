@@ -100,9 +100,11 @@ def test_results_file() -> None:
 def test_summary_agrees_with_the_results_it_was_made_of() -> None:
     results, summary = read("lmbench", "results.txt"), read("lmbench", "summary.txt")
     assert (summary.version, summary.notes) == ("3.0", ())
-    same = [m for m in summary.measurements if m.case in ("lat_sig", "lat_ctx", "lat_pipe", "lat_tcp", "lat_pagefault")]
-    assert len(same) == 10
-    for m in same:
+    latencies = [
+        m for m in summary.measurements if m.case in ("lat_sig", "lat_ctx", "lat_pipe", "lat_tcp", "lat_pagefault")
+    ]
+    assert len(latencies) == 10
+    for m in latencies:
         # cells of four characters cut figures off
         assert m.value == pytest.approx(value(results, m.metric, **m.labels), rel=0.05), m.metric
     assert value(summary, "null_io") == 0.11e-6

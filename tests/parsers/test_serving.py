@@ -218,11 +218,15 @@ def test_our_runs_against_the_server_of_llama_cpp() -> None:
 
 def test_our_check_of_answers_against_the_server_of_llama_cpp() -> None:
     """Two random models of 0.4 M parameters, one with noise on its weights; the server repeats no prompt (no echo)."""
-    same, other = (read("llm_serve", f"llama_cpp_{name}_weights.jsonl") for name in ("same", "other"))
-    assert same.invalid is None and figure(same, "logprob_difference") == 0 and figure(same, "top1_agreement") == 1
-    assert figure(other, "logprob_difference") == pytest.approx(0.648, abs=5e-4)
-    assert (other.invalid or "").startswith("before the runs the answers are not those of the reference: ")
-    for parsed, requests in ((same, 202), (other, 267)):
+    equal_weights, noisy_weights = (read("llm_serve", f"llama_cpp_{name}_weights.jsonl") for name in ("same", "other"))
+    assert (
+        equal_weights.invalid is None
+        and figure(equal_weights, "logprob_difference") == 0
+        and figure(equal_weights, "top1_agreement") == 1
+    )
+    assert figure(noisy_weights, "logprob_difference") == pytest.approx(0.648, abs=5e-4)
+    assert (noisy_weights.invalid or "").startswith("before the runs the answers are not those of the reference: ")
+    for parsed, requests in ((equal_weights, 202), (noisy_weights, 267)):
         counted = [figure(parsed, metric) for metric in ("requests", "failures", "output_tokens")]
         assert counted == [requests, 0, 32]
         assert figure(parsed, "cached_prompt") < 0.003  # this server had run the same load before

@@ -17,8 +17,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import milp
 
-from fleetmark.planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
+from fleetmark.planner.capacity.question import Cohort, Question, Site, Supply, Workload
 from fleetmark.planner.capacity.series import Series
+from fleetmark.planner.capacity.sku import Sku, Worth
 
 HOURS = 8766
 LARGEST = 10**5

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.planner.capacity.question import Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 
 
 def sku(name: str, worth: Mapping[str, float], price: float | None = None, **more: Any) -> Sku:

@@ -205,8 +205,8 @@ def test_upgrades_are_ranked_by_gain_per_money() -> None:
 def test_a_mean_side_is_the_geometric_mean() -> None:
     fitted = profile()
     centre = dict(zip(fitted.resources, fitted.rates_of(None).tolist(), strict=True))
-    same = equivalence(fitted, None, centre)
-    assert same.value == pytest.approx(1) and same.lo == pytest.approx(1)
+    of_itself = equivalence(fitted, None, centre)
+    assert of_itself.value == pytest.approx(1) and of_itself.lo == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

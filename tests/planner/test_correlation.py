@@ -13,7 +13,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.demand.correlation import correlated, matrix, members
 from fleetmark.planner.capacity.futures import sample
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Site, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Shock, Site, Workload
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.solve import solve as solved
 from fleetmark.planner.capacity.uncertainty import margined
 from tests.planner.questions import ask, sku, work
@@ -59,8 +60,8 @@ def test_draws_have_the_correlation_and_the_first_keeps_its_own() -> None:
     drawn = correlated(normal, wanted)
     assert np.corrcoef(drawn.T) == pytest.approx(wanted, abs=0.01)
     assert drawn[:, 0] == pytest.approx(normal[:, 0])
-    same = correlated(normal, np.ones((3, 3)))
-    assert np.abs(same - normal[:, :1]).max() < 1e-6
+    fully_correlated = correlated(normal, np.ones((3, 3)))
+    assert np.abs(fully_correlated - normal[:, :1]).max() < 1e-6
 
 
 def test_worths_of_the_same_hosts_share_an_error() -> None:

@@ -99,9 +99,9 @@ def test_hosts_without_any_figure_widen_the_interval() -> None:
     """They are often the slow ones; they do so only beside hosts that lack some."""
     y, weights = figures(6, 4, 0.3, 6), np.full(4, 0.25)
     none = np.full((2, 4), np.nan)
-    alone, beside = mixed.fit(y).mean(weights), mixed.fit(np.vstack([y, none])).mean(weights)
-    assert beside.value == pytest.approx(alone.value) and beside.df == pytest.approx(alone.df)
-    assert beside.variance == pytest.approx(alone.variance * 1.25)
+    alone, widened = mixed.fit(y).mean(weights), mixed.fit(np.vstack([y, none])).mean(weights)
+    assert widened.value == pytest.approx(alone.value) and widened.df == pytest.approx(alone.df)
+    assert widened.variance == pytest.approx(alone.variance * 1.25)
     complete = figures(6, 4, 0, 6)
     assert mixed.fit(np.vstack([complete, none])).mean(weights) == mixed.fit(complete).mean(weights)
 

@@ -12,7 +12,8 @@ from scipy import integrate, stats
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.ledger import Ledger
-from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site, Worth
+from fleetmark.planner.capacity.question import Cohort, Plan, Question, Site
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.estimate import Estimate
 from fleetmark.planner.review.later import plan_from, question_from
@@ -134,7 +135,7 @@ def test_servers_owed() -> None:
     [(1.71, Verdict.BELOW, 8), (1.80, Verdict.CANNOT_TELL, 0), (1.83, Verdict.KEPT, 0), (1.9, Verdict.KEPT, 0)],
 )
 def test_a_lot_is_below_if_its_whole_interval_is(value: float, verdict: Verdict, servers: int) -> None:
-    q, plan = asked()
+    q, plan = growing()
     delivery = deliveries(q, plan, ["new@2028=c"])[0]
     delivery = replace(delivery, lot=replace(delivery.lot, count=100))
     finding = findings(q, [(delivery, {"web": Measurement(value, 0.01, 20.0, (6, 6))})])[0]
@@ -147,7 +148,7 @@ def test_a_lot_is_below_if_its_whole_interval_is(value: float, verdict: Verdict,
 # --- what remains ---------------------------------------------------------------------------------------------------
 
 
-def asked(lead: int = 0) -> tuple[Question, Plan]:
+def growing(lead: int = 0) -> tuple[Question, Plan]:
     """Four years of growth; old servers that reach their age limit, new ones whose price falls."""
     old = sku("old", {"web": 1.0}, None, age_limit=5, support=10.0)
     new = sku("new", {"web": 1.83}, 1000.0, lead=lead, support=7.0, price_change=-0.1, residual=0.5)
@@ -167,7 +168,7 @@ def asked(lead: int = 0) -> tuple[Question, Plan]:
 @pytest.mark.parametrize("lead", [0, 1])
 @pytest.mark.parametrize("now", [0, 1, 2, 3])
 def test_what_remains_of_a_plan_is_a_plan_of_what_remains(lead: int, now: int) -> None:
-    q, plan = asked(lead)
+    q, plan = growing(lead)
     rest = question_from(q, plan, now)
     remaining = plan_from(rest, plan, now)
     assert check(rest, remaining) == []
@@ -181,7 +182,7 @@ def test_what_remains_of_a_plan_is_a_plan_of_what_remains(lead: int, now: int) -
 
 
 def test_the_rest_can_be_planned_at_no_higher_cost() -> None:
-    q, plan = asked()
+    q, plan = growing()
     rest = question_from(q, plan, 1)
     again = solve(rest, gap=0.0005)
     assert isinstance(again, Plan)
@@ -189,7 +190,7 @@ def test_the_rest_can_be_planned_at_no_higher_cost() -> None:
 
 
 def test_money_that_was_spent_is_off_the_budget_of_a_site() -> None:
-    q, plan = asked()
+    q, plan = growing()
     spent = sum(o.money for o in orders(q, plan) if o.period < 2)
     assert spent > 0
     assert question_from(q, plan, 2).sites["ams"].budget == pytest.approx(200_000.0 - spent)
@@ -197,7 +198,7 @@ def test_money_that_was_spent_is_off_the_budget_of_a_site() -> None:
 
 
 def test_carbon_that_was_emitted_is_off_its_limit() -> None:
-    q, plan = asked()
+    q, plan = growing()
     q = replace(q, grid=0.4, skus={**q.skus, "new": replace(q.skus["new"], embodied=1200.0)})
     emitted = Ledger(q, plan.stock, plan.use).carbon
     rest = question_from(replace(q, carbon_limit=emitted), plan, 2)
@@ -208,7 +209,7 @@ def test_carbon_that_was_emitted_is_off_its_limit() -> None:
 
 
 def test_figures_by_period_and_prices_go_on() -> None:
-    q, plan = asked()
+    q, plan = growing()
     new = replace(q.skus["new"], prices=(None, 1000.0, 900.0, None), price=1000.0, breaks=((50, 800.0),))
     series = replace(
         q,
@@ -230,7 +231,7 @@ def test_figures_by_period_and_prices_go_on() -> None:
 
 
 def test_lots_are_named_by_their_arrival() -> None:
-    q, plan = asked(lead=1)
+    q, plan = growing(lead=1)
     named = {lot.name: lot for lot in lots(q, plan)}
     assert {lot.ordered for lot in named.values() if lot.name == "new@2028"} == {0}
     on_order = [lot for lot in lots(q, plan) if lot.ordered is None]
@@ -252,7 +253,7 @@ def test_lots_are_named_by_their_arrival() -> None:
     ],
 )
 def test_lots_that_are_refused(written: list[str], sentence: str) -> None:
-    q, plan = asked(lead=1)
+    q, plan = growing(lead=1)
     with pytest.raises(FleetmarkError) as error:
         deliveries(q, plan, written)
     assert sentence in str(error.value)
@@ -260,7 +261,7 @@ def test_lots_that_are_refused(written: list[str], sentence: str) -> None:
 
 
 def test_a_lot_may_stand_for_another_and_counts_once() -> None:
-    q, plan = asked(lead=1)
+    q, plan = growing(lead=1)
     both = deliveries(q, plan, ["new@2028=c1", "new@2029=new@2028"])
     assert [(d.campaign, d.like) for d in both] == [("c1", ""), ("c1", "new@2028")]
     measured = Measurement(1.7, 0.02, 10.0, (6, 6))
@@ -273,7 +274,7 @@ def test_a_lot_may_stand_for_another_and_counts_once() -> None:
 
 def test_periods_that_no_order_reaches_are_named() -> None:
     """With a lead time of a year, nothing can be done for the first year if its servers are slow."""
-    q, _plan = asked(lead=1)
+    q, _plan = growing(lead=1)
     short = replace(q, workloads={"web": replace(q.workloads["web"], point=(150.0, 110.0, 140.0, 190.0))})
     again, late = replanned(short, lambda x: solve(x, gap=0.01))
     assert isinstance(again, Plan)

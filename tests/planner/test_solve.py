@@ -19,8 +19,9 @@ from fleetmark.planner.capacity.checks import check
 from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.ledger import Ledger
 from fleetmark.planner.capacity.model import Model, build
-from fleetmark.planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
+from fleetmark.planner.capacity.question import KINDS, Cohort, Plan, Question, Site
 from fleetmark.planner.capacity.search import SMALL, Result
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.capacity.solve import solve
 from tests.planner.brute import least, pooled, small
 from tests.planner.questions import ask, sku, work

@@ -10,7 +10,8 @@ import pytest
 
 from fleetmark.planner.capacity.analysis.tornado import Effect, tornado
 from fleetmark.planner.capacity.clock import Clock
-from fleetmark.planner.capacity.question import Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 
 SE = 0.01
 

@@ -14,8 +14,9 @@ from scipy import optimize, stats
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.planner.capacity.analysis.results import Conflict, Limit
 from fleetmark.planner.capacity.futures import Fleet, needed, sample
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Site, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Site, Workload
 from fleetmark.planner.capacity.sharing import Servers, possible
+from fleetmark.planner.capacity.sku import Worth
 from fleetmark.planner.capacity.uncertainty import futures, margined
 from tests.planner.uncertain import SE, one_kind, plan, question
 

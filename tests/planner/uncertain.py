@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 
 SE = 0.04 / 1.83 / 1.96  # of ln E, where E = 1.83 +- 0.04 (95%)
 

@@ -263,9 +263,9 @@ def _isolation(root: Path) -> Document:
         Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
     )
     suspicion = Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),))
-    asked = isolations.question(archive, "iperf3/tcp-1")
+    of_pairs = isolations.question(archive, "iperf3/tcp-1")
     return isolation.document(
-        isolations.Isolated(archive.id, asked, suspicion, ("isolations/x",)), root, DAY, "fleetmark"
+        isolations.Isolated(archive.id, of_pairs, suspicion, ("isolations/x",)), root, DAY, "fleetmark"
     )
 
 

@@ -8,7 +8,8 @@ from itertools import product
 import pandas as pd
 
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.reports.formats import xlsx
 from fleetmark.reports.kit.document import Document
 from fleetmark.reports.kit.language import Language

@@ -202,8 +202,8 @@ def test_json_and_csv_have_every_value_with_its_unit_and_interval(document: Docu
 
 def first_row(sheet: Any, section: Section, table: Tabular) -> int:
     """Return the row of the first values of a table, which may stand below others in its tab."""
-    beside = [e for e in section.exhibits if isinstance(e, Tabular)]
-    if not section.is_sheet or len(beside) == 1:
+    tables = [e for e in section.exhibits if isinstance(e, Tabular)]
+    if not section.is_sheet or len(tables) == 1:
         return 5
     title = next(n for n in range(1, sheet.max_row) if sheet.cell(n, 1).value == table.title)
     return title + 2 + bool(table.notes) + any(column.group for column in table.columns)

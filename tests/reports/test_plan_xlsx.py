@@ -19,7 +19,8 @@ from fleetmark.demand import workbook as plan_workbook
 from fleetmark.planner.capacity.analysis.results import Alternative, Binding
 from fleetmark.planner.capacity.analysis.tornado import Effect
 from fleetmark.planner.capacity.answer import Answer
-from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from fleetmark.planner.capacity.question import TRADES, Cohort, Plan, Question, Site, Workload
+from fleetmark.planner.capacity.sku import Sku, Worth
 from fleetmark.planner.capacity.solve import solve
 from fleetmark.planner.capacity.uncertainty import Futures
 from fleetmark.planner.estimate import Estimate
@@ -189,8 +190,8 @@ def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path)
         path = tmp_path / f"{name}.xlsx"
         path.write_bytes(other)
         question = plan_workbook.read(path)
-        same = followed(p, q, question)  # the same decisions for the edited question
-        expected = plan_sample.workbook(Answer(question, same), created=CREATED)
+        followed_plan = followed(p, q, question)  # the same decisions for the edited question
+        expected = plan_sample.workbook(Answer(question, followed_plan), created=CREATED)
         differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
         assert differences == [], name
         assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
@@ -272,12 +273,12 @@ def decisions(book: bytes, other: bytes) -> Changes:
     """Return the cells of the solver's decisions, and of the demand that it solved for, as another workbook has them."""
     mine, theirs = sheets.values(book), sheets.values(other)
     live = sheets.formulas(book)
-    same = {named(book, "demand_median", i, j) for i in range(2) for j in range(6)}
+    medians = {named(book, "demand_median", i, j) for i in range(2) for j in range(6)}
     return {
         (tab, cell): value
         for tab in ("Purchase plan", "Allocation", "Pools", "Demand")
         for cell, value in theirs[tab].items()
-        if cell not in live.get(tab, {}) and value != mine[tab].get(cell) and (tab, cell) not in same
+        if cell not in live.get(tab, {}) and value != mine[tab].get(cell) and (tab, cell) not in medians
     }
 
 

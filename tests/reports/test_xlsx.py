@@ -96,7 +96,7 @@ def test_every_value_stands_in_a_campaign_workbook_that_is_asked_for_them(monkey
     first = passed.iloc[0]
     (triad,) = [row for row in rows if (row[heads["host"]], row[heads["repeat"]]) == (first["host"], first["repeat"])]
     title = next(t for t in heads if t.startswith(f"{first['workload']} {first['case']} {first['metric']}"))
-    same = passed[(passed["host"] == first["host"]) & (passed["repeat"] == first["repeat"])]
-    assert triad[heads[title]] in same[same["metric"] == first["metric"]]["value"].to_numpy()
+    values_of_run = passed[(passed["host"] == first["host"]) & (passed["repeat"] == first["repeat"])]
+    assert triad[heads[title]] in values_of_run[values_of_run["metric"] == first["metric"]]["value"].to_numpy()
     unasked = values(of_campaign(results))["Raw"]
     assert not any(isinstance(value, float) for value in unasked.values())

@@ -489,9 +489,9 @@ def order(tmp_path: Path, cpus: dict[int, tuple[str, int]], allowed: str) -> lis
 def test_copies_take_cores_before_second_threads_and_nodes_in_turn(tmp_path: Path) -> None:
     apart = {c: (f"{c % 4},{c % 4 + 4}", c % 4 // 2) for c in range(8)}  # as servers number them: second threads last
     assert order(tmp_path / "a", apart, "0-7") == [0, 2, 1, 3, 4, 6, 5, 7]
-    beside = {c: (f"{c // 2 * 2}-{c // 2 * 2 + 1}", c // 4) for c in range(8)}  # as virtual machines do
-    assert order(tmp_path / "b", beside, "0-7") == [0, 4, 2, 6, 1, 5, 3, 7]
-    assert order(tmp_path / "c", beside, "1-5") == [1, 4, 2, 3, 5], "only what we may use: 0, sibling of 1, is not"
+    by_pairs = {c: (f"{c // 2 * 2}-{c // 2 * 2 + 1}", c // 4) for c in range(8)}  # as virtual machines do
+    assert order(tmp_path / "b", by_pairs, "0-7") == [0, 4, 2, 6, 1, 5, 3, 7]
+    assert order(tmp_path / "c", by_pairs, "1-5") == [1, 4, 2, 3, 5], "only what we may use: 0, sibling of 1, is not"
 
 
 def test_copies_are_bound_by_what_is_there(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, TypeAdapter, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -39,6 +39,17 @@ class Part(BaseModel, defer_build=True):
             schema.clear()
             schema["anyOf"] = [mapping, TypeAdapter(cls.BARE).json_schema()]
         return reference
+
+
+class Valued(Part):
+    """A mapping whose ``value`` may stand in its place."""
+
+    BARE: ClassVar[Any] = Written
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
 
 
 def quantiles_of(value: object) -> Any:

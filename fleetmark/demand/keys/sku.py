@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, create_model, model_validator
 
 from fleetmark.demand.amounts import (
-    ByPeriod,
-    Integer,
     Money,
     Number,
-    Price,
+    Prices,
     Quantity,
     Rate,
     Resource,
     Span,
     Text,
     Watts,
-    Written,
     Yearly,
     integer,
     share,
     written_entries,
 )
-from fleetmark.demand.keys.part import Gigabytes, Part
+from fleetmark.demand.keys.part import Gigabytes, Part, Valued
 from fleetmark.demand.keys.worth import Measured, Worth
+from fleetmark.planner.capacity.sku import AIR, LIQUID, Declared, Field, Kind, declared_fields
+from fleetmark.planner.capacity.sku import Sku as PlannedSku
 
 _DIGITS = 9
 _MOST_SLIP = 24
 
 
-class Power(Part):
-    """The power of a server.
-
-    ``provisioned`` is the power that counts against a site's limit, measured or set; the default is the peak.
-    """
-
-    idle: Watts
-    peak: Watts
-    provisioned: Watts | None = None
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Power:
-        if self.peak < self.idle:
-            raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
-        return self
-
-
-class Has(Part):
+class Has(Valued):
     """The amount of a resource in one server: its ``value``, or a rate on record."""
-
-    BARE: ClassVar = Written
 
     value: Resource | None = None
     measured: Measured | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, value: object) -> Any:
-        return value if isinstance(value, Mapping) else {"value": value}
 
     @model_validator(mode="after")
     def _one(self) -> Has:
@@ -87,36 +63,83 @@ def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
     return shares
 
 
-class Sku(Part):
-    """A server model that can be bought or is in place."""
+def _bounded(declared: Declared) -> Any:
+    """Return the type of a count or a share between the bounds of its declaration."""
+    if declared.kind is Kind.COUNT:
+        return Annotated[int, integer(declared.minimum)]
+    return Annotated[float, share(declared.minimum, 1 if declared.maximum is None else declared.maximum)]
 
-    price: ByPeriod[Price]
-    power: Power
-    rack_units: Number
-    gpus: Integer = 0
-    gpu_memory: Gigabytes = 0.0
-    ports: Integer = 1
-    lead: Span = (0.0, "period")
-    support: Money = Quantity(0.0)
-    space: Money = Quantity(0.0)
-    migration: Money = Quantity(0.0)
-    minimum_order: Integer = 0
-    age_limit: Span | None = None
-    embodied: Number = 0.0
-    vendor: Text | None = None
-    lot: Annotated[int, integer(1)] = 1
-    racks: Number = 0.0
-    cooling: Literal["air", "liquid"] = "air"
-    residual: Annotated[float, share(0, 1)] = 0.0
-    price_breaks: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)] = {}
-    price_change: Yearly = 0.0
-    has: Annotated[Mapping[str, Has], written_entries] = {}
-    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)] = {}
-    rent: Rate = Quantity(0.0)
-    term: Span = (0.0, "period")
-    failure_rate: Annotated[float, share(0, 10)] = 0.0
-    repair: Span = (0.0, "period")
-    worth: Mapping[str, Worth]
+
+_TYPES: Mapping[Kind, Any] = {
+    Kind.NUMBER: Number,
+    Kind.CHANGE: Yearly,
+    Kind.WATTS: Watts,
+    Kind.GIGABYTES: Gigabytes,
+    Kind.MONEY: Money,
+    Kind.RATE: Rate,
+    Kind.PERIODS: Span,
+    Kind.AGE: Span,
+    Kind.TIME: Span,
+    Kind.TEXT: Text,
+    Kind.PRICE: Prices,
+    Kind.BREAKS: Annotated[Mapping[str, Money], written_entries, AfterValidator(_counts)],
+    Kind.SLIPS: Annotated[Mapping[str, Annotated[float, share(0, 1)]], written_entries, AfterValidator(_late)],
+    Kind.COOLING: Literal["air", "liquid"],
+    Kind.WORTH: Mapping[str, Worth],
+    Kind.RESOURCES: Annotated[Mapping[str, Has], written_entries],
+}
+_DEFAULTS: Mapping[Kind, Callable[[Any], Any]] = {
+    Kind.MONEY: Quantity,
+    Kind.RATE: Quantity,
+    Kind.PERIODS: lambda count: (float(count), "period"),
+    Kind.TIME: lambda count: (float(count), "period"),
+    Kind.TEXT: lambda text: text or None,
+    Kind.BREAKS: dict,
+    Kind.SLIPS: dict,
+    Kind.COOLING: lambda is_liquid: LIQUID if is_liquid else AIR,
+}
+
+
+def _key(field: Field) -> tuple[Any, Any]:
+    """Return the type and the default of a field's key."""
+    kind = field.declared.kind
+    written = _TYPES[kind] if kind in _TYPES else _bounded(field.declared)
+    if field.default is MISSING:
+        return written, ...
+    default = _DEFAULTS[kind](field.default) if kind in _DEFAULTS else field.default
+    return (written if default is not None else written | None), default
+
+
+def keys_of(owner: type, section: str = "") -> dict[str, Any]:
+    """Return the keys of a dataclass with declared fields, in the form of ``pydantic.create_model``.
+
+    ``section``: return the keys below this one.
+    """
+    parts = [(field.key.rpartition("."), field) for field in declared_fields(owner)]
+    return {name: _key(field) for (above, _, name), field in parts if above == section}
+
+
+_PowerKeys: Any = create_model("_PowerKeys", __base__=Part, **keys_of(PlannedSku, "power"))
+
+
+class Power(_PowerKeys):  # type: ignore[misc]
+    """The power of a server.
+
+    ``provisioned`` is the power that counts against a site's limit, measured or set; the default is the peak.
+    """
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Power:
+        if self.peak < self.idle:
+            raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
+        return self
+
+
+_SkuKeys: Any = create_model("_SkuKeys", __base__=Part, power=(Power, ...), **keys_of(PlannedSku))
+
+
+class Sku(_SkuKeys):  # type: ignore[misc]
+    """A server model that can be bought or is in place."""
 
     @model_validator(mode="after")
     def _terms(self) -> Sku:

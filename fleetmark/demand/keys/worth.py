@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from fleetmark.demand.amounts import Quantity, Text, Written, integer, plain, positive, share
-from fleetmark.demand.keys.part import Part
+from fleetmark.demand.keys.part import Part, Valued
 from fleetmark.planner.capacity.queueing import CAP
 
 
@@ -56,20 +55,13 @@ class Profile(Part):
     baseline: Text | None = None
 
 
-class Speed(Part):
+class Speed(Valued):
     """The speed of one slot as a factor on the objective's service: a ``value``, or a comparison of
     responsiveness.
     """
 
-    BARE: ClassVar = Written
-
     value: Annotated[float, plain(above=True)] | None = None
     compare: Compared | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, value: object) -> Any:
-        return value if isinstance(value, Mapping) else {"value": value}
 
     @model_validator(mode="after")
     def _one(self) -> Speed:
@@ -78,15 +70,13 @@ class Speed(Part):
         return self
 
 
-class Worth(Part):
+class Worth(Valued):
     """The worth of one server for a workload: a ``value``, or its source.
 
     ``utilisation`` is the maximum of these servers for the workload. Alternatively, ``slots`` and ``speed`` of one
     server determine it from the objective. ``hosts`` names the hosts on which a ``value`` was measured; worths of a SKU
     with the same hosts share one error.
     """
-
-    BARE: ClassVar = Written
 
     value: Annotated[Quantity, BeforeValidator(positive, json_schema_input_type=Written)] | None = None
     lo: Annotated[float, plain(above=True)] | None = None
@@ -101,11 +91,6 @@ class Worth(Part):
     utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
     slots: Annotated[int, integer(1, 100_000)] | None = None
     speed: Speed | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, value: object) -> Any:
-        return value if isinstance(value, Mapping) else {"value": value}
 
     @model_validator(mode="after")
     def _one(self) -> Worth:

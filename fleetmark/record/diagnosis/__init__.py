@@ -331,7 +331,7 @@ def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
     if not parts:
         return []
     wanted = pd.concat(parts, ignore_index=True)
-    runs = figures.values(table.measured, wanted).merge(wanted, on=["record", "key"])
+    runs = figures.values(table.measured, wanted, columns=()).merge(wanted, on=["record", "key"])
     oriented = np.log(runs["value"].to_numpy(float)) * table.sign[runs["row"].to_numpy(int)]
     judged = tails.judge(pd.DataFrame({"row": runs["row"], "column": runs["record"], "value": oriented}))
     return [

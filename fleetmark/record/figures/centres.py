@@ -24,6 +24,7 @@ BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of different v
 _IDENTITY = [*BENCHMARK, "members", "rule"]
 DEVICES_POWER = "accelerator_power"
 HEADLINES, EVERYTHING = "headline", "true"  # SQL conditions that select rows
+_DETAILS = ("repeat", "time", "tool_version", "raw")
 _TINY = math.log(1e-30)  # replaces the logarithm of zero
 OF_MEDIAN = math.sqrt(math.pi / 2)  # the standard error of a median over that of a mean, for normal values
 
@@ -54,6 +55,7 @@ class Figures:
     left_out: pd.DataFrame
     files: Mapping[str, Path]
     condition: str
+    metrics: pd.DataFrame  # as in ``record.values.create_tables``; ``id`` is a position in ``keys``
 
 
 def read(
@@ -70,7 +72,9 @@ def read(
     metrics that have no better direction. Raise DamagedFileError if a file is not a complete Parquet file or lacks a
     required column.
     """
-    with _opened(engine, files, hosts, condition, describing) as (con, keys, number):
+    with _opened(engine, files) as (con, number):
+        metrics, keys = _numbered(described(con, condition), describing)
+        _create_tables(con, files, hosts, metrics, condition)
         zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
         rules = [rule for rule in RULES if rule in set(keys["rule"])] or RULES[:1]
         # Process one rule and one range of hosts at a time to save memory.
@@ -83,18 +87,21 @@ def read(
             left_out = con.execute(f"select {columns} from value where not scored group by all").df()
     del rows["unscored"]
     rows = rows if (rows["n"] > 0).all() else rows[rows["n"] > 0]
-    return Figures(hosts=hosts, keys=keys, rows=rows, left_out=left_out, files=files, condition=condition)
+    return Figures(
+        hosts=hosts, keys=keys, rows=rows, left_out=left_out, files=files, condition=condition, metrics=metrics
+    )
 
 
-def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
-    """Return the single values of ``parts`` (``record`` and ``key`` of rows of Figures), sorted by part and repeat.
+def values(figures: Figures, parts: pd.DataFrame, columns: Sequence[str] = _DETAILS) -> pd.DataFrame:
+    """Return the single values of ``parts`` (``record`` and ``key`` of rows of Figures), sorted by part and value.
 
-    The columns are ``record``, ``key``, ``value``, ``repeat``, ``time``, ``tool_version`` and ``raw`` (a path).
+    The columns are ``record``, ``key``, ``value`` and the named ``columns``; ``raw`` is a path.
     """
-    with _opened(duckdb, figures.files, figures.hosts, figures.condition) as (con, _keys, _number):
-        con.register("parts", parts[["record", "key"]])  # the same rows always give the same keys
+    with _opened(duckdb, figures.files) as (con, _number):
+        _create_tables(con, figures.files, figures.hosts, figures.metrics, figures.condition)
+        con.register("parts", parts[["record", "key"]])
         frame: pd.DataFrame = con.execute(
-            "select host_id as record, metric_id as key, value, repeat, time, tool_version, raw from value "
+            f"select {', '.join(('host_id as record', 'metric_id as key', 'value', *columns))} from value "
             "semi join parts p on p.record = host_id and p.key = metric_id where scored order by all"
         ).df()
         return frame
@@ -102,20 +109,21 @@ def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
 
 @contextmanager
 def _opened(
-    opener: Callable[[float], AbstractContextManager[Engine]],
-    files: Mapping[str, Path],
-    hosts: Sequence[Host],
-    condition: str,
-    describing: bool = False,
-) -> Iterator[tuple[Engine, pd.DataFrame, int]]:
-    """Open the tables of ``hosts``; yield their database, the keys, and the number of values in ``files``."""
+    opener: Callable[[float], AbstractContextManager[Engine]], files: Mapping[str, Path]
+) -> Iterator[tuple[Engine, int]]:
+    """Open ``files``; yield their database and their number of values."""
     values = Values(schema.frame(), *(source(path, campaign) for campaign, path in files.items()))
+    with opener(len(values)) as con, values.opened_in(con):
+        yield con, len(values)
+
+
+def _create_tables(
+    con: Engine, files: Mapping[str, Path], hosts: Sequence[Host], metrics: pd.DataFrame, condition: str
+) -> None:
+    """Create the tables of the rows of ``hosts`` that meet ``condition``."""
     place = {campaign: n for n, campaign in enumerate(files)}
     listed = [(place[host.campaign], host.name, host.id) for host in hosts if host.campaign in place]
-    with opener(len(values)) as con, values.opened_in(con):
-        metrics, keys = _numbered(described(con, condition), describing)
-        create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, condition)
-        yield con, keys, len(values)
+    create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, condition)
 
 
 def _numbered(metrics: pd.DataFrame, describing: bool) -> tuple[pd.DataFrame, pd.DataFrame]:

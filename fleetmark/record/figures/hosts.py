@@ -199,15 +199,15 @@ def merge_pairs(figures: HostFigures, generation: Mapping[str, str | None], rank
     rule = paired["rule"].astype(object).replace(Centre.MEAN.value, Centre.GEOMEAN.value)
     frame = pd.DataFrame({"metric": place[number], "host": paired["host"], "rule": rule, "value": paired["value"]})
     kept = kept.assign(metric=place[np.searchsorted(used, kept["metric"])])
-    parts = [kept, _regrouped(frame, "metric, host")]
+    parts = [kept, _regrouped(frame)]
     return HostFigures(metrics.iloc[order].reset_index(drop=True), figures.hosts, _sorted(parts, len(figures.hosts)))
 
 
-def _regrouped(frame: pd.DataFrame, columns: str) -> pd.DataFrame:
-    """Group ``frame`` (``columns``, ``rule`` and ``value``) and return the figures with their spread."""
+def _regrouped(frame: pd.DataFrame) -> pd.DataFrame:
+    """Group ``frame`` (``metric``, ``host``, ``rule`` and ``value``) and return the figures with their spread."""
     with connect(len(frame)) as con:
         con.register("frame", frame)
-        return _with_spread(in_memory(con), [groups("select * from frame", columns, rule) for rule in RULES])
+        return _with_spread(in_memory(con), [groups("select * from frame", "metric, host", rule) for rule in RULES])
 
 
 def per_generation(figures: HostFigures, generation: Mapping[str, str | None], rank: Rank = alphabet) -> pd.DataFrame:

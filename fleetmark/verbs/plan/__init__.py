@@ -57,7 +57,7 @@ class Effort:
     seed: int = 1
 
     @property
-    def beside(self) -> float:
+    def analysis_seconds(self) -> float:
         """Return the seconds for each of the further analyses: next best plans, and effects of inputs."""
         return self.seconds / 2
 
@@ -141,19 +141,19 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
     say(message("searching for the next best plans"))
-    clocks = [Clock(effort.beside), Clock(effort.beside)]
+    clocks = [Clock(effort.analysis_seconds), Clock(effort.analysis_seconds)]
     others = alternatives(question, plan, clock=clocks[0])
     say(message("computing what relaxing each tight limit would save"))
     bindings = shadow_prices(question, plan)
     say(message("simulating {n} futures", n=f"{effort.draws:,}"))
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, clock=clocks[1])
-    beside = []
+    solved_scenarios = []
     for name, other in scenarios.items():
         say(message("solving the scenario {name}", name=name))
         result = planned(other, effort, say)
-        beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
-    solved = [plan, *(a.plan for a in others), *(s.plan for s in beside if s.plan is not None)]
+        solved_scenarios.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
+    solved = [plan, *(a.plan for a in others), *(s.plan for s in solved_scenarios if s.plan is not None)]
     stopped = any(clock.stopped for clock in clocks) or any(p.stopped for p in solved)
     return Answer(
         question,
@@ -164,7 +164,7 @@ def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str
         futures=ahead,
         tornado=effects,
         seconds=time.monotonic() - began,
-        scenarios=beside,
+        scenarios=solved_scenarios,
         stopped=stopped,
     )
 

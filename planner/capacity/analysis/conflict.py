@@ -80,9 +80,9 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
     for j, limit in enumerate(sorted(least, key=rank.__getitem__, reverse=True)):
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
-        beside = _beside(question, margin, limit, share / 2) if relax is None else []
+        conflicts = _beside(question, margin, limit, share / 2) if relax is None else []
         named, unit = limits.name(question, limit), limits.unit(question, limit)
-        members.append(Limit(named, relax, unit, cost, beside, scarce=_scarce(question, limit)))
+        members.append(Limit(named, relax, unit, cost, conflicts, scarce=_scarce(question, limit)))
     return Conflict(members, smallest and sure)
 
 

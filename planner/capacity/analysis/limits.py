@@ -28,10 +28,11 @@ from scipy.optimize import linprog
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.model import Model
-from fleetmark.planner.capacity.question import NORMAL, Question, Site, Sku, Workload
+from fleetmark.planner.capacity.question import NORMAL, Question, Site, Workload
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.series import each, figures, in_period
 from fleetmark.planner.capacity.shape import Floats
+from fleetmark.planner.capacity.sku import Sku
 
 AMOUNTS = (  # limits that correspond to rows of the programme
     "demand",

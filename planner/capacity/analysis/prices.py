@@ -10,9 +10,10 @@ from fleetmark.base.text import message
 from fleetmark.planner.capacity.analysis.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
 from fleetmark.planner.capacity.analysis.results import Binding
 from fleetmark.planner.capacity.model import Model, build
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Sku
+from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.rows import Label
 from fleetmark.planner.capacity.search import highs
+from fleetmark.planner.capacity.sku import Sku
 
 MOST = 8
 PERIODIC = (*SITE, "domain power", "supply")  # limits with one row per period

@@ -19,9 +19,10 @@ from scipy import optimize, stats
 from fleetmark.base.text import message
 from fleetmark.planner.capacity.clock import Clock
 from fleetmark.planner.capacity.model import build
-from fleetmark.planner.capacity.question import Margin, Plan, Question, Worth
+from fleetmark.planner.capacity.question import Margin, Plan, Question
 from fleetmark.planner.capacity.queueing import CAP
 from fleetmark.planner.capacity.series import each, figures
+from fleetmark.planner.capacity.sku import Worth
 
 STEP = 0.10  # relative change up and down if the range of an input is unknown
 RANK = 0.95  # the upper end of a known range; the lower end mirrors it

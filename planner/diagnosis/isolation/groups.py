@@ -332,12 +332,12 @@ class _Hunt(Settling):
         suspects = [m for m in self.order if m not in self.guilty() and (m in slow or m not in base)]
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.topology.crossings())
         for border in self.borders():
-            posterior.beside(border)
-        beside = 0  # other groups only show the rate of a sound group
+            posterior.know_border(border)
+        reference_groups = 0  # other groups only show the rate of a sound group
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):
-                beside += group.isdisjoint(suspects)
-                if beside < OTHERS or not group.isdisjoint(suspects):
+                reference_groups += group.isdisjoint(suspects)
+                if reference_groups < OTHERS or not group.isdisjoint(suspects):
                     for rate in rates:
                         posterior.learn(group, rate)
         return posterior

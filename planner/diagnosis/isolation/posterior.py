@@ -132,7 +132,7 @@ class Posterior:
         if self._cut_at is not None:
             self._regrow()
 
-    def beside(self, border: Crossing) -> None:
+    def know_border(self, border: Crossing) -> None:
         """Record that a border is known to be slow. The search then excludes the border and links across it."""
         self.settle(border, fault=False)
         for side in (border.one, border.other):

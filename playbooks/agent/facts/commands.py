@@ -92,9 +92,9 @@ class Asked:
         self.process, self.result["err"] = None, reason
 
 
-def answers(asked):
+def answers(commands):
     """Return the results of the commands in ``asked`` by name, when all have ended or timed out."""
-    waited = [command for command in asked.values() if not command.has_ended()]
+    waited = [command for command in commands.values() if not command.has_ended()]
     with selectors.DefaultSelector() as selector:
         while waited:
             for command in waited:
@@ -115,7 +115,7 @@ def answers(asked):
                             selector.unregister(stream)
                     command.give_up(LATE if command.size <= MOST else "printed more than %d MiB" % (MOST >> 20))
             waited = [command for command in waited if not command.has_ended()]
-    return {name: command.result for name, command in asked.items()}
+    return {name: command.result for name, command in commands.items()}
 
 
 def answer(argv, seconds):
@@ -123,15 +123,15 @@ def answer(argv, seconds):
     return answers({"": Asked([argv], seconds)})[""]
 
 
-def beside(asked):
+def collect(commands):
     """Collect results in a thread, so that no command blocks on a full pipe. Return a function that waits for them."""
     results = {}
-    thread = threading.Thread(target=lambda: results.update(answers(asked)), daemon=True)
-    if asked:
+    thread = threading.Thread(target=lambda: results.update(answers(commands)), daemon=True)
+    if commands:
         thread.start()
 
     def wait():
-        if asked:
+        if commands:
             thread.join()
         return results
 

@@ -20,7 +20,7 @@ import sys
 import time
 
 import usage
-from commands import LATE, Asked, answer, beside, environment, find
+from commands import LATE, Asked, answer, collect, environment, find
 from needed import MARKS, NEEDED, has_caches
 from reading import first_stanza, matches, read
 from trim import TRIM, only_lines
@@ -377,15 +377,15 @@ def ask(options):
     to_run = dict(COMMANDS)
     if os.geteuid() != 0:
         to_run["sudo"] = [["sudo", "-n", "true"]]
-    asked, refused, env = {}, {}, environment()
+    running_commands, refused, env = {}, {}, environment()
     for name, variants in to_run.items():
         reason = why_not(name, variants[0][0])
         if reason:
             refused[name] = {"argv": variants[0], "rc": None, "out": "", "err": reason}
         else:
             path = find(variants[0][0])
-            asked[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"], env)
-    return asked, refused
+            running_commands[name] = Asked([[path, *argv[1:]] for argv in variants], options["seconds"], env)
+    return running_commands, refused
 
 
 def ask_programs(option, names, program):
@@ -406,10 +406,10 @@ def gather(arguments):
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
     running, users = usage.running(), usage.users()  # before this program starts others
-    asked, refused = ask(options)
-    wait_commands = beside(asked)
-    wait_torch = beside(ask_programs("--check", options["torch"], options["interpreter"]))
-    wait_containers = beside(ask_programs("--image", options["containers"], options["interpreter"]))
+    running_commands, refused = ask(options)
+    wait_commands = collect(running_commands)
+    wait_torch = collect(ask_programs("--check", options["torch"], options["interpreter"]))
+    wait_containers = collect(ask_programs("--image", options["containers"], options["interpreter"]))
     uname, root = os.uname(), os.geteuid() == 0
     doc = {
         "schema": 1,

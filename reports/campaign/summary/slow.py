@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from fleetmark.planner.diagnosis.likely import likely_causes
 from fleetmark.record.commands import command_for
+from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.reports.campaign.deviation import Deviations, Unlike, sentence, title, unlike
-from fleetmark.reports.campaign.view import View, by_metric
+from fleetmark.reports.campaign.view import View
 from fleetmark.reports.hosts.likely import MOST_MEASURED, Shortfall, SlowHost
 from fleetmark.reports.kit import format as fmt
 
 MOST_SLOW = 3
-_LEAST_LOSS = 0.05  # characters of a benchmark's name in a ticket
+_LEAST_LOSS = 0.05  # relative to the peers' median
+_FIGURES = ("host", "class", "value", "middle", "deviation")
 
 
 def slow_hosts(view: View, deviations: Deviations) -> list[SlowHost]:
@@ -44,20 +48,21 @@ def _slow(view: View, unlike_host: Unlike, shortfalls: Sequence[Shortfall]) -> S
 
 def _shortfalls(view: View, deviations: Deviations, hosts: set[str]) -> dict[str, list[Shortfall]]:
     """Return the benchmarks in which each host is slowest, the worst first."""
-    by_host: dict[str, list[Shortfall]] = {host: [] for host in hosts}
-    for frame in deviations:
-        mine = frame[frame["host"].isin(hosts) & (frame["deviation"] <= -_LEAST_LOSS)]
-        for metric, rows in by_metric(mine) if len(mine) else ():
-            for host, shortfall in _of_metric(view, metric, rows.to_dict("records")):
-                by_host[host].append(shortfall)
-    return {host: sorted(listed, key=lambda s: -s.loss)[:MOST_MEASURED] for host, listed in by_host.items()}
+    slow = [
+        frame.loc[frame["host"].isin(hosts) & (frame["deviation"] <= -_LEAST_LOSS), [*METRIC, *_FIGURES]]
+        for frame in deviations
+    ]
+    ordered = pd.concat(slow).sort_values("deviation", kind="stable")
+    return {
+        str(host): [_shortfall(view, row) for row in rows.head(MOST_MEASURED).to_dict("records")]
+        for host, rows in ordered.groupby("host", observed=True)
+    }
 
 
-def _of_metric(view: View, metric: Metric, rows: Iterable[Mapping[Hashable, Any]]) -> Iterator[tuple[str, Shortfall]]:
-    for row in rows:
-        value, usual = float(row["value"]), float(row["middle"])
-        scale = view.scales.get(metric) or fmt.fit([(value, value, value)], metric.unit)
-        shortfall = Shortfall(
-            title(metric), str(row["class"]), -float(row["deviation"]), scale.quantity(value), scale.quantity(usual)
-        )
-        yield str(row["host"]), shortfall
+def _shortfall(view: View, row: Mapping[Hashable, Any]) -> Shortfall:
+    metric = Metric(*(str(row[name]) for name in METRIC))
+    value, usual = float(row["value"]), float(row["middle"])
+    scale = view.scales.get(metric) or fmt.fit([(value, value, value)], metric.unit)
+    return Shortfall(
+        title(metric), str(row["class"]), -float(row["deviation"]), scale.quantity(value), scale.quantity(usual)
+    )

@@ -93,7 +93,7 @@ def _in_cache(view: View, against: Against) -> Iterator[Message]:
         if str(rows["class"].iloc[0]) != "mem-bw":
             continue
         value = float(rows["value"].max())
-        shares = [against.beside(metric, side).share.value or 0.0 for side in view.generations]
+        shares = [against.context_of(metric, side).share.value or 0.0 for side in view.generations]
         values = {"benchmark": title(metric), "value": shown.quantity(value)}
         if max(shares, default=0.0) > ABOVE_PEAK:
             yield message(

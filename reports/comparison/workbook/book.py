@@ -177,7 +177,7 @@ def _ratio(
     a, b = (place.hosts(LOGS, row, side) for side in both)
     x, y = (place.frames[side][title].to_numpy(float) for side in both)
     values = ratios.worked_out(x, y, pairing, ratio)
-    verdict = ratios.verdict_formula(say, has_adjusted=True)
+    verdict = ratios.verdict_formula(say)
     return ratios.live(ratios.of_hosts(a, b, pairing), values, verdict, has_adjusted=True)
 
 

@@ -352,7 +352,7 @@ def _live(grid: Grid, line: ClassRow, v: _Scored, say: Say) -> dict[str, Cell]:
     same_work = f"1/SUM({hours})" if line.equal_work else ""
     formulas = ratios.of_scores(a, b, differences, pairing, "{count}>0", same_work)
     values = ratios.worked_out(v.a, v.b, pairing, ratio)
-    verdict = ratios.verdict_formula(say, has_adjusted=True)
+    verdict = ratios.verdict_formula(say)
     parts = ratios.live(formulas, values, verdict, has_adjusted=True, is_judged=line.is_judged)
     extremes = (("lowest", "MIN", e.lowest, e.lowest_title), ("highest", "MAX", e.highest, e.highest_title))
     for name, function, value, benchmark in extremes:

@@ -253,12 +253,12 @@ def _df(f: Formulas) -> str:
     return f'=IF({{se}}="","",IF({{se}}^2<{NOTHING!r},"",{formula}))'
 
 
-def verdict_formula(say: Say, *, has_adjusted: bool) -> str:
+def verdict_formula(say: Say) -> str:
     """Return the formula of a verdict, with its words in the reader's language."""
-    better, worse, same, unsure = (quoted(say(word(verdict))) for verdict in VERDICTS)
+    better, worse, equal, unsure = (quoted(say(word(verdict))) for verdict in VERDICTS)
     near = f"{{lo}}>=1-{SAME_NAME},{{hi}}<=1+{SAME_NAME}"
-    one_of_many = f"{{p_adjusted}}>1-{CONFIDENCE_NAME}" if has_adjusted else "FALSE"
+    one_of_many = f"{{p_adjusted}}>1-{CONFIDENCE_NAME}"
     by_interval = (
-        f"IF(AND({near}),{same},IF({one_of_many},{unsure},IF({{lo}}>1,{better},IF({{hi}}<1,{worse},{unsure}))))"
+        f"IF(AND({near}),{equal},IF({one_of_many},{unsure},IF({{lo}}>1,{better},IF({{hi}}<1,{worse},{unsure}))))"
     )
     return f'=IF({{ratio}}="","",IF({{lo}}="",{unsure},{by_interval}))'

@@ -17,7 +17,7 @@ from fleetmark.reports.kit.document import Exhibit, Note, Section
 from fleetmark.reports.kit.native import Native, Series
 from fleetmark.reports.kit.tabular import Cell, Column, LazyRows, Row, Tabular
 from fleetmark.reports.kit.workbook import literal
-from fleetmark.reports.plan.model import PlanView, cost_colours
+from fleetmark.reports.plan.model import PlanView, cost_colours, kind
 from fleetmark.reports.plan.workbook import (
     checks,
     demands,
@@ -346,7 +346,7 @@ def _charts(n: Numbers) -> Iterator[Chart]:
     years = max(n.years) - 1
     colours = cost_colours()
     kinds = tuple(
-        Series(money.WORDS[kind], across("years", i, years), "column", colours[kind]) for i, kind in enumerate(KINDS)
+        Series(kind(name), across("years", i, years), "column", colours[name]) for i, name in enumerate(KINDS)
     )
     by_year = Native(category=f"[years!p0!-1:p{years}!-1]", series=kinds, axis=q.currency, form="#,##0")
     yield Chart(message("Cost by year, undiscounted"), "", native=by_year)

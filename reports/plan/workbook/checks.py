@@ -177,8 +177,8 @@ def _as_solved(n: Numbers, i: int) -> Check:
 
 def _failures_as_solved(n: Numbers) -> Check:
     """Check that the plan was solved for as many simultaneous failure domain losses as the inputs ask for."""
-    asked = f'IF(question_survive="{YES}",1,IF(question_survive="{NO}",0,VALUE(question_survive)))'
-    slack = f"MIN(0,{max(n.question.survive, 1)}-{asked})"
+    failures = f'IF(question_survive="{YES}",1,IF(question_survive="{NO}",0,VALUE(question_survive)))'
+    slack = f"MIN(0,{max(n.question.survive, 1)}-{failures})"
     return Check(
         message("failures at once as solved"), message("all workloads"), message("failure domains"), [(slack, 0.0)]
     )

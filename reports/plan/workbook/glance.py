@@ -32,14 +32,14 @@ def rules(say: Say) -> tuple[tuple[str, Tone], ...]:
 
 def decisions(n: Numbers, say: Say) -> Row:
     """Return the row that says whether the solver's decisions match the current inputs."""
-    same, other = say(message("as solved")), say(EDITED)
+    as_solved, edited = say(message("as solved")), say(EDITED)
     last = f"p{n.periods - 1}!{len(n.workloads) - 1}"
     sums = [(f"SUM([{key}!p0!0:{last}])", float(np.nansum(values))) for key, values in _followed(n)]
     differs = [f"ABS(total_present_value-{ref('solved', 'value')})>{_NEAR:g}*ABS({ref('solved', 'value')})+0.01"]
     differs += [f"ABS({now}-{then!r})>{_NEAR:g}*{abs(then) + 1!r}" for now, then in sums]
     is_edited = abs(n.total - n.plan.objective) > _NEAR * abs(n.plan.objective) + 0.01
     changed = f"OR({','.join(differs)})"
-    state = live(f"IF({changed},{literal(other)},{literal(same)})", other if is_edited else same)
+    state = live(f"IF({changed},{literal(edited)},{literal(as_solved)})", edited if is_edited else as_solved)
     return (Cell(message("decisions of the solver")), state, Cell(REDO))
 
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from fleetmark.base.text import message
 from fleetmark.demand import columns as demand
 from fleetmark.demand import equipment, tables
-from fleetmark.demand.columns import LIQUID, NO, PRICE, TWO, YES
-from fleetmark.planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
+from fleetmark.demand.columns import NO, PRICE, TWO, YES
+from fleetmark.planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site
 from fleetmark.planner.capacity.queueing import CAP
+from fleetmark.planner.capacity.sku import LIQUID, Field, Kind, Sku, declared_fields
 from fleetmark.planner.estimate import CONFIDENCE
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.kit.workbook import literal, t_quantile
@@ -101,19 +102,19 @@ def _of_site(q: Question, site: Site, field: str) -> object:
     return _first(getattr(site, field))
 
 
-def _of_sku(sku: Sku, field: str) -> object:
-    """Return a field of a SKU as its cell shows it."""
-    shown: dict[str, object] = {
-        "cooling": LIQUID if sku.liquid else None,
-        "price_breaks": _listed(sku.breaks),
-        "slips": _listed((n, share) for n, share in enumerate(sku.slips) if n and share),
-        "lot": sku.lot if sku.lot > 1 else None,
-        "racks": sku.racks or None,
-        "residual": sku.residual or None,
-        "price_change": sku.price_change or None,
-        **{key: getattr(sku, key) or None for key in ("rent", "term", "failure_rate", "repair")},
-    }
-    return shown[field] if field in shown else getattr(sku, field)
+def _of_sku(sku: Sku, field: Field) -> object:
+    """Return a field of a SKU as its cell shows it: empty for the default if the cell may be empty."""
+    value = getattr(sku, field.name)
+    if field.declared.empty is not None and value == field.default:
+        return None
+    match field.declared.kind:
+        case Kind.COOLING:
+            return LIQUID
+        case Kind.BREAKS:
+            return _listed(value)
+        case Kind.SLIPS:
+            return _listed((n, share) for n, share in enumerate(value) if n and share)
+    return value
 
 
 # --- settings, periods, sites, fleet, supply -------------------------------------------------------------------------
@@ -285,7 +286,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         [s, w, e.value, e.se, None if math.isinf(e.df) else e.df, e.utilisation, e.hosts or None]
         for (s, w), e in zip(n.pairs_of_worth, worths, strict=True)
     ]
-    same, edited = (say(text) for text in (message("as planned"), message("edited")))
+    as_planned, edited = (say(text) for text in (message("as planned"), message("edited")))
     more = (
         numbers("lo", message("lo"), "#,##0.0000", unit="95%", width=12),
         numbers("hi", message("hi"), "#,##0.0000", unit="95%", width=12),
@@ -310,7 +311,7 @@ def equivalence(n: Numbers, say: Say) -> Tabular:
         yield live(ref("workloads", "unit", work), q.workloads[w].unit)
         fields = ("value", "se", "df", "utilisation")
         alike = ",".join(f'{{{field}}}&""={ref("benchmarks", field, i)}&""' for field in fields)
-        yield live(f"IF(AND({alike}),{literal(same)},{literal(edited)})", same)
+        yield live(f"IF(AND({alike}),{literal(as_planned)},{literal(edited)})", as_planned)
         yield from (Cell(worths[i].source), Cell(worths[i].reason or q.workloads[w].reason))
 
     choices = {"sku": "sku_name", "workload": "workload_name"}
@@ -388,7 +389,8 @@ def skus(n: Numbers) -> Tabular:
         "TCO: price, energy with its carbon at the PUE of Inputs and the first period's prices, support, space and "
         "embodied carbon over all periods, as present value. TCO of one unit: at the utilisation of the workload."
     )
-    rows = [[_of_sku(sku, c.field) for c in columns] for sku in q.skus.values()]
+    shown = [field for field in declared_fields(Sku) if field.declared.title]
+    rows = [[sku.name, *(_of_sku(sku, field) for field in shown)] for sku in q.skus.values()]
 
     def follow(i: int, field: str, cell: Cell) -> Cell:
         return follows(n, cell, field, n.skus[i]) if field == "price" and i < len(n.skus) else cell

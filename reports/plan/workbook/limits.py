@@ -80,8 +80,8 @@ def lost(n: Numbers) -> Iterator[Tabular]:
     def remaining(line: int, t: int) -> Cell:
         cells = [ref("sites", f"domain_{d}", k) for k, d in listed[line][1]]
         stays = "*".join(f'ISERROR(FIND(","&{cell}&",",{domains}))' for cell in cells)
-        same = f"{down('allocation', 'workload_no')},{listed[line][0] + 1}"
-        work = f"SUMIFS({down('allocation', f'work_{t}')},{same},{down('allocation', 'site_no')},{all_sites})"
+        is_workload = f"{down('allocation', 'workload_no')},{listed[line][0] + 1}"
+        work = f"SUMIFS({down('allocation', f'work_{t}')},{is_workload},{down('allocation', 'site_no')},{all_sites})"
         values = left[line]
         return live(f'IF({{domain}}="","",SUMPRODUCT({stays}*{work}))', None if values is None else values[t])
 

@@ -12,6 +12,7 @@ from fleetmark.demand.columns import PRICE
 from fleetmark.planner.capacity.question import KINDS
 from fleetmark.planner.cost.cash import AT_END, CAPITAL, by_year
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
+from fleetmark.reports.plan.model import kind
 from fleetmark.reports.plan.workbook import shares
 from fleetmark.reports.plan.workbook.cells import (
     MONEY,
@@ -29,22 +30,12 @@ from fleetmark.reports.plan.workbook.cells import (
 )
 from fleetmark.reports.plan.workbook.numbers import Floats, Numbers
 
-WORDS: Mapping[str, Message] = {
-    "purchase": message("purchase"),
-    "rent": message("rent"),
-    "energy": message("energy"),
-    "support": message("support"),
-    "space": message("space"),
-    "migration": message("migration"),
-    "carbon": message("carbon"),
-    "residual": message("worth at the end"),
-}
 LAST = len(KINDS) - 1  # the last row of kinds, above the row of sums
 
 
 def tables(n: Numbers) -> Iterator[Tabular]:
     """Yield money by kind and period, its present value, and by year."""
-    labels = [WORDS[kind] for kind in KINDS]
+    labels = [kind(name) for name in KINDS]
     kinds = np.array([n.kinds[kind] for kind in KINDS])
     formulas = _formulas(n)
     yield _summed(
@@ -237,7 +228,7 @@ def _by_year(n: Numbers, kinds: Floats) -> Tabular:
     column, sums = total(everything, tone="strong")
 
     def row(i: int) -> Iterator[Cell]:
-        yield Cell(message("total") if i > LAST else WORDS[KINDS[i]])
+        yield Cell(message("total") if i > LAST else kind(KINDS[i]))
         for y in years:
             spent = f"SUMIFS({across('kinds', i, n.periods - 1)},{numbered},{y + 1})"
             if i > LAST:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fleetmark.base.text import message
-from fleetmark.demand.columns import LIQUID, PRICE, YES
+from fleetmark.demand.columns import PRICE, YES
 from fleetmark.planner.capacity.question import PREEMPTIBLE
+from fleetmark.planner.capacity.sku import LIQUID
 from fleetmark.planner.cost.cash import depreciated
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular
 from fleetmark.reports.plan.workbook import shares

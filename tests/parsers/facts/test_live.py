@@ -151,8 +151,8 @@ def test_without_any_command_the_kernel_still_tells(facts: Facts, tmp_path: Path
     doc = gather({"probe": [], "work": str(tmp_path)}, path=str(tmp_path))
     bare = normalise(doc, skew=None, root=False, work_dir=str(tmp_path))
     assert doc["commands"]["lscpu"]["err"] == "not found"
-    same = {"model", "vendor", "arch", "sockets", "cores", "threads", "microcode", "caches"}
-    assert bare.cpu.model_dump(include=same) == facts.cpu.model_dump(include=same)
+    keys = {"model", "vendor", "arch", "sockets", "cores", "threads", "microcode", "caches"}
+    assert bare.cpu.model_dump(include=keys) == facts.cpu.model_dump(include=keys)
     assert [node.cpus for node in bare.numa] == [node.cpus for node in facts.numa]
     assert any("Disks are unknown: lsblk is not installed" in note for note in bare.notes)
 

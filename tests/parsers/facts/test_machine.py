@@ -68,12 +68,12 @@ def test_without_lscpu_and_numactl_sysfs_says_the_same(name: str) -> None:
     each = [(cache, number) for cache in with_tools.cpu.caches for number in range(cache.instances)]
     doc["caches"] = [[str(c.level), c.type.title(), f"{c.size >> 10}K", str(number)] for c, number in each]
     without = normalise(doc, skew=None, root=True, work_dir="/srv/fleetmark")
-    same = set(Cpu.model_fields) - {"flags"}
-    assert without.cpu.model_dump(include=same) == with_tools.cpu.model_dump(include=same)
+    keys = set(Cpu.model_fields) - {"flags"}
+    assert without.cpu.model_dump(include=keys) == with_tools.cpu.model_dump(include=keys)
     assert set(without.cpu.flags) == set(with_tools.cpu.flags)
     for mine, theirs in zip(without.numa, with_tools.numa, strict=True):
-        same = set(NumaNode.model_fields) - {"memory"}  # numactl rounds down to whole MiB
-        assert mine.model_dump(include=same) == theirs.model_dump(include=same)
+        keys = set(NumaNode.model_fields) - {"memory"}  # numactl rounds down to whole MiB
+        assert mine.model_dump(include=keys) == theirs.model_dump(include=keys)
         assert 0 <= (mine.memory or 0) - (theirs.memory or 0) < MIB
     assert any("lscpu is not installed" in note for note in without.notes)
 

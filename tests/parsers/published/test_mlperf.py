@@ -117,10 +117,10 @@ def test_rounds_that_scored_tokens_and_printed_samples(model: str, scenario: str
 
 
 def test_power_describes_and_a_row_of_its_own_needs_no_result() -> None:
-    beside = read({**CM, "has_power": True, "Result_Power": 2000.0, "Result_Power_Units": "Watts"})
-    assert list(beside.machines) == ["Acme/one-8x v4.1 power"]
-    assert points(beside)[1] == ("resnet50 Offline", "power", 2000.0, "W")
-    assert [r.headline for r in beside.rows] == [True, False]
+    with_power = read({**CM, "has_power": True, "Result_Power": 2000.0, "Result_Power_Units": "Watts"})
+    assert list(with_power.machines) == ["Acme/one-8x v4.1 power"]
+    assert points(with_power)[1] == ("resnet50 Offline", "power", 2000.0, "W")
+    assert [r.headline for r in with_power.rows] == [True, False]
     alone = read(CM, {**CM, "Result": None, "Units": "millijoules", "Result_Power": 250.0, "Scenario": "SingleStream"})
     assert points(alone)[1] == ("resnet50 SingleStream", "energy", 0.25, "J")
     absent_figure = read(CM, {**CM, "Result": None, "Units": "Watts"})
