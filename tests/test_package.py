@@ -127,7 +127,9 @@ def test_the_sdist_installs_what_the_wheel_does(installed: Path, built: dict[str
     of_wheel = _files(installed.parents[1])
     assert len(of_wheel) > 500 and _files(tmp_path / "venv") == of_wheel
     with zipfile.ZipFile(built["wheel"]) as wheel:
-        assert {name: wheel.read(name) for name in wheel.namelist() if "/RECORD" not in name}.items() <= of_wheel.items()
+        assert {
+            name: wheel.read(name) for name in wheel.namelist() if "/RECORD" not in name
+        }.items() <= of_wheel.items()
     (metadata,) = (text.decode() for name, text in of_wheel.items() if name.endswith("/METADATA"))
     assert sum(line.startswith("Requires-Dist:") for line in metadata.splitlines()) > 10
 
