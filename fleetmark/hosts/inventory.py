@@ -137,7 +137,7 @@ def _unknown_variables(listed: Listed) -> Iterator[str]:
             if name.startswith(PREFIX) and name not in _VARIABLES:
                 hosts_by_name.setdefault(name, []).append(host)
     for name, hosts in hosts_by_name.items():
-        yield f"{_some(hosts, 3)}: Fleetmark has no inventory variable {name}{suggest(name, _VARIABLES)}"
+        yield f"{_some(hosts, 3)}: Fleetmark has no inventory variable {name}{suggest(name, list(_VARIABLES))}"
 
 
 def this_machine() -> Host:
