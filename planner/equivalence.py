@@ -341,7 +341,7 @@ def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     both: list[str] = []
     out: dict[str, str] = {}
-    in_a, in_b = (set(side.columns[side.notna().to_numpy().any(axis=0)]) for side in (a, b))
+    in_a, in_b = (set(side.columns[side.notna().any()]) for side in (a, b))
     for name in names:
         has_a, has_b = name in in_a, name in in_b
         if has_a and has_b:
