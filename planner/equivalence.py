@@ -10,6 +10,7 @@ once. Hosts with gaps are kept; ``planner.mixed`` has the model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -341,7 +342,9 @@ def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
     both: list[str] = []
     out: dict[str, str] = {}
-    in_a, in_b = (set(side.columns[side.notna().any()]) for side in (a, b))
+    in_a, in_b = (
+        set(itertools.compress(side.columns, np.logical_or.reduce(side.notna().to_numpy()))) for side in (a, b)
+    )
     for name in names:
         has_a, has_b = name in in_a, name in in_b
         if has_a and has_b:
