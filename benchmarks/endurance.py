@@ -119,8 +119,8 @@ def load(minutes: float) -> dict[str, Any]:
             fleet.cpu(host, SHARE)
         env = {**os.environ, "FLEETMARK_RESULTS": str(root)}
         (root / "suite.yml").write_text(
-            LOAD.format(round(minutes * 60 / 5.7))
-        )  # a run takes 5 s, and a pause between two
+            LOAD.format(round(minutes * 60 / 5.2))
+        )  # a run takes 5 s, and a pause of at least 0.2 s follows
         run = [FLEETMARK, "run", "--include-busy", "--results", str(root)]
         new = [*run, "-i", str(fleet.inventory), "--suite", str(root / "suite.yml")]
         readings = followed(new, root, minutes * 60 / READINGS, env)

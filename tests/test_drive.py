@@ -377,9 +377,9 @@ def test_files_are_removed_if_the_host_restarts_while_it_removes_them(
 def test_files_that_may_remain_are_named(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
     reason, _ = cleaned(drive, monkeypatch, None)
     assert reason == "stopped answering: the link is lost"
-    said = cast(io.StringIO, drive.progress.console.file).getvalue()
+    shown = cast(io.StringIO, drive.progress.console.file).getvalue()
     problem = "h1: files of the job may remain in /x (stopped answering: the link is lost)"
-    assert f"{problem}; fleetmark run --resume c removes them" in " ".join(said.split())
+    assert f"{problem}; fleetmark run --resume c removes them" in " ".join(shown.split())
 
 
 def test_a_host_that_reconnects_is_ordered_again_to_remove_its_files(drive: Drive) -> None:

@@ -73,7 +73,7 @@ def _load(facts: Facts) -> str:
     return ""
 
 
-def _some(what: str, names: Sequence[str]) -> str:
-    """Return ``what`` with the first names; empty if there are none."""
+def _some(title: str, names: Sequence[str]) -> str:
+    """Return ``title`` with the first names; empty if there are none."""
     further = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{what} {', '.join(names[:MOST_NAMED])}{further}" if names else ""
+    return f"{title} {', '.join(names[:MOST_NAMED])}{further}" if names else ""

@@ -43,19 +43,19 @@ def users(root="", login=None):
     name, client, server = login or own_login()
     if client and client == server:
         return []
-    found = logind(root) if os.path.isdir(root + "/run/systemd/sessions") else utmp(root)
-    return sorted(user for user, address in found if (user, address) != (name, client))[:MOST_USERS]
+    entries = logind(root) if os.path.isdir(root + "/run/systemd/sessions") else utmp(root)
+    return sorted(user for user, address in entries if (user, address) != (name, client))[:MOST_USERS]
 
 
 def logind(root):
     """Return the user and the remote address of each session with a terminal."""
-    found = []
+    entries = []
     for path in glob.glob(root + "/run/systemd/sessions/*"):
         fields = dict(re.findall("^([A-Z_]+)=(.+)$", read(path), re.M))
         is_open = fields.get("CLASS", "").startswith("user") and fields.get("STATE") != "closing"
         if is_open and "TTY" in fields:  # a session without a terminal may be the one that asks
-            found.append((fields.get("USER") or fields.get("UID", "?"), fields.get("REMOTE_HOST", "")))
-    return found
+            entries.append((fields.get("USER") or fields.get("UID", "?"), fields.get("REMOTE_HOST", "")))
+    return entries
 
 
 def utmp(root):
@@ -66,12 +66,12 @@ def utmp(root):
     except OSError:
         return []
     size = 384 if len(data) % 384 == 0 else 400
-    found = []
+    entries = []
     for start in range(0, len(data) - size + 1, size):
         kind, pid, user, address = struct.unpack_from("=h2xi36x32s256s", data, start)
         if kind == 7 and os.path.exists(root + "/proc/%d" % pid):
-            found.append(tuple(text.partition(b"\0")[0].decode(errors="replace") for text in (user, address)))
-    return found
+            entries.append(tuple(text.partition(b"\0")[0].decode(errors="replace") for text in (user, address)))
+    return entries
 
 
 def own_login():
