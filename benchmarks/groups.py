@@ -1,7 +1,7 @@
 """Measure the diagnosis of groups, populations, borders, heavy tails and trends: ``python -m benchmarks.diagnosis groups``.
 
 Each row is a fault in FLEETS synthetic fleets of 32 hosts, unless it says otherwise, with 8 metrics (4 racks of 8
-hosts; run noise 1%, hosts 0.3%, 5 repeats; seed SEED). It gives the share of sick hosts that are named, alone or as members of a group, the share of
+hosts; run noise 1%, hosts 0.3%, 5 repeats; seed SEED; SOUND fleets with heavy-tailed noise). It gives the share of sick hosts that are named, alone or as members of a group, the share of
 sound hosts that are, and the share of fleets whose cause is named and whose exit status is 1. The result is written to
 benchmarks/results/groups.json.
 
@@ -27,6 +27,7 @@ from fleetmark.planner.diagnosis.isolation import groups, partners
 from tests.reports import sample
 
 SEED, FLEETS, HOSTS, METRICS, REPEATS = 18, 50, 32, 8, 5
+SOUND = 400  # number of sound fleets with heavy-tailed noise
 RUN, HOST, LEAST = 0.01, 0.003, outliers.SMALL
 RACKS = np.arange(HOSTS) // 8
 VARIANCE = 0.05  # threshold of the rule in SuperBench's documentation
@@ -77,9 +78,9 @@ def failing(values: np.ndarray, baseline: np.ndarray) -> set[int]:
     return set(np.flatnonzero((np.expm1(values - baseline) < -VARIANCE).any(axis=0)).tolist())
 
 
-def fleet(rng: np.random.Generator, loss: np.ndarray, heavy: bool = False) -> np.ndarray:
+def fleet(rng: np.random.Generator, loss: np.ndarray, heavy: bool = False, repeats: int = REPEATS) -> np.ndarray:
     """Return runs (metrics x hosts x repeats); ``loss`` of each host in half of the metrics."""
-    shape = (METRICS, len(loss), REPEATS)
+    shape = (METRICS, len(loss), repeats)
     runs = RUN * (rng.standard_t(3, shape) if heavy else rng.normal(size=shape))
     runs += HOST * rng.normal(size=(METRICS, len(loss), 1))
     runs[: METRICS // 2] += np.log1p(-loss)[:, None]
@@ -88,18 +89,19 @@ def fleet(rng: np.random.Generator, loss: np.ndarray, heavy: bool = False) -> np
 
 def diagnosed(runs: np.ndarray, facts: dict[str, list[str]]) -> tuple[set[int], set[str], bool]:
     """Return the named hosts, the named causes, and whether anything is wrong, as ``fleetmark diagnose`` does."""
-    values, sd = runs.mean(axis=2), runs.std(axis=2, ddof=1)
+    values, repeats = runs.mean(axis=2), runs.shape[2]
+    sd = runs.std(axis=2, ddof=1) if repeats > 1 else np.full(values.shape, np.nan)
     limits = np.full(len(values), LEAST)
     named, causes = set(), set()
     for group in traits.slower_groups(values, traits.traits(facts), limits):
         values[group.row, group.members] += group.shift
         named |= set(group.members.tolist())
         causes |= {f"{name} {value}" for name, value in group.traits}
-    error = np.full(values.shape, np.median(sd) / REPEATS**0.5)
+    error = np.full(values.shape, np.median(sd) / repeats**0.5)
     if values.shape[1] < outliers.LEAST:
         verdicts = outliers.judge_few(values, error, limits)
     else:
-        verdicts = outliers.judge(values, error, limits, outliers.Repeats(np.full(values.shape, REPEATS), sd))
+        verdicts = outliers.judge(values, error, limits, outliers.Repeats(np.full(values.shape, repeats), sd))
     named |= set(verdicts.slow["column"].tolist())
     for group_of in verdicts.modes.group:
         named |= set(np.flatnonzero((group_of >= 0) & (group_of < group_of.max())).tolist())
@@ -107,9 +109,16 @@ def diagnosed(runs: np.ndarray, facts: dict[str, list[str]]) -> tuple[set[int], 
     return named, causes, bool(named)
 
 
-def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: str = "", heavy: bool = False) -> Outcome:
+def row(
+    fault: str,
+    loss: Callable[[np.random.Generator], np.ndarray],
+    cause: str = "",
+    heavy: bool = False,
+    repeats: int = REPEATS,
+    fleets: int = FLEETS,
+) -> Outcome:
     ours, peer, right, alarms = Count(), Count(), 0, 0
-    for number in range(FLEETS):
+    for number in range(fleets):
         rng = np.random.default_rng([SEED, number])
         lost = loss(rng)
         hosts = len(lost)
@@ -119,19 +128,19 @@ def row(fault: str, loss: Callable[[np.random.Generator], np.ndarray], cause: st
             "rack": [f"r{n // 8}" for n in range(hosts)],
             "kernel": rng.choice(["6.1", "6.2"], hosts).tolist(),
         }
-        runs = fleet(rng, lost, heavy)
+        runs = fleet(rng, lost, heavy, repeats)
         named, causes, alarm = diagnosed(runs, facts)
         bad = set(np.flatnonzero(lost > 0).tolist())
         ours.add(named, bad, hosts)
-        baseline = fleet(rng, np.zeros(hosts), heavy).mean(axis=(1, 2))
+        baseline = fleet(rng, np.zeros(hosts), heavy, repeats).mean(axis=(1, 2))
         peer.add(failing(runs.mean(axis=2), baseline[:, None]), bad, hosts)
         right, alarms = right + (cause in causes), alarms + alarm
     return Outcome(
         fault=fault,
         named=ours.recall,
         blamed=ours.false_positives,
-        cause=right / FLEETS if cause else None,
-        alarms=alarms / FLEETS,
+        cause=right / fleets if cause else None,
+        alarms=alarms / fleets,
         peer_named=peer.recall,
         peer_blamed=peer.false_positives,
     )
@@ -328,6 +337,12 @@ def drift(fault: str, loss: float, campaigns: int, run: float = RUN) -> Outcome:
     return without_cause(fault, ours, peer, alarms)
 
 
+def sound(hosts: int, repeats: int) -> Outcome:
+    """Return the outcome for sound fleets with heavy-tailed noise."""
+    fault = f"{hosts} hosts, {repeats} run{'s' * (repeats > 1)} each, no fault, t noise of 3 degrees of freedom"
+    return row(fault, lambda _: np.zeros(hosts), heavy=True, repeats=repeats, fleets=SOUND)
+
+
 def generations(rng: np.random.Generator) -> np.ndarray:
     return np.array([0.0, 0.3, 0.5])[np.arange(HOSTS) % 3]
 
@@ -336,7 +351,9 @@ def main() -> None:
     rack = np.where(RACKS == 1, 0.12, 0.0)
     outcomes = [
         row("no fault", lambda _: np.zeros(HOSTS)),
-        row("no fault, t noise of 3 degrees of freedom", lambda _: np.zeros(HOSTS), heavy=True),
+        *(sound(hosts, REPEATS) for hosts in (8, 32, 128)),
+        sound(HOSTS, 3),
+        sound(HOSTS, 1),
         row("10% of hosts -5%", some(0.1, 0.05, 0.05)),
         row("BIOS on half the fleet, -30%", some(0.5, 0.3, 0.3), "BIOS 2.1"),
         row("40% of hosts -10%", some(0.4, 0.1, 0.1), "populations"),

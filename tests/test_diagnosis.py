@@ -32,6 +32,19 @@ def test_a_sound_fleet(tmp_path: Path) -> None:
     result = diagnosed(tmp_path, usual())
     assert result.findings == () and result.notes == () and result.healthy
     assert (result.hosts, result.benchmarks, result.judged) == (16, 3, 48)
+    text = " ".join(run(tmp_path)[1].split())
+    assert f"Smallest losses that are found {result.power[0]}" in text and "--repeats" not in text
+
+
+def test_single_runs_say_what_they_hide(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    once = {key: [1e9 * float(np.exp(rng.normal(0, 0.03 if key[1] == TRIAD else 0.001)))] for key in usual()}
+    result = diagnosed(tmp_path, once)
+    assert "stream all-cores triad varies most: " in result.power[0]
+    assert result.power[1] == (
+        "32 CPUs: with one run per host, one bad run looks like a slow host, and populations without a known cause are "
+        "found only if they are large and dense. Measure with --repeats 3."
+    )
 
 
 def test_a_slow_host_is_named_with_its_evidence(tmp_path: Path) -> None:
@@ -145,6 +158,11 @@ def test_one_of_three_hosts_is_judged(tmp_path: Path) -> None:
     (finding,) = result.findings
     assert finding.host == "c" and not finding.sure and not result.healthy
     assert result.notes[0].startswith("Only 3 hosts of 32 CPUs: judged for losses of 10% or more.")
+    assert diagnose(Archive.open(result.path), least={"": 0.2}).notes[0].count("losses of 20% or more") == 1
+    ignored = diagnose(Archive.open(result.path), least={"mem-bw": 0.03}).notes[1]
+    assert ignored == (
+        "--least 3% has no effect for 32 CPUs: with fewer than 8 hosts, smaller losses than 10% may be normal variation."
+    )
 
 
 @pytest.mark.parametrize("hosts", [4, 7])

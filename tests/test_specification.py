@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,17 +115,59 @@ def test_each_kind_of_machine_has_its_own_specification(tmp_path: Path) -> None:
     assert results[("d", title)] == "passed" and results[("b", title)] == "failed"
 
 
-def test_a_port_at_a_quarter_of_its_rate_fails(tmp_path: Path) -> None:
+PORT_PEAK = {"name": "peak", "metric": "iperf3/*/bitrate", "reference": "peak", "at_least": "85%"}
+UNKNOWN_PORT = Nic(name="ens1", speed=3.125e9, state="up")
+SLOW_PORT = Nic(name="ens1", speed=3.125e9, max_speed=12.5e9, state="up")
+FAST_PORT = Nic(name="ens1", speed=12.5e9, max_speed=12.5e9, state="up")
+
+
+def ports(root: Path, ports_of: Mapping[str, Nic]) -> Archive:
+    """Return a campaign in which each pair of hosts reaches 93% of the slower of its ports."""
     values = {}
     for (host, bench), each in ring("", ("", "")).items():
         named = {name: getattr(bench, name) for name in bench.__dataclass_fields__} | {"case": "tcp-1"}
-        values[host, Bench(**named)] = [v * 2.9 for v in each]
-    archive = campaign(tmp_path, values)
-    for host in HOSTS:
-        archive.save_facts(host, node(nics=(Nic(name="ens1", speed=3.125e9, state="up"),)), {})
-    peak = {"name": "peak", "metric": "iperf3/*/bitrate", "reference": "peak", "at_least": "85%"}
-    assert set(judged(tmp_path, archive, {"rules": [peak]}).values()) == {"passed"}
-    results = judged(tmp_path, archive, {"machine": {"port.rate": "100 Gbit/s"}, "rules": [peak]})
+        rate = min(ports_of[end].speed or 0.0 for end in bench.subject.split(">"))
+        values[host, Bench(**named)] = [v * 0.93e-9 * rate for v in each]
+    archive = campaign(root, values)
+    for host, port in ports_of.items():
+        archive.save_facts(host, node(nics=(port,)), {})
+    return archive
+
+
+def test_a_port_at_25_of_100_gbits_fails_without_a_specification(tmp_path: Path) -> None:
+    archive = ports(tmp_path, dict.fromkeys(HOSTS, SLOW_PORT))
+    judged(tmp_path, archive, {"rules": [PORT_PEAK]})
+    failed = [r for r in hold(archive, read_rules(tmp_path / "rules.yml"), "").results if r.verdict == "failed"]
+    assert [(r.host, r.benchmark) for r in failed] == [(host, "port ens1") for host in HOSTS]
+    assert str(verdict_text(failed[0])) == (
+        "runs at 25.0 Gbit/s, and supports 100 Gbit/s; check the cable, the transceiver and the switch port, or state "
+        "the intended rate with machine: port.rate"
+    )
+    status, text = run(tmp_path, "gate", str(tmp_path / "rules.yml"))
+    assert status == 1 and "port ens1: runs at 25.0 Gbit/s, and supports 100 Gbit/s" in text
+    accepted = {"machine": {"port.rate": "25 Gbit/s"}, "rules": [PORT_PEAK]}  # the switch has no more
+    assert set(judged(tmp_path, archive, accepted).values()) == {"passed"}
+    lenient = {"rules": [{**PORT_PEAK, "at_least": "20%"}]}
+    assert set(judged(tmp_path, archive, lenient).values()) == {"passed"}
+    only_memory = {"rules": [{"name": "fact", "fact": "port.max_rate", "equals": "100 Gbit/s"}]}
+    assert set(judged(tmp_path, archive, only_memory).values()) == {"passed"}
+
+
+def test_partners_of_a_slow_port_and_a_slow_management_port_do_not_fail(tmp_path: Path) -> None:
+    archive = ports(tmp_path, {host: SLOW_PORT if host == HOSTS[3] else FAST_PORT for host in HOSTS})
+    judged(tmp_path, archive, {"rules": [PORT_PEAK]})
+    results = hold(archive, read_rules(tmp_path / "rules.yml"), "").results
+    assert {(r.host, r.benchmark) for r in results if r.verdict != "passed"} == {(HOSTS[3], "port ens1")}
+    archive = ports(tmp_path / "fast", dict.fromkeys(HOSTS, FAST_PORT))
+    management = Nic(name="eno1", speed=1.25e8, max_speed=1.25e9, state="up")
+    archive.save_facts(HOSTS[3], node(nics=(management, FAST_PORT)), {})
+    assert set(judged(tmp_path, archive, {"rules": [PORT_PEAK]}).values()) == {"passed"}
+
+
+def test_a_port_below_its_specified_rate_fails(tmp_path: Path) -> None:
+    archive = ports(tmp_path, dict.fromkeys(HOSTS, UNKNOWN_PORT))
+    assert set(judged(tmp_path, archive, {"rules": [PORT_PEAK]}).values()) == {"passed"}
+    results = judged(tmp_path, archive, {"machine": {"port.rate": "100 Gbit/s"}, "rules": [PORT_PEAK]})
     assert set(results.values()) == {"failed"} and ("n00", "machine: port.rate") in results
 
 

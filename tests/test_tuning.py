@@ -18,7 +18,7 @@ from fleetmark.planner.diagnosis.trial import TrialChange
 from fleetmark.planner.diagnosis.tuning.rule import Share, Subject
 from fleetmark.planner.diagnosis.tuning.rules import RULES
 from fleetmark.planner.estimate import Estimate
-from fleetmark.planner.peak import pcie, table
+from fleetmark.planner.peak import table
 from fleetmark.record.diagnosis.subjects import _mtus
 from tests.commands import run
 from tests.drives import save_step
@@ -85,6 +85,11 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
         15,
         {"pcie": (PcieLink(address="1", name="ConnectX-7", kind="Ethernet controller", **SLOW),)},
         "PCIe link of ConnectX-7 runs at 16 GT/s x8, at best 32 GT/s x16 (1 such)",
+    ),
+    (
+        15,
+        {"nics": (PORT.model_copy(update={"speed": 3.125e9, "max_speed": 12.5e9}),)},
+        "port ens1 runs at 25 of 100 Gbit/s",
     ),
     (16, {"acs_redirect": ("00:01.0",)}, "PCIe bridges that send peer-to-peer traffic up to the root (ACS): 1"),
     (17, {"iommu": "DMA-FQ (40)"}, "the IOMMU translates DMA (DMA-FQ (40))"),
@@ -209,22 +214,6 @@ def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None
             *("model", "channels", "memory", "nvlinks", "nvlink", "pair_link", "source", "checked"),
             *("dense16", "tf32", "fp8", "fp4", "int8", "fp64", "mts", "watts", "size"),
         }
-
-
-@pytest.mark.parametrize(
-    ("speed", "width", "value"),
-    [
-        (2.5, 1, 0.25e9),
-        (5.0, 16, 8e9),
-        (8.0, 16, 15.754e9),
-        (16.0, 4, 7.877e9),
-        (32.0, 16, 63.015e9),
-        (64.0, 16, 121e9),
-    ],
-)
-def test_a_link_of_pcie_by_hand(speed: float, width: int, value: float) -> None:
-    assert pcie.rate(speed, width) == pytest.approx(value, rel=1e-4)
-    assert pcie.rate(7.0, width) is None
 
 
 def test_peaks_of_network_and_accelerators() -> None:
@@ -379,6 +368,17 @@ SILENT: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"slowed": {"power_cap": 0.9}},
     ),
     ("a power cap at an unknown limit", {}, {"slowed": {"power_cap": 0.9}}),
+    (
+        "a management port at 1 of 10 Gbit/s beside a port at full speed, and one without a link",
+        {
+            "nics": (
+                PORT.model_copy(update={"max_speed": 50e9}),
+                Nic(name="eno1", speed=1.25e8, max_speed=1.25e9, state="up"),
+                Nic(name="ens2", max_speed=50e9, state="down"),
+            )
+        },
+        {},
+    ),
     (
         "an interface whose ring is small and drops nothing",
         {"nics": (PORT.model_copy(update={"missed": 0, "ring": 512, "ring_max": 8192}),)},

@@ -244,6 +244,7 @@ class DiagnosisReport(TypedDict):
     cohorts: list[PeerGroup]
     findings: list[DiagnosisFinding]
     notes: list[str]
+    power: list[str]
     next: list[DiagnosisStep]
     acceptance: NotRequired[GateReport]
 

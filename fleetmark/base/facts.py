@@ -169,6 +169,8 @@ class Disk(_Fact):
 class Nic(_Fact):
     """A network interface other than loopback. ``speed`` is in B/s if the driver reports it.
 
+    ``max_speed``: the highest speed in B/s that the port supports, with its transceiver for some drivers.
+
     Counters start at boot. ``missed``: packets dropped for lack of a buffer; ``ring``: entries of the receive ring;
     ``irqs_remote``: the number of interrupts that no CPU of its NUMA node handles; ``roce``: whether it carries RDMA
     over Ethernet. Only RoCE interfaces have ``pauses`` (frames), ``pause_storms``, ``congestion_marks`` (ECN marks and
@@ -179,6 +181,7 @@ class Nic(_Fact):
     bus: str | None = None  # PCI address: 0000:3b:00.0
     driver: str | None = None
     speed: Rate | None = None
+    max_speed: Rate | None = None
     mtu: Small | None = None
     state: str | None = None
     numa_node: Number | None = None

@@ -21,6 +21,7 @@ _WIDEST = 63  # bits of an integer
 _Whole = Annotated[int, Field(ge=0, lt=1 << _WIDEST)]
 _Port = Annotated[int, Field(ge=1, le=65_535)]
 _Name = Annotated[str, Field(max_length=255)]
+_Mask = Annotated[str, Field(pattern=r"^[0-9a-f]{1,512}$")]
 _Code = Annotated[str, Field(pattern=r"^[0-9]{1,5}$")]
 _Path = Annotated[str, Field(max_length=4096)]
 
@@ -91,6 +92,7 @@ class Document(_Part):
     idle_states: dict[str, Idle] = {}
     interrupts: dict[str, dict[str, str]] = {}
     ethtool: dict[str, Card] = {}
+    link_modes: dict[str, _Mask] = {}
     holders: dict[str, list[str]] = {}
     claimed: dict[str, str] = {}
     statvfs: Space = Space()

@@ -14,6 +14,25 @@ from fleetmark.parsers.kit import congestion
 
 _RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 _OF_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/device/net/[^/]{1,15}")
+# Link modes by their speed in Mbit/s: numbers of bits in linux/ethtool.h, enum ethtool_link_mode_bit_indices.
+_MODES: Mapping[int, tuple[int, ...]] = {
+    10: (0, 1, 92, *range(99, 103)),
+    100: (2, 3, 67, 90, 91),
+    1_000: (4, 5, 17, 41, 68),
+    2_500: (15, 47),
+    5_000: (48,),
+    10_000: (12, 18, 19, 20, *range(42, 47)),
+    20_000: (21, 22),
+    25_000: (31, 32, 33),
+    40_000: (23, 24, 25, 26),
+    50_000: (34, 35, 40, *range(52, 57)),
+    56_000: (27, 28, 29, 30),
+    100_000: (*range(36, 40), *range(57, 62), *range(75, 80)),
+    200_000: (*range(62, 67), *range(80, 85), *range(103, 109)),
+    400_000: (*range(69, 74), *range(85, 90), *range(109, 115)),
+    800_000: (*range(93, 99), *range(115, 121)),
+    1_600_000: (*range(121, 125),),
+}
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -66,6 +85,7 @@ def _nic(
         "driver": text_or_none(raw.table("links").get(base + "device/driver")),
         # -1, 0 and 2^32-1 mean that the driver does not know the speed
         "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
+        "max_speed": _max_speed(raw.table("link_modes").get(name)),
         "mtu": integer(raw.file(base + "mtu")),
         "state": text_or_none(raw.file(base + "operstate")),
         "numa_node": node if node is not None and node >= 0 else None,
@@ -76,6 +96,13 @@ def _nic(
         **(_congestion(raw, name, device) if device else {}),
     }
     return raw.fact(Nic, f"The interface {name}", values)
+
+
+def _max_speed(mask: str | None) -> float | None:
+    """Return the highest speed in B/s of a hexadecimal mask of supported link modes."""
+    modes = int(mask, 16) if mask else 0
+    speeds = [speed for speed, bits in _MODES.items() if any(modes >> bit & 1 for bit in bits)]
+    return max(speeds) * 1e6 / 8 if speeds else None
 
 
 def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:

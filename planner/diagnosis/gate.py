@@ -63,7 +63,7 @@ class Result:
     """The result of one rule on one host and benchmark.
 
     - ``limit``: in the value's unit
-    - ``reason``: the kind of missing data
+    - ``reason``: the kind of missing data, or PORT
     - ``evidence``: the raw file of a failed value, relative to the campaign
     - ``near``: a measured benchmark that the rule may mean
     - ``texts``: for a rule on a list, the host's values and the allowed values, or the refused ones if ``is_refusal``
@@ -93,6 +93,7 @@ class Result:
 
 NOT_MEASURED, REPEATS, PEERS, UNIT, PEAK, FACT = "not measured", "repeats", "peers", "unit", "peak", "fact"
 SPECIFICATION = "specification"  # nothing states which hardware the machine should have
+PORT = "port"  # a network port runs below the required share of the speed that it supports
 MACHINE = "machine"  # no entry of ``machines`` selects the host
 
 

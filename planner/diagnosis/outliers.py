@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.planner.diagnosis import modes
-from fleetmark.planner.diagnosis.robust import NORMAL, Floats, freedoms, lower_tail, p_value, tail_share
+from fleetmark.planner.diagnosis.robust import NORMAL, Floats, freedoms, lower_tail, p_value, tail_share, uncertain
 from fleetmark.planner.ratio import adjusted
 
 LEAST = 8  # minimum number of hosts in a cohort; fewer do not show the usual variation
@@ -19,7 +19,8 @@ FLOOR = 0.003  # minimum spread: no benchmark repeats more precisely than this a
 SMALL, LARGE = 0.03, 0.05  # minimum relevant deficits: for compute and memory, and for storage and network
 HEAVY = 1e-4  # maximum share of heavy-tailed noise beyond a slow host
 REPEATS = 3  # minimum number of repeats for detecting that one run alone makes a host slow
-OWN = 0.05  # maximum p value of a host's own repeats
+DETECTED = 0.95  # probability that z finds a loss of ``detectable``; the test of own repeats leaves about 0.9
+OWN = 0.01  # maximum p value of a host's own repeats, and twice that with REPEATS of them
 BROAD = 0.1  # share of slow hosts above which they distort the median and the spread of the other hosts
 WORST = 0.4  # maximum share of hosts that are excluded from the median and the spread
 ROUNDS = 3
@@ -75,7 +76,7 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
     - The tail of the noise does not explain it. If the benchmark's noise has heavier tails than normal, p comes from
       Student's t, and at most a share of HEAVY of the noise lies as low.
     - A single run does not explain it: the p value of the host's own repeats, against the others' median, is at most
-      OWN.
+      OWN, or twice that with only REPEATS of them.
     """
     step = max(1, BLOCK // max(1, values.shape[1]))
     noise = freedoms(values)
@@ -103,6 +104,29 @@ def judge(values: Floats, error: Floats, deficit: Floats, repeats: Repeats | Non
     )
 
 
+def detectable(values: Floats, error: Floats, deficit: Floats) -> Floats:
+    """Return the share that a single host must lose in each row to be found in about 9 of 10 cases.
+
+    The arguments are those of ``judge``. The share is NaN in rows with fewer than LEAST values.
+    """
+    from scipy import special
+
+    result = np.full(len(values), np.nan)
+    rows = np.flatnonzero(np.sum(~np.isnan(values), axis=1) >= LEAST)
+    if not len(rows):
+        return result
+    known, freedom = values[rows], freedoms(values[rows])
+    noise = np.fmin(freedom, 1e9)
+    deviation = np.nanmedian(np.abs(known - np.nanmedian(known, axis=1, keepdims=True)), axis=1)
+    spread = np.fmax(np.fmax(NORMAL * deviation, np.nanmax(np.nan_to_num(error[rows]), axis=1)), FLOOR)
+    scale = NORMAL * special.stdtrit(noise, 0.75)  # one spread in scales of Student's t
+    own = special.stdtrit(uncertain(np.sum(~np.isnan(known), axis=1), freedom), DETECTED) / scale * spread
+    limit = np.where(np.isinf(freedom), -LIMIT, np.fmax(-LIMIT, -special.stdtrit(noise, HEAVY) / scale))
+    loss = np.fmax(-np.log1p(-deficit[rows]), limit * spread) + own
+    result[rows] = -np.expm1(-loss)
+    return result
+
+
 def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bool_]:
     """Return which values may be low because of a single run: their own repeats do not rule out the others' median."""
     from scipy import special
@@ -113,7 +137,7 @@ def _one_run(tested: pd.DataFrame, repeats: Repeats | None) -> npt.NDArray[np.bo
     n, sd = repeats.n[row, column], repeats.sd[row, column]
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.log1p(-tested["deficit"].to_numpy()) / (sd / np.sqrt(n))
-    return np.asarray((n >= REPEATS) & (special.stdtr(np.maximum(n - 1, 1), t) > OWN))
+    return np.asarray((n >= REPEATS) & (special.stdtr(np.maximum(n - 1, 1), t) > np.where(n > REPEATS, OWN, 2 * OWN)))
 
 
 def _block(values: Floats, error: Floats, deficit: Floats, noise: Floats, first: int) -> Verdicts:

@@ -144,6 +144,11 @@ def _at(ordered: Floats, n: Whole, *, large: bool = False) -> Floats:
     return np.where(n > 1, middle, np.nan)
 
 
+def uncertain(n: Whole, noise: Floats | float = np.inf) -> Floats:
+    """Return the degrees of freedom of distances in a spread of ``n`` values of ``noise``, fitted to simulations."""
+    return np.asarray(1 / (1 / np.maximum(_FREEDOM * n - _SHIFT, 1.0) + 1 / np.asarray(noise)))
+
+
 def p_value(z: Floats, n: Whole, noise: Floats | float = np.inf) -> Floats:
     """Return the probability that a sound host among ``n`` lies at ``z`` or lower by chance.
 
@@ -153,7 +158,7 @@ def p_value(z: Floats, n: Whole, noise: Floats | float = np.inf) -> Floats:
     """
     from scipy import special
 
-    freedom = 1 / (1 / np.maximum(_FREEDOM * n - _SHIFT, 1.0) + 1 / np.asarray(noise))
+    freedom = uncertain(n, noise)
     factor = NORMAL * special.stdtrit(np.fmin(np.asarray(noise), 1e9), 0.75)  # 1 for normal noise
     return np.asarray(
         special.stdtr(freedom, z * factor / np.sqrt(1 + np.pi / 2 / np.maximum(n - 1, 1))), dtype=np.float64

@@ -49,6 +49,7 @@ FACTS: Mapping[str, tuple[str, Callable[[Facts], tuple[Scalar, ...]]]] = {
     "memory.uncorrected": ("1", lambda f: _numbers([f.edac_uncorrected])),
     "ports": ("1", lambda f: _numbers([sum(1 for n in f.nics if n.state == "up" and n.speed)])),
     "port.rate": (RATE, lambda f: _numbers(n.speed for n in f.nics if n.state == "up" and n.speed)),
+    "port.max_rate": (RATE, lambda f: _numbers(n.max_speed for n in f.nics if n.state == "up" and n.speed)),
     "port.driver": ("", lambda f: _texts(n.driver for n in f.nics if n.state == "up" and n.speed)),
     "rdma": ("1", lambda f: _numbers([len(f.rdma)])),
     "pcie.width": ("1", lambda f: _numbers(_cards(f))),

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleetmark.base.facts import Dimm, Facts, Gpu
+from fleetmark.base.facts import Dimm, Facts, Gpu, Nic
 from fleetmark.base.text import Message, count, message
 from fleetmark.planner.peak import compute, pcie, table
 
@@ -129,6 +129,16 @@ def link(*ends: Facts) -> Peak | None:
     slower = min(speeds)
     basis = message("a link of {speed} Gbit/s", speed=f"{slower * 8e-9:g}")
     return Peak(slower, basis, "the speed that the network driver reports")
+
+
+def top_ports(facts: Facts) -> list[Nic]:
+    """Return the active ports with the highest supported speed of the host, the fastest first.
+
+    Slower ports, for example for management, are left out. So are ports whose driver reports no supported speed.
+    """
+    ports = [n for n in facts.nics if n.state == "up" and n.speed and n.max_speed]
+    top = max((n.max_speed or 0.0 for n in ports), default=0.0)
+    return sorted((n for n in ports if n.max_speed == top), key=lambda n: -(n.speed or 0.0))
 
 
 def component_peak(facts: Facts, component: str, called: str = "") -> Peak | None:

@@ -63,6 +63,7 @@ def document(
         Section("next", message("What to do next"), tuple(_next(diagnosis, slow))),
         Section("heat", message("Suspects and benchmarks"), tuple(_heat(diagnosis)), ("html", "pdf")),
         Section("unjudged", message("Not judged"), tuple(map(Note, diagnosis.notes))),
+        Section("power", message("Smallest losses that are found"), tuple(map(Note, diagnosis.power))),
         *_findings(diagnosis),
         Section("tickets", message("Text for a ticket"), tickets, _READ, is_folded=True),
         Section(
@@ -111,7 +112,7 @@ def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost], answer: str) -> Br
         worse=tuple(shown) or (answer,),
         worse_title=message("What is slow"),
         missing=diagnosis.notes or (message("Every host could be judged in every benchmark that it ran."),),
-        certainty=(judged, *sure),
+        certainty=(judged, *sure, *diagnosis.power),
         steps=tuple(_next(diagnosis, slow)),
     )
 

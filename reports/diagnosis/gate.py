@@ -16,6 +16,7 @@ from fleetmark.planner.diagnosis.gate import (
     NOT_MEASURED,
     PEAK,
     PEERS,
+    PORT,
     REPEATS,
     SPECIFICATION,
     CheckVerdict,
@@ -39,6 +40,13 @@ def verdict_text(result: Result) -> Message:
     value, limit = (
         human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
     )
+    if result.reason == PORT:
+        return message(
+            "runs at {value}, and supports {limit}; check the cable, the transceiver and the switch port, or state the "
+            "intended rate with machine: port.rate",
+            value=value,
+            limit=limit,
+        )
     if result.verdict is CheckVerdict.PASSED:
         return message("{value} meets {limit}", value=value, limit=limit)
     return _beyond(result, value, limit)

@@ -82,6 +82,34 @@ def test_p_is_how_often_chance_goes_as_far(hosts: int) -> None:
         assert 0.7 * p < share < 1.4 * p
 
 
+@pytest.mark.parametrize("run", [0.002, 0.01, 0.04])
+def test_a_detectable_loss_is_found_in_about_nine_of_ten_cases(run: float) -> None:
+    values = np.random.default_rng(7).normal(0, run, (400, 32))
+    unknown, limits = np.full(values.shape, np.nan), np.full(len(values), outliers.SMALL)
+    loss = outliers.detectable(values, unknown, limits)
+    assert np.all(loss > outliers.SMALL) and np.all(
+        np.isnan(outliers.detectable(values[:, :7], unknown[:, :7], limits))
+    )
+    values[:, 0] += np.log1p(-loss)
+    assert 0.85 < len(outliers.judge(values, unknown, limits).slow.query("column == 0")) / len(values) <= 1.0
+    half = np.random.default_rng(8).normal(0, run, (400, 32))
+    half[:, 0] += np.log1p(-loss) / 2
+    assert len(outliers.judge(half, unknown, limits).slow.query("column == 0")) < 0.2 * len(half)
+
+
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_heavy_tails_blame_a_host_in_few_fleets(repeats: int) -> None:
+    """All hosts are sound, and single runs vary with Student's t of 3 degrees of freedom."""
+    fleets, named, hosts = 200, 0, 32
+    for seed in range(fleets):
+        runs = 0.01 * np.random.default_rng([9, seed]).standard_t(3, (8, hosts, repeats))
+        sd = runs.std(axis=2, ddof=1)
+        error = np.full(sd.shape, float(np.median(sd)) / repeats**0.5)
+        counts = outliers.Repeats(np.full(sd.shape, repeats), sd)
+        named += not outliers.judge(runs.mean(axis=2), error, np.full(8, outliers.SMALL), counts).slow.empty
+    assert named <= 4  # 1% are expected; the binomial tail above 4 is 5%
+
+
 def test_two_groups_are_split_and_nobody_is_blamed() -> None:
     rng = np.random.default_rng(4)
     values = rng.normal(0, 0.01, (2, 64))

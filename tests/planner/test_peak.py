@@ -10,6 +10,7 @@ import pytest
 from fleetmark.base.facts import Cpu, Dimm, Facts, Gpu, Nic
 from fleetmark.base.yaml import read_yaml
 from fleetmark.planner import peak
+from fleetmark.planner.peak import pcie
 
 
 def facts(**changes: Any) -> Facts:
@@ -251,3 +252,19 @@ def test_links_of_gpus_that_facts_do_not_tell_are_not_guessed() -> None:
 )
 def test_the_kind_of_a_link_by_its_ends(start: str, end: str, kind: str) -> None:
     assert peak.between(start, end) == kind
+
+
+@pytest.mark.parametrize(
+    ("speed", "width", "value"),
+    [
+        (2.5, 1, 0.25e9),
+        (5.0, 16, 8e9),
+        (8.0, 16, 15.754e9),
+        (16.0, 4, 7.877e9),
+        (32.0, 16, 63.015e9),
+        (64.0, 16, 121e9),
+    ],
+)
+def test_a_link_of_pcie_by_hand(speed: float, width: int, value: float) -> None:
+    assert pcie.rate(speed, width) == pytest.approx(value, rel=1e-4)
+    assert pcie.rate(7.0, width) is None

@@ -40,9 +40,9 @@ class Diagnosis:
 
     ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
     hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: the
-    parts that could not be judged, with reasons. ``uncompared``: whether the named baseline has no benchmark in common.
-    ``classes``: those of the benchmarks. ``prices``: amount and unit by host, such as (15500.0, "EUR"), where labels
-    give them.
+    parts that could not be judged, with reasons. ``power``: the smallest losses that are found. ``uncompared``: whether
+    the named baseline has no benchmark in common. ``classes``: those of the benchmarks. ``prices``: amount and unit by
+    host, such as (15500.0, "EUR"), where labels give them.
     """
 
     campaign: str
@@ -56,6 +56,7 @@ class Diagnosis:
     cohorts: tuple[Cohort, ...]
     findings: tuple[Finding, ...]
     notes: tuple[Message, ...]
+    power: tuple[Message, ...] = ()
     uncompared: bool = False
     classes: tuple[str, ...] = ()
     prices: Mapping[str, tuple[float, str]] = field(default_factory=dict)
@@ -138,7 +139,8 @@ def diagnose(
     kinds = {host: kind_of(known.identity[host], str(labels[host].get("gen") or "")) for host in hosts}
     groups = cohorts(kinds, outliers.LEAST)
     table = Table(measured, hosts, least)
-    findings, notes, judged, uncompared = [], [*unjudged.small_cohorts(groups)], 0, False
+    findings, notes, judged, uncompared = [], [*unjudged.small_cohorts(groups, least)], 0, False
+    power: list[Message] = []
     levels = table.values.copy()  # corrected for the common loss of groups
     for kind in dict.fromkeys(cohort.kind for cohort in groups):
         members = [host for cohort in groups if cohort.kind == kind for host in cohort.hosts]
@@ -154,6 +156,8 @@ def diagnose(
             findings += [f for f in results if f.kind is not Kind.SLOW]
             notes += further_notes
             judged += values
+            if not cohort.mixed:
+                power += unjudged.power(table, cohort, levels[:, [table.place[host] for host in cohort.peers]])
         findings += shared.explained(slow, members, candidates)
     further, further_notes, values = pairs.judge(measured, hosts, groups, known, least)
     findings += further
@@ -181,6 +185,7 @@ def diagnose(
         cohorts=tuple(groups),
         findings=tuple(findings),
         notes=tuple(notes),
+        power=tuple(power),
         uncompared=uncompared,
         classes=tuple(sorted(set(measured.keys["class"].astype(str)))),
         prices={host: price for host, given in labels.items() if (price := _price(given))},
@@ -417,6 +422,7 @@ def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
         ],
         "findings": [finding_as_json(f) for f in diagnosis.findings],
         "notes": list(diagnosis.notes),
+        "power": list(diagnosis.power),
     }
 
 

@@ -38,6 +38,7 @@ from fleetmark.workloads.manifest import HERE, read_model
 
 Amount = str | int | float
 SHIPPED = HERE / "rules"
+_Key = tuple[str, ...]  # the KEY columns of a benchmark
 OF_FACTS = ("above", "below", "equals", "one_of", "none_of")  # bounds for facts only
 
 
@@ -278,6 +279,7 @@ def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> 
             hosts = [m.host for m in chosen]
             results += _held(rule, hosts, by_host, peers, facts, specifications)
             if rule.reference == "peak":
+                results += _slow_ports(rule, hosts, by_host, facts, specifications)
                 warnings = _unstated(rule, hosts, by_host, facts, specifications) | warnings
     return Acceptance(archive.id, file, tuple(_with_evidence([*results, *warnings.values()], values)))
 
@@ -295,19 +297,56 @@ def _unstated(
         known = facts[host]()
         if known is None or not known.dimms or states_memory(known, specifications[host] or {}) or host not in by_host:
             continue
-        for key in _named(rule.metric, by_host[host]):
-            held = declared.peak(*key[:_TRIPLE])
-            if held is not None and held.part == "memory":
-                warnings[host] = gate.Result(
-                    "machine: memory.modules",
-                    gate.Severity.WARN,
-                    host,
-                    title(dict(zip(METRIC, key, strict=True))),
-                    gate.CheckVerdict.MISSING,
-                    reason=gate.SPECIFICATION,
-                )
-                break
+        if key := _limited_by("memory", rule, by_host[host]):
+            warnings[host] = gate.Result(
+                "machine: memory.modules",
+                gate.Severity.WARN,
+                host,
+                title(dict(zip(METRIC, key, strict=True))),
+                gate.CheckVerdict.MISSING,
+                reason=gate.SPECIFICATION,
+            )
     return warnings
+
+
+def _limited_by(part: str, rule: RuleText, rows: pd.DataFrame) -> _Key | None:
+    """Return the first of a host's benchmarks that a rule names and that this part of the machine limits."""
+    keys = _named(rule.metric, rows)
+    return next((key for key in keys if (held := declared.peak(*key[:_TRIPLE])) and held.part == part), None)
+
+
+def _slow_ports(
+    rule: RuleText,
+    hosts: Sequence[str],
+    by_host: Mapping[str, pd.DataFrame],
+    facts: Mapping[str, Callable[[], Facts | None]],
+    specifications: Mapping[str, Specification | None],
+) -> Iterator[gate.Result]:
+    """Yield a failure for each host whose fastest port runs below the rule's share of the speed that it supports.
+
+    Rates between two hosts are compared with the slower port, so the partners of such a host do not fail.
+    """
+    if rule.at_least is None:
+        return
+    share = _share(rule.at_least, "reference: peak")
+    for host in hosts:
+        known = facts[host]() if host in by_host and "port.rate" not in (specifications[host] or {}) else None
+        port = next(iter(peak.top_ports(known)), None) if known else None
+        if port is None or port.speed is None or port.max_speed is None or port.speed >= share * port.max_speed:
+            continue
+        if _limited_by("link", rule, by_host[host]):
+            yield gate.Result(
+                rule.name,
+                rule.severity,
+                host,
+                f"port {port.name}",
+                gate.CheckVerdict.FAILED,
+                value=port.speed,
+                limit=port.max_speed,
+                unit="B/s",
+                reason=gate.PORT,
+                bits=True,
+            )
 
 
 def _machine(
@@ -352,7 +391,6 @@ def _peers(archive: Archive, listed: Sequence[Mapping[str, Any]]) -> dict[str, t
     return {host: cohort.peers for cohort in cohorts(kinds, LEAST) for host in cohort.hosts}
 
 
-_Key = tuple[str, ...]  # the KEY columns of a benchmark
 _PAIR = 2
 _TRIPLE = 3  # workload, case, metric
 

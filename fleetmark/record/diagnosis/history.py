@@ -179,6 +179,8 @@ class _Judged:
     noise: Noise
 
     def result(self, limit: float) -> Lasting:
+        if len(self.values) < LEAST_SERIES:
+            return Lasting((), ())
         return lasting(self.values, self.errors, self.deficit, limit, self.noise)
 
 

@@ -1,8 +1,8 @@
-"""List the benchmarks and hosts that a diagnosis cannot judge, with reasons."""
+"""List what a diagnosis cannot judge, with reasons, and the smallest losses that it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -49,12 +49,45 @@ def benchmarks(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outli
     return notes
 
 
+def power(table: Table, cohort: Cohort, values: np.ndarray) -> list[Message]:
+    """Return the smallest loss of a host that is found in a cohort with ``values``, and what single runs hide."""
+    columns = np.array([table.place[host] for host in cohort.peers])
+    found = outliers.detectable(values, table.errors(columns), table.deficit)
+    rows = np.flatnonzero(~np.isnan(found))
+    if not len(rows):
+        return []
+    worst = int(rows[np.argmax(found[rows])])
+    messages = [
+        message(
+            "{cohort}: a host that lost {loss} in a benchmark is found in about 9 of 10 cases (median of "
+            "{benchmarks}). {benchmark} varies most: {worst}.",
+            cohort=cohort.kind,
+            loss=f"{np.median(found[rows]):.1%}",
+            benchmarks=count(len(rows), "benchmark"),
+            benchmark=title(table.benchmark(worst)),
+            worst=f"{found[worst]:.1%}",
+        )
+    ]
+    runs = table.runs[:, columns][rows]
+    if np.all(runs[runs > 0] == 1):
+        messages.append(
+            message(
+                "{cohort}: with one run per host, one bad run looks like a slow host, and populations without a known "
+                "cause are found only if they are large and dense. Measure with --repeats 3.",
+                cohort=cohort.kind,
+            )
+        )
+    return messages
+
+
 def _titles(table: Table, rows: Sequence[int]) -> str:
     return some([title(table.benchmark(row)) for row in rows])
 
 
-def small_cohorts(groups: Sequence[Cohort]) -> list[Message]:
-    """Return notes on cohorts that are too small."""
+def small_cohorts(groups: Sequence[Cohort], least: Mapping[str, float] | None = None) -> list[Message]:
+    """Return notes on cohorts that are too small. ``least``: the requested smallest losses, by class of metrics."""
+    wanted = sorted(set((least or {}).values()))
+    deficit = max(outliers.FEW_DEFICIT, min(wanted, default=0.0))
     notes = []
     for cohort in groups:
         n = len(cohort.peers)
@@ -81,7 +114,18 @@ def small_cohorts(groups: Sequence[Cohort]) -> list[Message]:
                     "specification or with an earlier campaign to see smaller ones.",
                     hosts=count(n, "host"),
                     cohort=cohort.kind,
-                    deficit=f"{outliers.FEW_DEFICIT:.0%}",
+                    deficit=f"{deficit:.0%}",
                 )
             )
+            if n >= outliers.FEW and wanted and wanted[0] < outliers.FEW_DEFICIT:
+                notes.append(
+                    message(
+                        "--least {least} has no effect for {cohort}: with fewer than {n} hosts, smaller losses than "
+                        "{deficit} may be normal variation.",
+                        least=f"{100 * wanted[0]:g}%",
+                        cohort=cohort.kind,
+                        n=outliers.LEAST,
+                        deficit=f"{outliers.FEW_DEFICIT:.0%}",
+                    )
+                )
     return notes

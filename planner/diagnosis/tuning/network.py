@@ -6,11 +6,26 @@ from collections import Counter
 
 from fleetmark.base.facts import Nic
 from fleetmark.base.text import Message, message
+from fleetmark.planner import peak
 from fleetmark.planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
 from fleetmark.planner.diagnosis.tuning.setting import Item, Setting, is_interface
 
+_GBITS = 8e-9  # Gbit/s in one B/s
 _LEAST_MTU = 1280  # RFC 8200; the kernel removes the IPv6 addresses of an interface with a smaller MTU
 _SCALING = "https://docs.kernel.org/networking/scaling.html"
+
+
+def _port_speed(s: Subject) -> Message | None:
+    for port in reversed(peak.top_ports(s.facts)):  # the slowest first
+        speed, highest = port.speed or 0.0, port.max_speed or 0.0
+        if speed < highest:
+            return message(
+                "port {name} runs at {speed} of {highest} Gbit/s",
+                name=port.name,
+                speed=f"{speed * _GBITS:g}",
+                highest=f"{highest * _GBITS:g}",
+            )
+    return None
 
 
 def _mtu(s: Subject) -> Message | None:
@@ -128,6 +143,16 @@ def _set_interrupts(s: Subject) -> Setting | None:
 
 
 RULES = (
+    Rule(
+        15,
+        "port-speed",
+        "current and supported link speed of network ports",
+        _port_speed,
+        message("check the cable, the transceiver and the switch port; a switch may offer no higher speed"),
+        retest=NETWORK_AGAIN,
+        source="https://docs.kernel.org/networking/ethtool-netlink.html (LINKMODES_GET)",
+        classes=OF_NETWORK,
+    ),
     Rule(
         23,
         "mtu",

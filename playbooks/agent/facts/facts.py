@@ -21,6 +21,7 @@ import time
 
 import usage
 from commands import LATE, Asked, answer, collect, environment, find
+from link_modes import supported
 from needed import MARKS, NEEDED, has_caches
 from reading import first_stanza, matches, read
 from trim import TRIM, only_lines
@@ -434,6 +435,7 @@ def gather(arguments):
         "counted": counted(),
         "idle_states": idle_states(),
         "interrupts": interrupts(cards()),
+        "link_modes": {name: modes for name in cards() for modes in [supported(name)] if modes},
         "libraries": libraries(),
         "xids": xids(),
         "running": running,

@@ -125,6 +125,7 @@ def test_idle_states_and_pages() -> None:
         ("idle_states", {"0": {"name": "C1"}}),
         ("interrupts", {"ens1": {"31": 7}}),
         ("ethtool", {"ens1": {"rings": "RX: 1024"}}),
+        ("link_modes", {"ens1": "0x4"}),
     ],
 )
 def test_a_document_of_another_form_is_refused(field: str, value: Any) -> None:
