@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,7 @@ def test_every_row_of_the_table_says_its_source_and_how_it_was_checked() -> None
     assert set(document) == {"processors", "devices", "memory_speeds", "memory_sizes", "power_limits"}
     for row in (row for rows in document.values() for row in rows):
         assert row["model"] and row["source"] and row["checked"], row
+        assert re.search(r"https?://", row["source"]) or row["source"] == "the name of the device", row
         assert set(row) <= {
             *("model", "channels", "memory", "nvlinks", "nvlink", "pair_link", "source", "checked"),
             *("dense16", "tf32", "fp8", "fp4", "int8", "fp64", "mts", "watts", "size"),

@@ -1,4 +1,4 @@
-"""What is scheduled of training steps: the peak of MFU, the power limit, and how long ranks wait."""
+"""What is scheduled of training steps: the peak of MFU, the power limit, how long ranks wait, and on what device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def words_of(tmp_path: Path, settings: dict[str, Any], gpus: tuple[Gpu, ...], to
         ({"peak_flops": "5e14"}, H200, CUDA, "--peak=500000000000000.0"),
         ({}, H200.model_copy(update={"name": "Some card"}), CUDA, None),
         ({"device": "cpu", "precisions": "bf16"}, H200, CUDA, None),
-        ({"precisions": "bf16"}, H200, CPU, None),
+        ({"precisions": "bf16", "device": "cpu"}, H200, CPU, None),
     ],
 )
 def test_the_peak_is_what_the_specification_says(
@@ -53,3 +53,16 @@ def test_the_lowest_power_limit_of_the_devices_is_told(tmp_path: Path, device: s
 def test_ranks_wait_for_five_minutes_unless_told_otherwise(tmp_path: Path) -> None:
     assert "--patience=300.0" in words_of(tmp_path, {}, (H200,), CUDA)
     assert "--patience=20.0" in words_of(tmp_path, {"patience": 20}, (H200,), CUDA)
+
+
+@pytest.mark.parametrize("workload", ["torch_train", "torch_collectives", "infer_engines"])
+def test_no_cpu_is_measured_in_place_of_the_accelerators_that_torch_does_not_see(tmp_path: Path, workload: str) -> None:
+    name = suite(tmp_path, f"  {workload}:\n")
+    host = schedule(name, torch={"python3": CPU}, gpus=(H200,)).hosts["h1"]
+    assert not host.steps
+    assert host.skipped[workload] == (
+        "needs a torch that sees an accelerator: python3 has torch 2.13.0, which sees none, though the host has 1 x NVIDIA "
+        f"H200; set {workload}.python to one built for it, or {workload}.device to cpu"
+    )
+    assert schedule(name, {workload: {"device": "cpu"}}, torch={"python3": CPU}, gpus=(H200,)).hosts["h1"].steps
+    assert schedule(name, torch={"python3": CPU}, gpus=()).hosts["h1"].steps
