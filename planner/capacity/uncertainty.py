@@ -287,5 +287,4 @@ def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -
 
 def _met(question: Question, plan: Plan, draws: Draws) -> float:
     """Return the share of futures in which demand is met in all periods."""
-    lost, _, _, _ = Fleet(question, plan).short(draws)
-    return 1 - float(lost.any(axis=1).mean())
+    return float(Fleet(question, plan).meets(draws).mean())
