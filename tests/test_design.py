@@ -74,7 +74,9 @@ def test_imported_machines_get_no_command_that_cannot_run(tmp_path: Path, worklo
     for n in range(12):
         speed = math.exp(random.normal(0, 0.4))
         for name in NAMES if n else NAMES[1:]:
-            lines.append(f"m{n},{workload},{name},{speed * math.exp(random.normal(0, 0.2)):.6f},1,higher,cpu-int,capacity,f{n}")
+            lines.append(
+                f"m{n},{workload},{name},{speed * math.exp(random.normal(0, 0.2)):.6f},1,higher,cpu-int,capacity,f{n}"
+            )
     (tmp_path / "table.csv").write_text("\n".join(lines))
     root = tmp_path / "results"
     run(root, "import", "table", str(tmp_path / "table.csv"))

@@ -29,7 +29,7 @@ class Decision:
     """The answer to a question: does the candidate reach ``at_least`` of the baseline, or which is best?
 
     ``leader``: the position of the best contender. ``doubt``: the probability that the decision is wrong. ``plan``:
-    what to run next on ``next_machine``. ``workload`` runs the first step; it is empty if Fleetmark cannot run that step.
+    what to run next on ``next_machine``. ``workload``: the workload of the first step, or "" if Fleetmark has none.
     ``is_imported``: the results of the next machine come from an imported table.
     """
 
@@ -65,8 +65,8 @@ def document(decision: Decision) -> Document:
     exhibits.append(
         Note(
             message(
-                "The correlation between the {n} benchmarks is estimated from {machines} recorded machines of {families} "
-                "families.",
+                "The correlation between the {n} benchmarks is estimated from {machines} recorded machines of "
+                "{families} families.",
                 machines=f"{panel.machines:,}",
                 families=panel.families,
                 n=len(panel.titles),
@@ -170,8 +170,8 @@ def _next(decision: Decision) -> list[Tabular | Note | Command]:
     }
     if plan.is_enough:
         text = message(
-            "If the estimate does not change, {benchmarks} on {hosts} ({runs}) will reduce the error to {error} or less. "
-            "Run `design` again after each run: fewer runs may be enough.",
+            "If the estimate does not change, {benchmarks} on {hosts} ({runs}) will reduce the error to {error} or "
+            "less. Run `design` again after each run: fewer runs may be enough.",
             **figures,
         )
     else:
@@ -190,8 +190,8 @@ def _how(decision: Decision) -> Note | Command:
     if decision.workload:
         return Note(
             message(
-                "The results of {machine} come from an imported table, so Fleetmark cannot run {benchmark} on it. Import "
-                "this result, or run `fleetmark run -s {workload}` on a machine of this type.",
+                "The results of {machine} come from an imported table, so Fleetmark cannot run {benchmark} on it. "
+                "Import this result, or run `fleetmark run -s {workload}` on a machine of this type.",
                 machine=decision.next_machine,
                 benchmark=title,
                 workload=decision.workload,
