@@ -55,10 +55,34 @@ def test_a_clear_case_is_decided_by_two_of_six_benchmarks(root: Path) -> None:
 def test_a_close_case_says_what_to_run_next(root: Path) -> None:
     words = ("design", "-b", "gen=base", "-c", "gen=new", "--at-least", "2")
     shown = run(root, *words, status=1)
-    assert shown.startswith("Not decided") and "Run next on gen=" in shown
+    assert shown.startswith("Not decided") and "Run next on gen=" in shown and "fleetmark run -s spec_cpu2017" in shown
     data = json.loads(run(root, *words, "--format", "json", status=1))
     left = {f"spec_cpu2017 {name} base_ratio" for name in NAMES}
     assert data["next"]["steps"] and {step["benchmark"] for step in data["next"]["steps"]} <= left
+
+
+@pytest.mark.parametrize(
+    ("workload", "sentence"),
+    [
+        ("published", "Fleetmark has no workload that measures published 541.leela_r"),
+        ("stream", "or run `fleetmark run -s stream` on a machine of this type"),
+    ],
+)
+def test_imported_machines_get_no_command_that_cannot_run(tmp_path: Path, workload: str, sentence: str) -> None:
+    random = np.random.default_rng(7)
+    lines = ["machine,workload,benchmark,value,unit,better,class,kind,family"]
+    for n in range(12):
+        speed = math.exp(random.normal(0, 0.4))
+        for name in NAMES if n else NAMES[1:]:
+            lines.append(
+                f"m{n},{workload},{name},{speed * math.exp(random.normal(0, 0.2)):.6f},1,higher,cpu-int,capacity,f{n}"
+            )
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    root = tmp_path / "results"
+    run(root, "import", "table", str(tmp_path / "table.csv"))
+    shown = run(root, "design", "--family", "family", "-c", "host=m0", "-c", "host=m1", status=1)
+    flat = " ".join(shown.split())
+    assert sentence in flat and "on 1 host (" in flat
 
 
 def test_the_best_of_several(root: Path) -> None:

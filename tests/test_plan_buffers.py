@@ -86,6 +86,11 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
         ("spares: 3%", "spares: 3%, spare_share: 2%", "spares is a share already"),
         ("2027-Q3: 5%", "2027-Q3: 98%", "and spares take all servers"),
         ("limit: 900 t", "limit: 900 lb", "is not a mass: write 900 kg or 120 t"),
+        (
+            "    price: 12000\n",
+            "    price: 0\n",
+            "skus.genoa.price: is 0, and there is no rent: write its price, `not sold`",
+        ),
     ],
 )
 def test_a_buffer_that_cannot_be_is_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:

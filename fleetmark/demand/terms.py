@@ -25,6 +25,10 @@ class Terms:
     def figures(self, sku: str, names: Sequence[str], years: float) -> dict[str, Any]:
         """Return the fields of the planner's SKU except its worth and its resources, which depend on measurements."""
         price, prices = self.price(sku, names)
+        if 0 in (price, *prices) and not self.doc.skus[sku].rent.value:
+            self.source.fault(
+                ("skus", sku, "price"), "is 0, and there is no rent: write its price, `not sold`, or 0.01 if it is free"
+            )
         slips, late = self.slips(sku)
         derived = {"price": price, "prices": prices, "breaks": self.breaks(sku), "slips": slips, "allowance": late}
         apart = {*derived, "worth", "has"}

@@ -5,7 +5,7 @@ stop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -29,6 +29,7 @@ from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import sides as sides_of
 from fleetmark.reports.lists.decision import Contender, Decision
+from fleetmark.workloads import manifest
 
 OTHERS = "all other recorded machines"
 COMMON = 0.5  # share of families that ran a benchmark that no candidate has run
@@ -104,7 +105,15 @@ def decide(
         panel=panel,
         next_machine=vaguest.name,
         plan=plan,
+        workload=_workload(recorded.values(), plan.steps[0][0]) if plan.steps else "",
+        is_imported=all(map(_is_imported, named[vaguest.name])),
     )
+
+
+def _workload(sides: Iterable[Side], title: str) -> str:
+    """Return the workload that measures a benchmark, or "" if Fleetmark has none."""
+    names = {str(side.benchmarks.loc[title, "workload"]) for side in sides if title in side.benchmarks.index}
+    return min(names.intersection(manifest.names()), default="")
 
 
 def _refuse(baseline: str | None, candidates: Sequence[str], at_least: float | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -230,52 +230,62 @@ class Fleet:
         - the work done, by period
         - the number of undecided draws
         """
-        if not draws.late.any():
-            return self._short(draws, shared)
         periods, workloads = len(self.count), draws.demand.shape[1]
         lost: Flags = np.zeros((len(draws.late), periods), dtype=bool)
         alone: Flags = np.zeros((len(draws.late), periods, workloads), dtype=bool)
         works, left_open = [np.zeros((len(draws.late), workloads)) for _ in range(periods)], 0
+        for fleet, mine in self._by_delay(draws):
+            some = draws.some(mine)
+            for t in range(periods):
+                lost[mine, t], alone[mine, t], works[t][mine], undecided = fleet._in_period(some, t, shared)
+                left_open += undecided
+        return lost, alone, works, left_open
+
+    def meets(self, draws: Draws) -> Flags:
+        """Return the draws in which demand is met in all periods, with any shares.
+
+        The last period is tested first; a draw that fails in one period is not tested in the others.
+        """
+        good: Flags = np.ones(len(draws.late), dtype=bool)
+        for fleet, mine in self._by_delay(draws):
+            for t in reversed(range(len(self.count))):
+                left = mine[good[mine]]
+                good[left] = ~fleet._in_period(draws.some(left), t, True)[0]
+        return good
+
+    def _by_delay(self, draws: Draws) -> Iterator[tuple[Fleet, Ints]]:
+        """Yield the plan's servers under each delay that is drawn, and the positions of its draws."""
         for late in np.unique(draws.late, axis=0):
             mine = np.flatnonzero((draws.late == late).all(axis=1))
-            fleet = self.delayed(late.tolist()) if late.any() else self
-            lost[mine], alone[mine], some, undecided = fleet._short(draws.some(mine), shared)
-            left_open += undecided
-            for work, part in zip(works, some, strict=True):
-                work[mine] = part
-        return lost, alone, works, left_open
+            yield (self.delayed(late.tolist()) if late.any() else self), mine
 
     def _servers(self, pool: Pool, period: int) -> Servers:
         mine = pool.workloads
         return Servers(pool.count[period], self.may[:, :, mine], self.kept[:, :, mine], self.guests[mine])
 
-    def _short(self, draws: Draws, shared: bool) -> tuple[Flags, Flags, list[Floats], int]:
+    def _in_period(self, draws: Draws, period: int, shared: bool) -> tuple[Flags, Flags, Floats, int]:
+        """Return the parts of ``short`` of one period: (draws,), (draws, workloads), the work done, undecided draws."""
         worth = draws.worth * self.utilisation
-        lost, alone, works, left_open = [], [], [], 0
-        for t in range(len(self.count)):
-            shares, demand = self.grown(t), draws.demand[:, :, t]
-            work = np.zeros_like(demand)
-            for pool in self.pools:
-                mine = pool.workloads
-                work[:, mine] = served(worth[:, :, mine], shares[:, :, mine], self._servers(pool, t), demand[:, mine])
-            bad = ~enough(work[:, :, None], demand[:, :, None])
-            now: Flags = np.zeros(len(bad), dtype=bool)
-            fixed = [pool for pool in self.pools if not (shared and pool.shared)]
-            for pool in [*fixed, *(pool for pool in self.pools if shared and pool.shared)]:
-                mine = pool.workloads
-                again = np.flatnonzero(bad[:, mine].any(axis=1) & ~now)  # draws that do not fail in another pool
-                if not (shared and pool.shared and len(again)):
-                    now[again] = True
-                    continue
-                good, undecided = possible(
-                    worth[np.ix_(again, np.arange(worth.shape[1]), mine)],
-                    demand[np.ix_(again, mine)],
-                    self._servers(pool, t),
-                    shares[:, :, mine],
-                )
-                now[again[~good]] = True
-                left_open += undecided
-            lost.append(now)
-            alone.append(bad)
-            works.append(work)
-        return np.array(lost).T, np.array(alone).transpose(1, 0, 2), works, left_open
+        shares, demand = self.grown(period), draws.demand[:, :, period]
+        work = np.zeros_like(demand)
+        for pool in self.pools:
+            mine = pool.workloads
+            work[:, mine] = served(worth[:, :, mine], shares[:, :, mine], self._servers(pool, period), demand[:, mine])
+        bad = ~enough(work[:, :, None], demand[:, :, None])
+        lost: Flags = np.zeros(len(bad), dtype=bool)
+        left_open = 0
+        for pool in sorted(self.pools, key=lambda pool: shared and pool.shared):
+            mine = pool.workloads
+            again = np.flatnonzero(bad[:, mine].any(axis=1) & ~lost)  # draws that do not fail in another pool
+            if not (shared and pool.shared and len(again)):
+                lost[again] = True
+                continue
+            good, undecided = possible(
+                worth[np.ix_(again, np.arange(worth.shape[1]), mine)],
+                demand[np.ix_(again, mine)],
+                self._servers(pool, period),
+                shares[:, :, mine],
+            )
+            lost[again[~good]] = True
+            left_open += undecided
+        return lost, bad, work, left_open

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -147,8 +148,8 @@ def margined(
 
     A margin is the quantile of the ratio of demand to worth, for the SKUs that serve the workload. All workloads and
     periods use the same level of confidence. The search finds the level at which the share of futures met, less its
-    sampling error, equals ``quantile``; another seed confirms it. The search calls ``solve(question, margin=...)`` at
-    most nine times, and reports each call with ``say``.
+    sampling error, equals ``quantile``, or exceeds it by at most that error; another seed confirms it. The search calls
+    ``solve(question, margin=...)`` at most nine times, and reports each call with ``say``.
 
     If the search ends without such a level, the cheapest plan that meets ``quantile`` in all simulated futures together
     is returned. Return the Conflict of the smallest required margins if there is no such plan. Raise FleetmarkError for
@@ -166,7 +167,8 @@ def margined(
     search = _Search(target, _met(question, plan, draws), n, need.shape[1], quantile)
     best, refused = (plan if search.above is not None else None), None
     tried = [plan]
-    for _ in range(_TRIES if best is None else 0):
+    close = quantile + 2 * (target - quantile)
+    for _ in takewhile(lambda _: not search.is_close(close), range(_TRIES if best is None else 0)):
         level = search.next()
         try:
             candidate = _with_margin(question, solve, need, level)
@@ -247,6 +249,10 @@ class _Search:
             self.above = point
         return point[1] >= self.target
 
+    def is_close(self, share: float) -> bool:
+        """Return whether the lowest level that suffices meets at most ``share``."""
+        return self.above is not None and self.above[1] <= self._level(min(share, 1.0))
+
     def next(self) -> float:
         low, start = self.below
         if self.above is None:
@@ -287,5 +293,4 @@ def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -
 
 def _met(question: Question, plan: Plan, draws: Draws) -> float:
     """Return the share of futures in which demand is met in all periods."""
-    lost, _, _, _ = Fleet(question, plan).short(draws)
-    return 1 - float(lost.any(axis=1).mean())
+    return float(Fleet(question, plan).meets(draws).mean())

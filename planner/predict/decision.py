@@ -1,13 +1,17 @@
 """Decide between machines with few benchmarks: choose the next benchmark to run, and decide when to stop.
 
 The decision is about the mean of logarithms over a panel of benchmarks; a machine has run only some of them. Machines
-on record show how benchmarks vary together. Relative to its own mean, a machine of an unseen family has the usual
-profile plus an error with a covariance matrix. The mean of a machine with some figures, and its error, then follow by
-generalised least squares (ordinary kriging: Cressie, Statistics for Spatial Data, 1993, section 3.2). The next
-benchmark is the one that reduces this error most.
+on record show how benchmarks vary together. A figure of a machine of an unseen family is a line in the machine's mean,
+plus an error with a covariance matrix: some benchmarks grow more than others from small machines to large ones. The
+mean of a machine with some figures, and its error, then follow by generalised least squares (universal kriging:
+Cressie, Statistics for Spatial Data, 1993, section 3.4). The next benchmark is the one that reduces this error most.
 
 The covariance matrix is shrunk towards a matrix in which all benchmarks are alike (Ledoit & Wolf, J. Multivariate
-Analysis 88, 2004). The amount of shrinkage and the scale of errors are calibrated by leaving families out.
+Analysis 88, 2004), and slopes towards 1. The amount of shrinkage and the scale of errors after each number of
+benchmarks are calibrated by leaving families out.
+
+The probability of a wrong decision is that of the present figures, on the assumption that all ratios are equally likely
+beforehand. It does not depend on how often the decision was checked before.
 """
 
 from __future__ import annotations
@@ -30,24 +34,46 @@ LEAST_FAMILIES = 5
 LEAST_BENCHMARKS = 3
 FOLDS = 8  # number of groups of families; each group is left out once
 SHRINKING = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-LOOKS = 0.5  # share of the allowed error for each look, because the decision is checked after every run
+SLOPE = 0.2  # standard deviation of slopes around 1, as in a transfer
 _LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is singular
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The expected figure of each benchmark: ``start`` + ``slope`` x (the machine's mean - ``centre``).
+
+    The average of all ``start`` is ``centre``, and the average of all ``slope`` is 1.
+    """
+
+    start: Floats
+    slope: Floats
+    centre: float
+
+    def mean(self, figures: Floats, chosen: Ints, weights: Floats) -> Floats:
+        """Return the means of machines from the weighted figures (machines, benchmarks) of the chosen benchmarks."""
+        return np.asarray(self.centre + (figures - self.start[chosen]) @ weights)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
     """The statistics of some benchmarks over the machines on record.
 
-    - ``titles``: the benchmarks; ``profile``: their usual distance from a machine's mean, which is 0 on average
-    - ``covariance``: the covariance of a new family's distances from that profile
+    - ``titles``: the benchmarks; ``lines``: their figures as lines in a machine's mean
+    - ``covariance``: the covariance of a new family's distances from these lines
+    - ``scale``: the factor on the covariance after 1, 2, ... benchmarks
     - ``families``, ``machines``: the number of families and of machines
     """
 
     titles: tuple[str, ...]
-    profile: Floats
+    lines: Lines
     covariance: Floats
+    scale: Floats
     families: int
     machines: int
+
+    def scaled(self, count: int) -> Floats:
+        """Return the covariance after ``count`` benchmarks."""
+        return np.asarray(self.covariance * self.scale[count - 1])
 
     def positions(self, titles: Sequence[str]) -> Ints:
         """Return the positions of benchmarks in the panel."""
@@ -101,11 +127,13 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
     logs = history.to_numpy(float)
     codes = pd.factorize(pd.Series(names), sort=True)[0]
     shrinking, scale = _calibrated(logs, codes)
-    profile, covariance = _moments(logs, codes)
+    lines, moments = _moments(logs, codes)
+    covariance = _shrunk(moments, shrinking)
     return Panel(
         titles=tuple(map(str, history.columns)),
-        profile=profile,
-        covariance=scale * _shrunk(covariance, shrinking),
+        lines=lines,
+        covariance=covariance,
+        scale=_falling(scale, covariance, lines.slope),
         families=count,
         machines=len(logs),
     )
@@ -124,14 +152,11 @@ def level(
         raise FleetmarkError("no benchmark of the panel has been run")
     chosen = panel.positions(titles)
     errors = np.array([(noise or {}).get(title, 0.0) for title in titles])
-    weights, variance = _weights(panel.covariance, chosen, errors)
     figures = np.array([logs[title] for title in titles])
-    complete = len(titles) == len(panel.titles)
-    if complete:
-        weights = np.full(len(titles), 1 / len(titles))
-        variance = float(weights**2 @ errors)
-    mean = float(weights @ (figures - panel.profile[chosen]))
-    return Level(mean, math.sqrt(variance + host), math.inf if complete else float(panel.families - 1))
+    if len(titles) == len(panel.titles):
+        return Level(float(figures.mean()), math.sqrt(float(errors.sum()) / len(titles) ** 2 + host), math.inf)
+    weights, variance = _weights(panel.scaled(len(titles)), panel.lines.slope, chosen, errors)
+    return Level(float(panel.lines.mean(figures, chosen, weights)), math.sqrt(variance + host), panel.families - 1.0)
 
 
 def order(
@@ -139,13 +164,21 @@ def order(
 ) -> Iterator[tuple[str, float]]:
     """Yield the remaining benchmarks, the most informative first, with the standard error of the mean after each."""
     errors = np.array([(noise or {}).get(title, 0.0) for title in panel.titles])
-    for title, variance in _order(panel.covariance, list(panel.positions(known)), errors):
+    chosen = list(panel.positions(known))
+    for title in _order(panel.covariance, panel.lines.slope, chosen, errors):
+        chosen.append(title)
+        some = np.array(chosen)
+        variance = (
+            float(errors.sum()) / len(some) ** 2
+            if len(some) == len(panel.titles)
+            else _weights(panel.scaled(len(some)), panel.lines.slope, some, errors[some])[1]
+        )
         yield panel.titles[title], math.sqrt(variance + host)
 
 
 def is_decided(wrong: float, error: float) -> bool:
-    """Return whether the probability of being ``wrong`` is small enough to stop after any run."""
-    return wrong <= error * LOOKS
+    """Return whether the probability of being ``wrong`` is small enough to stop."""
+    return wrong <= error
 
 
 def best_of(levels: Sequence[Level]) -> tuple[int, float]:
@@ -206,16 +239,28 @@ def planned(
 # --- covariance ------------------------------------------------------------------------------------------------------
 
 
-def _moments(logs: Floats, families: Ints) -> tuple[Floats, Floats]:
-    """Return the usual distances from a machine's mean (benchmarks,), and their covariance. All families have the same
-    weight.
+def _moments(logs: Floats, families: Ints) -> tuple[Lines, Floats]:
+    """Return the lines of benchmarks, and the covariance of distances from them. All families have the same weight.
+
+    Slopes are shrunk towards 1 as their standard error, relative to ``SLOPE``, requires.
     """
-    distances = logs - logs.mean(axis=1, keepdims=True)
     sizes = np.bincount(families)
     weights = 1 / sizes[families] / len(sizes)
-    profile: Floats = weights @ distances
-    errors = distances - profile
-    return profile, np.asarray((errors * weights[:, None]).T @ errors * len(sizes) / (len(sizes) - 1))
+    means = logs.mean(axis=1)
+    centre = float(weights @ means)
+    distances = logs - means[:, None]
+    profile = weights @ distances
+    reach = means - centre
+    spread = float(weights @ reach**2)
+    steeper = (weights * reach) @ (distances - profile) / spread if spread else np.zeros(logs.shape[1])
+    rest = distances - profile - np.outer(reach, steeper)
+    certain = spread * len(sizes) * SLOPE**2
+    scatter = float((weights @ rest**2).mean())
+    steeper = steeper * (certain / (certain + scatter) if certain else 0.0)
+    errors = distances - profile - np.outer(reach, steeper)
+    degrees = len(sizes) - 2  # a mean and a slope are estimated
+    covariance = (errors * weights[:, None]).T @ errors * len(sizes) / degrees
+    return Lines(np.asarray(centre + profile), np.asarray(1 + steeper), centre), np.asarray(covariance)
 
 
 def _shrunk(covariance: Floats, part: float) -> Floats:
@@ -225,49 +270,67 @@ def _shrunk(covariance: Floats, part: float) -> Floats:
     return np.asarray((1 - part) * covariance + part * alike)
 
 
-def _calibrated(logs: Floats, families: Ints) -> tuple[float, float]:
-    """Return the amount of shrinkage and the factor on the variance, from the likelihood of left-out families."""
-    count = int(families.max()) + 1
+def _calibrated(logs: Floats, families: Ints) -> tuple[float, Floats]:
+    """Return the amount of shrinkage and the factor on the variance after each number of benchmarks, from the
+    likelihood of left-out families.
+    """
+    count, benchmarks = int(families.max()) + 1, logs.shape[1]
     folds = np.arange(count) % min(FOLDS, count)
-    best = (-math.inf, SHRINKING[-1], 1.0)
+    best = (-math.inf, SHRINKING[-1], np.ones(benchmarks))
     for part in SHRINKING:
         scores, squares = [], []
         for fold in range(int(folds.max()) + 1):
             out = folds[families] == fold
             if len({*families[~out]}) < 3:
                 continue
-            profile, covariance = _moments(logs[~out], pd.factorize(families[~out])[0])
+            lines, covariance = _moments(logs[~out], pd.factorize(families[~out])[0])
             shrunk = _shrunk(covariance, part)
             weight = 1 / np.bincount(families[out], minlength=count)[families[out]]
-            chosen: list[int] = []
-            for title, _ in _order(shrunk, [], np.zeros(len(shrunk))):
-                chosen.append(title)
-                if len(chosen) == len(shrunk):
-                    break
-                weights, variance = _weights(shrunk, np.array(chosen), np.zeros(len(chosen)))
-                error = (logs[out][:, chosen] - profile[chosen]) @ weights - logs[out].mean(axis=1)
+            order, known = list(_order(shrunk, lines.slope, [], np.zeros(benchmarks))), logs[out].mean(axis=1)
+            for size in range(1, benchmarks):
+                chosen = np.array(order[:size])
+                weights, variance = _weights(shrunk, lines.slope, chosen, np.zeros(size))
+                error = lines.mean(logs[out][:, chosen], chosen, weights) - known
                 squares.append(np.average(error**2 / variance, weights=weight))
                 scores.append(math.log(variance))
-        scale = float(np.mean(squares))
-        likelihood = -float(np.mean(scores)) - math.log(scale)
-        best = max(best, (likelihood, part, scale))
+        scale = np.reshape(squares, (-1, benchmarks - 1)).mean(axis=0)
+        likelihood = -float(np.mean(scores)) - float(np.log(scale).mean())
+        if likelihood > best[0]:
+            best = likelihood, part, np.append(scale, 1.0)
     return best[1], best[2]
 
 
-def _weights(covariance: Floats, chosen: Ints, noise: Floats) -> tuple[Floats, float]:
+def _falling(scale: Floats, covariance: Floats, slope: Floats) -> Floats:
+    """Return the scale, increased where the variance would otherwise rise with another benchmark."""
+    none = np.zeros(len(slope))
+    order = np.array(list(_order(covariance, slope, [], none)))
+    variances = np.array([_weights(covariance, slope, order[:n], none[:n])[1] for n in range(1, len(slope) + 1)])
+    return np.asarray(np.maximum.accumulate((scale * variances)[::-1])[::-1] / variances)
+
+
+def _weights(covariance: Floats, slope: Floats, chosen: Ints, noise: Floats) -> tuple[Floats, float]:
     """Return the weights of the chosen benchmarks in the estimate of the mean, and its variance."""
     matrix = covariance[np.ix_(chosen, chosen)] + np.diag(noise + _LEAST)
-    inverse = np.linalg.solve(matrix, np.ones(len(chosen)))
-    variance = 1 / float(inverse.sum())
+    inverse = np.linalg.solve(matrix, slope[chosen])
+    variance = 1 / float(inverse @ slope[chosen])
     return np.asarray(inverse * variance), variance
 
 
-def _order(covariance: Floats, chosen: list[int], noise: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the remaining positions, each the one that reduces the variance most, and the variance after it."""
-    chosen = list(chosen)
-    left = [n for n in range(len(covariance)) if n not in chosen]
-    while left:
-        variances = [_weights(covariance, np.array([*chosen, n]), noise[[*chosen, n]])[1] for n in left]
-        place = int(np.argmin(variances))
-        chosen.append(left.pop(place))
-        yield chosen[-1], variances[place]
+def _order(covariance: Floats, slope: Floats, chosen: Sequence[int], noise: Floats) -> Iterator[int]:
+    """Yield the remaining positions, each the one that reduces the variance most.
+
+    The covariance given the chosen benchmarks follows by elimination, one benchmark at a time.
+    """
+    rest = covariance + np.diag(noise + _LEAST)
+    steep, left = slope.copy(), np.ones(len(slope), dtype=bool)
+    taken = iter(chosen)
+    while left.any():
+        known = next(taken, None)
+        gain = np.where(left, steep**2 / np.where(left, np.diag(rest), 1.0), -np.inf)
+        n = int(np.argmax(gain)) if known is None else int(known)
+        left[n] = False
+        if known is None:
+            yield n
+        column = rest[:, n] / rest[n, n]
+        steep = steep - column * steep[n]
+        rest = rest - np.outer(column, rest[n])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fleetmark.base.text import Message, message
-from fleetmark.planner.predict.decision import LOOKS, Level, Panel, TestPlan
+from fleetmark.base.text import Message, count, message
+from fleetmark.planner.predict.decision import Level, Panel, TestPlan
 from fleetmark.reports.kit import format as fmt
 from fleetmark.reports.kit.document import Command, Document, Note, Section
 from fleetmark.reports.kit.tabular import Cell, Column, Tabular, number, times
@@ -29,7 +29,8 @@ class Decision:
     """The answer to a question: does the candidate reach ``at_least`` of the baseline, or which is best?
 
     ``leader``: the position of the best contender. ``doubt``: the probability that the decision is wrong. ``plan``:
-    what to run next on ``next_machine``.
+    what to run next on ``next_machine``. ``workload``: the workload of the first step, or "" if Fleetmark has none.
+    ``is_imported``: the results of the next machine come from an imported table.
     """
 
     baseline: str | None
@@ -43,6 +44,8 @@ class Decision:
     panel: Panel
     next_machine: str
     plan: TestPlan
+    workload: str
+    is_imported: bool
 
     def ratio(self, contender: Contender) -> tuple[float, float, float]:
         """Return a contender's ratio to the baseline (or to the best contender), and the ends of the 95% interval."""
@@ -62,8 +65,8 @@ def document(decision: Decision) -> Document:
     exhibits.append(
         Note(
             message(
-                "How benchmarks go together is known from {machines} machines of {families} families on record; "
-                "{n} benchmarks count.",
+                "The correlation between the {n} benchmarks is estimated from {machines} recorded machines of "
+                "{families} families.",
                 machines=f"{panel.machines:,}",
                 families=panel.families,
                 n=len(panel.titles),
@@ -143,7 +146,10 @@ def _next(decision: Decision) -> list[Tabular | Note | Command]:
     if not plan.steps:
         return [
             Note(
-                message("All benchmarks have been run; what is left is the noise of hosts: measure more hosts of each.")
+                message(
+                    "All benchmarks have run; only the variation between hosts remains. Measure more hosts of each "
+                    "machine."
+                )
             )
         ]
     columns = (
@@ -156,21 +162,48 @@ def _next(decision: Decision) -> list[Tabular | Note | Command]:
     )
     title = message("Run next on {machine}", machine=decision.next_machine)
     exhibits: list[Tabular | Note | Command] = [Tabular("next", title, columns, rows[:MOST_STEPS])]
-    figures = {"runs": f"{plan.runs:,}", "n": len(plan.steps), "hosts": plan.hosts, "error": fmt.share(decision.error)}
+    figures = {
+        "benchmarks": count(len(plan.steps), "benchmark"),
+        "hosts": count(plan.hosts, "host"),
+        "runs": count(plan.runs, "run"),
+        "error": fmt.share(decision.error),
+    }
     if plan.is_enough:
         text = message(
-            "If it stays where it is, {n} benchmarks on {hosts} hosts ({runs} runs) decide with an error of at most "
-            "{error}. Ask again after each: fewer may suffice.",
+            "If the estimate does not change, {benchmarks} on {hosts} ({runs}) will reduce the error to {error} or "
+            "less. Run `design` again after each run: fewer runs may be enough.",
             **figures,
         )
     else:
         text = message(
-            "It is so close that even {n} benchmarks on {hosts} hosts ({runs} runs) may leave more doubt than {error}.",
+            "The difference is so small that the error may exceed {error} even after {benchmarks} on {hosts} ({runs}).",
             **figures,
         )
-    exhibits.append(Note(text))
-    workload = plan.steps[0][0].split("/")[0]
-    return [*exhibits, Command(f"fleetmark run -s {workload}", message("Measure the first of them on that machine"))]
+    return [*exhibits, Note(text), _how(decision)]
+
+
+def _how(decision: Decision) -> Note | Command:
+    """Return how to obtain the result of the first step."""
+    title = decision.plan.steps[0][0]
+    if decision.workload and not decision.is_imported:
+        return Command(f"fleetmark run -s {decision.workload}", message("Measure the first benchmark on that machine"))
+    if decision.workload:
+        return Note(
+            message(
+                "The results of {machine} come from an imported table, so Fleetmark cannot run {benchmark} on it. "
+                "Import this result, or run `fleetmark run -s {workload}` on a machine of this type.",
+                machine=decision.next_machine,
+                benchmark=title,
+                workload=decision.workload,
+            )
+        )
+    return Note(
+        message(
+            "Fleetmark has no workload that measures {benchmark}. Import this result of {machine}: fleetmark import",
+            benchmark=title,
+            machine=decision.next_machine,
+        )
+    )
 
 
 def _data(decision: Decision) -> dict[str, object]:
@@ -189,7 +222,6 @@ def _data(decision: Decision) -> dict[str, object]:
         "baseline": decision.baseline,
         "at_least": decision.at_least,
         "error": decision.error,
-        "error_of_a_look": decision.error * LOOKS,
         "decided": decision.is_decided,
         "best": decision.contenders[decision.leader].name,
         "doubt": decision.doubt,

@@ -2,7 +2,7 @@
 
 The cost is computed from the relaxation with fractions of servers, so that one move takes one linear programme. This
 cost is slightly below the plan's cost, but its differences show the effect of an input, including the substitution of
-one SKU by another.
+one SKU by another. All processors solve programmes at the same time.
 
 Margins stay unchanged, with one exception: a workload has no margin while its demand or worth moves over its estimated
 range. The margin covers just that uncertainty, so using both would count it twice.
@@ -11,7 +11,9 @@ range. The margin covers just that uncertainty, so using both would count it twi
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass, replace
 
 from scipy import optimize, stats
@@ -81,20 +83,26 @@ def tornado(
     base = _relaxed(question, plan.margin)
     if base is None:
         return []
-    clock, effects = clock or Clock(60.0), []
-    bases: dict[str, float | None] = {"": base}
-    for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:limit]:
-        if clock.over():
-            break
-        margin = {w: m for w, m in plan.margin.items() if w != one.covers}
-        if one.covers not in bases:
-            bases[one.covers] = _relaxed(question, margin)
+    inputs = sorted(_inputs(question, plan), key=lambda i: -i.rank)[:limit]
+    within = clock or Clock(60.0)
+
+    def without(workload: str) -> Margin:
+        return {w: m for w, m in plan.margin.items() if w != workload}
+
+    def effect(one: _Input) -> Effect | None:
         before = bases[one.covers]
-        if before is None:  # a smaller demand always has a plan, but the solver may not find it
-            continue
-        low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
+        if before is None or within.over():  # a smaller demand always has a plan, but the solver may not find it
+            return None
+        low, high = (_relaxed(one.moved(end), without(one.covers)) for end in (False, True))
         at_low, at_high = (None if cost is None else cost - before for cost in (low, high))
-        effects.append(Effect(one.name, one.low, one.high, one.known, at_low, at_high=at_high))
+        return Effect(one.name, one.low, one.high, one.known, at_low, at_high=at_high)
+
+    covered = sorted({one.covers for one in inputs} - {""})
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the solver releases Python's lock
+        bases = {"": base} | dict(
+            zip(covered, pool.map(lambda w: _relaxed(question, without(w)), covered), strict=True)
+        )
+        effects = [e for e in pool.map(effect, inputs) if e is not None]
     return sorted(effects, key=lambda e: -e.size)
 
 
