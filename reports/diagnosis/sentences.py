@@ -286,9 +286,7 @@ def headline(diagnosis: Diagnosis) -> Message:
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
     changed = message("Slower everywhere than in the reference: {n}.", n=count(len(common), "benchmark"))
-    named_links = [
-        message("{link} (−{loss})", link=fmt.clean(between(f)), loss=share(f.deficit)) for f in links[:MANY]
-    ]
+    named_links = [message("{link} (−{loss})", link=fmt.clean(between(f)), loss=share(f.deficit)) for f in links[:MANY]]
     links_text = message("Slow links: {links}.", links=joined(named_links))
     parts = [
         *groups[:MANY],

@@ -84,9 +84,7 @@ def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str, pieces: 
         for t in titles
     }
     known = [
-        _with_pieces(spaced(fmt.clean(t), a, joined(units[t], "/")), pieces, of_side[t])
-        for t, a in amounts[:MOST]
-        if a
+        _with_pieces(spaced(fmt.clean(t), a, joined(units[t], "/")), pieces, of_side[t]) for t, a in amounts[:MOST] if a
     ]
     if known and len(titles) > MOST:
         known.append(message("and {n} more", n=len(titles) - MOST))
