@@ -108,7 +108,8 @@ def document(
     following = Section("next", message("What to do next"), commands, _ON_PAGES)
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
-        Section("state", "", (*status.tiles(results), *status.why(listed), *gaps), ("terminal", "html", "pdf")),
+        Section("state", "", (*status.tiles(results), *gaps), ("terminal",)),
+        Section("state", "", (*status.tiles(results), *status.why(listed), *gaps), _ON_PAGES),
         Section("state", "", (Note(status.sentence(shown)), *gaps), ("xlsx", "markdown")),
         Section("machines", "", hardware),
         following,
