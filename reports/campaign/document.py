@@ -85,7 +85,7 @@ def document(
     deviations = Deviations(shown)
     slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, beside))
     odd, steps = anomalies(shown, deviations, doubtful), next_steps(shown, listed, slow)
-    odd_here = anomalies(shown, deviations, doubtful, told=slow)
+    odd_here = anomalies(shown, deviations, doubtful, described=slow)
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
@@ -109,7 +109,7 @@ def document(
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
         Section("state", "", (*status.tiles(results), *gaps), ("terminal",)),
-        Section("state", "", (*status.tiles(results), *status.why(listed), *gaps), _ON_PAGES),
+        Section("state", "", (*status.tiles(results), *status.unpassed(listed), *gaps), _ON_PAGES),
         Section("state", "", (Note(status.sentence(shown)), *gaps), ("xlsx", "markdown")),
         Section("machines", "", hardware),
         following,

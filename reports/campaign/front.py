@@ -173,14 +173,15 @@ def _classes(view: View) -> set[str]:
 
 
 def anomalies(
-    view: View, apart: Deviations, suspects: Sequence[str] = (), told: Sequence[SlowHost] = ()
+    view: View, apart: Deviations, suspects: Sequence[str] = (), described: Sequence[SlowHost] = ()
 ) -> tuple[str, ...]:
     """Return sentences about what is unusual, the most important first.
 
-    ``suspects``: sentences about implausible figures. ``told``: slow hosts that the title and the next step describe.
+    ``suspects``: sentences about implausible figures. ``described``: slow hosts that the title and the first step
+    describe.
     """
-    first = [told[0].sentence] if told else []
-    text = message("{host}: see the title and the first step", host=fmt.clean(told[0].host)) if told else ""
+    first = [described[0].sentence] if described else []
+    text = message("{host}: see the title and the first step", host=fmt.clean(described[0].host)) if described else ""
     listed = [*suspects, *(text if sentence in first else sentence for sentence in _anomalies(view, apart))]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
     return (*listed[:MOST_ODD], *more)
@@ -297,13 +298,13 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
             others = joined([fmt.clean(other.host) for other in slow[1:]])
             steps[host.command] = message("{advice}; likewise {hosts}", advice=remedy(host), hosts=others)
     again = go_on(view.results)
-    own = [problem for problem in problems if again is None or problem.command != again[1]]
-    first_of_each = {problem.status: problem for problem in reversed(own) if problem.status in _LOUD}
-    for problem in sorted(first_of_each.values(), key=own.index):
+    separate = [problem for problem in problems if again is None or problem.command != again[1]]
+    first_of_each = {problem.status: problem for problem in reversed(separate) if problem.status in _LOUD}
+    for problem in sorted(first_of_each.values(), key=separate.index):
         steps.setdefault(problem.command, _after_problem(problem))
     if again:
         steps.setdefault(again[1], again[0])
-    for problem in own:
+    for problem in separate:
         steps.setdefault(problem.command, _after_problem(problem))
     for line, text in _after(view):
         steps.setdefault(line, text)

@@ -38,7 +38,7 @@ def tiles(results: Results) -> Iterator[Tile]:
             yield Tile(word(str(status)), Cell(figure.text, figure.value, tone=_TONES[status]))
 
 
-def why(problems: Sequence[Problem]) -> Iterator[Note]:
+def unpassed(problems: Sequence[Problem]) -> Iterator[Note]:
     """Yield which runs did not pass and why, by status, for the first screen."""
     by_status: list[str] = []
     for status in WORST_FIRST:

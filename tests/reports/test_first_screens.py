@@ -126,7 +126,7 @@ def test_figures_without_a_journal_are_not_called_nothing() -> None:
 
 
 def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
-    (state, _) = [s for s in document(sample.one()).sections if s.key == "state"]
+    (state, *_) = [s for s in document(sample.one()).sections if s.key == "state"]
     texts = [e.text for e in state.exhibits if isinstance(e, Note)]
     assert texts[-1] == (
         "Not measured: integer, floating point, network, applications. "
@@ -138,8 +138,8 @@ def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
 def test_a_campaigns_first_screen_says_why_runs_did_not_pass_and_what_to_type() -> None:
     sections = document(sample.many(24)).sections
     (state,) = [s for s in sections if s.key == "state" and "html" in s.only]
-    (why,) = [e for e in state.exhibits if isinstance(e, Note) and e.link == "status-of-runs"]
-    assert why.text == (
+    (reasons,) = [e for e in state.exhibits if isinstance(e, Note) and e.link == "status-of-runs"]
+    assert reasons.text == (
         "failed: fio on n0011 (fio exited with status 1: no space left on device); "
         "lost: iperf3 on n0005 (the link went away and no result came back within 600 s), "
         "4 workloads on n0023 (unreachable); "

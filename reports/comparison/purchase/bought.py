@@ -49,7 +49,7 @@ class Pieces:
         """Return whether every host is a single piece, so that its price is that of a piece."""
         return bool(self.by_host) and set(self.by_host.values()) == {1.0}
 
-    def of(self, hosts: Sequence[HostInfo]) -> Message | None:
+    def number(self, hosts: Sequence[HostInfo]) -> Message | None:
         """Return the number of pieces of a server, such as ``8 accelerators``, if all ``hosts`` have equally many."""
         numbers = {self.by_host[host.name] for host in hosts if host.name in self.by_host}
         return count(int(numbers.pop()), self.name) if len(numbers) == 1 else None
@@ -103,7 +103,7 @@ def _shared(titles: Sequence[str], hosts: Sequence[HostInfo], per: str, pieces: 
 
 def _with_pieces(amount: str, pieces: Pieces, hosts: Sequence[HostInfo]) -> str:
     """Return a price with the number of pieces that it buys."""
-    number = None if pieces.is_single else pieces.of(hosts)
+    number = None if pieces.is_single else pieces.number(hosts)
     return message("{amount} ({pieces})", amount=amount, pieces=number) if number else amount
 
 
