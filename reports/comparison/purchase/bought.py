@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.planner.comparison import Comparison
 from fleetmark.record.results import HostInfo
@@ -52,7 +52,12 @@ class Pieces:
     def number(self, hosts: Sequence[HostInfo]) -> Message | None:
         """Return the number of pieces of a server, such as ``8 accelerators``, if all ``hosts`` have equally many."""
         numbers = {self.by_host[host.name] for host in hosts if host.name in self.by_host}
-        return count(int(numbers.pop()), self.name) if len(numbers) == 1 else None
+        if len(numbers) != 1:
+            return None
+        number = numbers.pop()
+        if number == 1:
+            return message("{n} {piece}", n=1, piece=self.name)
+        return message("{n} {piece}s", n=f"{number:g}", piece=self.name)
 
 
 _SERVERS = Pieces()
