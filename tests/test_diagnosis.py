@@ -252,9 +252,9 @@ def test_every_form_names_the_same(tmp_path: Path) -> None:
     campaign(tmp_path, values)
     status, table = run(tmp_path, "last", "--html", str(tmp_path / "d.html"))
     assert status == 1
-    assert "1 of 16 hosts slower than expected: n03." in table and "n10 - n11" in table
+    assert "1 of 16 hosts slower than expected: n03." in table and "n10 to n11" in table
     page = (tmp_path / "d.html").read_text("utf-8")
-    assert "stream all-cores triad: " in page and "n10 - n11" in page and "raw/x" in page
+    assert "stream all-cores triad: " in page and "n10 to n11" in page and "raw/x" in page
     _, text = run(tmp_path, "--format", "md")
     assert "### n03" in text and "`raw/x`" in text
     _, document = run(tmp_path, "--format", "json")
@@ -358,13 +358,13 @@ def test_a_slow_border_between_racks_is_one_finding_with_the_command_that_confir
             scaled(values, host, bench, 0.85)
     archive = campaign(tmp_path, values, labels=racks)
     (finding,) = diagnose(archive).findings
-    assert (finding.kind, finding.place, finding.uplink) == (Kind.BORDER, "rack r1 - r2", False)
+    assert (finding.kind, finding.place, finding.uplink) == (Kind.BORDER, "rack r1 to r2", False)
     assert finding.deficit == pytest.approx(0.15, abs=0.02) and finding.evidence
     status, table = run(tmp_path)
     text = " ".join(table.split())
     assert (
         status == 1
-        and "Slow borders or uplinks: rack r1 - r2." in text
+        and "Slow borders or uplinks: rack r1 to r2." in text
         and "--isolate iperf3/tcp --border rack" in text
         and "--least" not in text
     )

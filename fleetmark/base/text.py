@@ -90,7 +90,7 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 # Separators of lists, which differ between languages.
-_SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; ")}
+_SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; "), ". ": message(". ")}
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:

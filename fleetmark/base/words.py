@@ -81,9 +81,9 @@ _WORDS: dict[str, Message] = {
     "shared": message("shared cause"),
     # the class for the whole mix of benchmarks (planner.comparison.WORK_MIX)
     "work mix": message("work mix"),
-    # parts of the titles of classes with a single benchmark (parsers.published.sparecores.MICRO)
-    "integer division": message("integer division"),
-    "integer division on one core": message("integer division on one core"),
+    # titles of classes with a single benchmark (parsers.published.sparecores.MICRO)
+    "stress-ng integer division": message("stress-ng integer division"),
+    "stress-ng integer division on one core": message("stress-ng integer division on one core"),
     # the time that a price covers (the label term)
     "hour": message("hour"),
     "day": message("day"),

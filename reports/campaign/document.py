@@ -85,6 +85,7 @@ def document(
     deviations = Deviations(shown)
     slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, context))
     odd, steps = anomalies(shown, deviations, doubtful), next_steps(shown, listed, slow)
+    odd_here = anomalies(shown, deviations, doubtful, described=slow)
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)
@@ -97,8 +98,8 @@ def document(
     }
     graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
-    if lacking := unmeasured(shown, has_reference=pinned is not None):
-        hardware += (Note(lacking, quiet=True),)
+    lacking = unmeasured(shown, has_reference=pinned is not None)
+    gaps = (Note(lacking, quiet=True),) if lacking else ()
     first = headlines.first_table(shown, context)
     means = tuple(Note(text, quiet=True) for text in context.means)
     omitted = len(shown.headlines) - len(first.rows)
@@ -107,15 +108,17 @@ def document(
     following = Section("next", message("What to do next"), commands, _ON_PAGES)
     numbers = metrics.numbered(shown) if metrics.is_wide(shown) else {}
     sections: list[Section | None] = [
-        Section("state", "", (*status.tiles(results), *hardware), ("terminal", "html", "pdf")),
-        Section("state", "", (Note(status.sentence(shown)), *hardware), ("xlsx", "markdown")),
+        Section("state", "", (*status.tiles(results), *gaps), ("terminal",)),
+        Section("state", "", (*status.tiles(results), *status.unpassed(listed), *gaps), _ON_PAGES),
+        Section("state", "", (Note(status.sentence(shown)), *gaps), ("xlsx", "markdown")),
+        Section("machines", "", hardware),
         following,
         Section("first", first.title, (first, *means, *more) if first.rows else (), _ON_PAGES),
         headlines.brief(shown, context),
         _with_charts(operators, graded_charts, ("terminal",)),
         *(replace(block.section, only=("terminal",)) for block in served),
         Section("means", message("What it means"), means, _NOT_PAGES),
-        _odd(odd, calm(shown)),
+        _odd(odd_here, calm(shown)),
         run_notes.section(notes_of_runs, run_notes.FEW, ("terminal",)),
         status.causes(listed, status.CAUSES_IN_TERMINAL, ("terminal",)),
         replace(following, only=("xlsx", "markdown", *(() if listed and not slow else ("terminal",)))),

@@ -23,14 +23,15 @@ from fleetmark.reports.campaign.view import View
 from fleetmark.reports.comparison.areas import NO_COST, gaps, unmeasured_workloads
 from fleetmark.reports.comparison.purchase.bought import price_list
 from fleetmark.reports.hosts.generations import Deviation, by_generation
-from fleetmark.reports.hosts.likely import SlowHost, advice
+from fleetmark.reports.hosts.likely import SlowHost, remedy
 from fleetmark.reports.kit import format as fmt
 
 MOST_ODD = 8
 MOST_HOSTS = 3  # hosts named in a list
-MOST_NEXT = 3
+MOST_NEXT = 4
 MOST_REASON = 120  # maximum characters of a reason
 REPEATS = 2  # minimum repeats for a CV
+_LOUD = (Status.FAILED, Status.LOST)  # each has a next step of its own
 # Facts that should be equal on all hosts of a generation. Other facts (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
@@ -171,12 +172,17 @@ def _classes(view: View) -> set[str]:
 # --- anomalies -------------------------------------------------------------------------------------------------------
 
 
-def anomalies(view: View, apart: Deviations, suspects: Sequence[str] = ()) -> tuple[str, ...]:
+def anomalies(
+    view: View, apart: Deviations, suspects: Sequence[str] = (), described: Sequence[SlowHost] = ()
+) -> tuple[str, ...]:
     """Return sentences about what is unusual, the most important first.
 
-    ``suspects``: sentences about implausible figures.
+    ``suspects``: sentences about implausible figures. ``described``: slow hosts that the title and the first step
+    describe.
     """
-    listed = [*suspects, *_anomalies(view, apart)]
+    first = [described[0].sentence] if described else []
+    text = message("{host}: see the title and the first step", host=fmt.clean(described[0].host)) if described else ""
+    listed = [*suspects, *(text if sentence in first else sentence for sentence in _anomalies(view, apart))]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
     return (*listed[:MOST_ODD], *more)
 
@@ -272,7 +278,7 @@ def short(text: str, limit: int = 60) -> str:
 def some(names: Sequence[str], limit: int = MOST_HOSTS) -> str:
     """Return the first names of a list, with runs of numbers as ``n[001-040]``, and the number of other names."""
     parts = [(name, 1) for name in names] if len(names) <= limit else folded(names)
-    listed = ", ".join(short(fmt.clean(n), 40) for n, _ in parts[:limit])
+    listed = joined([short(fmt.clean(n), 40) for n, _ in parts[:limit]])
     left = sum(number for _, number in parts[limit:])
     return message("{hosts} and {n} more", hosts=listed, n=f"{left:,}") if left else listed
 
@@ -287,15 +293,18 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
     """
     steps: dict[str, str] = {}
     for host in slow[:1]:
-        steps[host.command] = advice(host)
+        steps[host.command] = remedy(host)
         if len(slow) > 1:
             others = joined([fmt.clean(other.host) for other in slow[1:]])
-            steps[host.command] = message("{advice}; likewise {hosts}", advice=advice(host), hosts=others)
-    for problem in problems[:1]:
+            steps[host.command] = message("{advice}; likewise {hosts}", advice=remedy(host), hosts=others)
+    again = go_on(view.results)
+    separate = [problem for problem in problems if again is None or problem.command != again[1]]
+    first_of_each = {problem.status: problem for problem in reversed(separate) if problem.status in _LOUD}
+    for problem in sorted(first_of_each.values(), key=separate.index):
         steps.setdefault(problem.command, _after_problem(problem))
-    if again := go_on(view.results):
+    if again:
         steps.setdefault(again[1], again[0])
-    for problem in problems[1:]:
+    for problem in separate:
         steps.setdefault(problem.command, _after_problem(problem))
     for line, text in _after(view):
         steps.setdefault(line, text)
@@ -304,7 +313,7 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
 
 def place(problem: Problem, limit: int = MOST_HOSTS) -> Message:
     """Return the runs that did not pass, such as ``42 runs of lmbench on h1``; at most ``limit`` hosts are named."""
-    runs, workloads = count(problem.runs, "run"), fmt.clean(", ".join(problem.workloads))
+    runs, workloads = count(problem.runs, "run"), joined([fmt.clean(name) for name in problem.workloads])
     hosts = some(problem.hosts, limit)
     if problem.runs and problem.workloads:
         return message("{runs} of {workloads} on {hosts}", runs=runs, workloads=workloads, hosts=hosts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.reports.campaign.front import some
@@ -52,10 +52,14 @@ def _exhibits(view: View, side: Message) -> Iterator[Exhibit]:
         yield Tabular("deviations", message("Deviations"), columns, rows, limits={"html": 300, "pdf": 30})
     elif several and known.columns:
         yield Note(message("All hosts of a generation are configured alike."))
-    for reason, hosts in known.unseen:
-        yield Note(message("No facts of {hosts}: {reason}", hosts=some(hosts, _NAMED), reason=reason))
+    yield from _without_facts(known.unseen)
     if not known.columns and not known.unseen:
         yield Note(message("No host is on record."))
+
+
+def _without_facts(unseen: Iterable[tuple[str, Sequence[str]]]) -> Iterator[Note]:
+    for reason, hosts in unseen:
+        yield Note(message("No facts of {hosts}: {reason}", hosts=some(hosts, _NAMED), reason=reason))
 
 
 def _deviation(view: View, deviation: Deviation, sides: bool) -> Row:
@@ -71,6 +75,8 @@ def _deviation(view: View, deviation: Deviation, sides: bool) -> Row:
 def facts_tab(view: View) -> Section:
     """Return the configurations of hosts side by side, for a workbook."""
     known = side_by_side(view.hosts)
+    if not known.columns:
+        return Section("facts", message("Facts"), tuple(_without_facts(by_generation(view.hosts).unseen)), ("xlsx",))
     columns = (
         Column("fact", message("fact"), "name"),
         Column("differs", message("differs")),
@@ -85,12 +91,11 @@ def facts_tab(view: View) -> Section:
         cells = (Cell(cell.text, tone="bad" if cell.odd else "") for cell in fact.cells)
         rows.append((Cell(fact.name), differs, *cells))
     blank = [Cell()] * (len(columns) - 3)
-    rows += [(Cell(fmt.clean(host)), Cell(), Cell(reason), *blank) for host, reason in known.unseen if len(columns) > 2]
+    rows += [(Cell(fmt.clean(host)), Cell(), Cell(reason), *blank) for host, reason in known.unseen]
     if known.further:
         rows.append((Cell(message("further configurations")), Cell(), Cell(_named(known.further)), *blank))
     heading = message("Hosts side by side")
-    unseen = () if len(columns) > 2 else tuple(f"{fmt.clean(host)}: {reason}" for host, reason in known.unseen)
-    table = Tabular("facts", heading, columns, rows, notes=(_ALIKE, *unseen))
+    table = Tabular("facts", heading, columns, rows, notes=(_ALIKE,))
     return Section("facts", message("Facts"), (table,), ("xlsx",))
 
 

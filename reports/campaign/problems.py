@@ -97,8 +97,8 @@ def go_on(results: Results) -> tuple[str, str] | None:
     if not failed:
         return None if results.campaign.finished else (message("The campaign is not finished. Go on with it"), command)
     if results.campaign.finished:
-        return message("Run what failed or is invalid again"), f"{command} --retry-failed"
-    return message("Finish the campaign, and run what failed or is invalid again"), f"{command} --retry-failed"
+        return message("Run the failed, lost and invalid runs again"), f"{command} --retry-failed"
+    return message("Finish the campaign, and run the failed, lost and invalid runs again"), f"{command} --retry-failed"
 
 
 def _resume(results: Results) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -11,7 +12,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import Results, status_counts
-from fleetmark.reports.campaign.front import place, some
+from fleetmark.reports.campaign.front import place, short, some
 from fleetmark.reports.campaign.problems import WORST_FIRST, Problem
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.kit import format as fmt
@@ -20,6 +21,8 @@ from fleetmark.reports.kit.tabular import Cell, Column, Kind, Row, Tabular, Tone
 
 CAUSES = 50
 CAUSES_IN_TERMINAL = 6
+PLACES = 2  # maximum number of causes of one status on the first screen
+SHORT_REASON = 56  # maximum characters of a reason there
 RUNS = 400  # maximum number of failed runs to list one by one
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "lost": "bad", "invalid": "unsure", "skipped": "strong"}
 
@@ -33,6 +36,37 @@ def tiles(results: Results) -> Iterator[Tile]:
         if counts[status] or status is Status.PASSED:
             figure = number(counts[status])
             yield Tile(word(str(status)), Cell(figure.text, figure.value, tone=_TONES[status]))
+
+
+def unpassed(problems: Sequence[Problem]) -> Iterator[Note]:
+    """Yield which runs did not pass and why, by status, for the first screen."""
+    by_status: list[str] = []
+    for status in WORST_FIRST:
+        listed = [problem for problem in problems if problem.status is status]
+        if listed:
+            places = joined([_where(problem) for problem in listed[:PLACES]])
+            if len(listed) > PLACES:
+                places = joined([places, message("and {n} more", n=len(listed) - PLACES)])
+            by_status.append(message("{name}: {what}", name=word(str(status)), what=places))
+    if by_status:
+        yield Note(joined(by_status, "; "), link="status-of-runs")
+
+
+def _in_short(reason: str) -> str:
+    """Return a reason of at most SHORT_REASON characters; a longer one is cut before its details."""
+    if len(reason) <= SHORT_REASON:
+        return reason
+    return short(re.split(r"[:;] ", reason, maxsplit=1)[0], SHORT_REASON)
+
+
+def _where(problem: Problem) -> Message:
+    workloads = joined([fmt.clean(name) for name in problem.workloads])
+    if len(problem.workloads) > 1:
+        workloads = count(len(problem.workloads), "workload")
+    hosts, reason = some(problem.hosts), _in_short(problem.reason)
+    if not workloads:
+        return message("{hosts} ({reason})", hosts=hosts, reason=reason)
+    return message("{workload} on {hosts} ({reason})", workload=workloads, hosts=hosts, reason=reason)
 
 
 def sentence(view: View) -> Message:

@@ -79,7 +79,8 @@ def _sentences(face: Face) -> Iterator[Note]:
 def _odd(face: Face) -> tuple[Sequence[Note], Sequence[Remark]]:
     """Return the first remark about hosts that differ from the rest of their side, and all other remarks."""
     remarks = face.front.before
-    first = next((remark for remark in remarks if remark.details in ("peers", "hosts")), None)
+    unusual = [remark for section in ("peers", "hosts") for remark in remarks if remark.details == section]
+    first = next(iter(unusual), None)
     if first is None:
         return (), remarks
     return (Note(first.text, "unsure", link=first.details),), [r for r in remarks if r is not first]

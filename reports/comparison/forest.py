@@ -145,6 +145,7 @@ def _kinds(axis: Axis) -> Iterable[list[float]]:
         yield [10.0**e for e in range(-12, 13, every)]
     yield [m * 10.0**e for e in range(-6, 7) for m in (1, 3)]
     yield [2.0**e for e in range(-8, 9)]
+    yield [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 3, 5)]
     if axis.hi / axis.lo < _SHORT:
         for step in (0.5, 0.25, 0.2, 0.1, 0.05, 0.02):
             yield [round(1 + k * step, 4) for k in range(-int(1 / step) + 1, 2 * int(1 / step) + 1)]

@@ -25,7 +25,7 @@ from fleetmark.reports.comparison.cell import Cell, Line
 from fleetmark.reports.comparison.headline import no_interval
 from fleetmark.reports.comparison.model import RatioRow
 from fleetmark.reports.comparison.model import rows as rows_of
-from fleetmark.reports.comparison.purchase.bought import bought, currency
+from fleetmark.reports.comparison.purchase.bought import Pieces, bought, currency
 from fleetmark.reports.comparison.purchase.costs import Costs, costs
 from fleetmark.reports.comparison.sentences.answer import amount, answer, leaders, leading
 from fleetmark.reports.comparison.sentences.legend import legend
@@ -131,7 +131,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         answer=answer(comparison, capacity, speed, served, currency(around.hosts)),
         sides=_sides(comparison, around),
         basis=joined([_loads(served), _basis(comparison, lines)], " · "),
-        bought=bought(comparison, around.hosts, _priced_piece(whole_served)),
+        bought=bought(comparison, around.hosts, _pieces(whole_served)),
         costs=costs(
             whole_servers,
             around.hosts,
@@ -285,10 +285,10 @@ def _hosts(comparison: Comparison, side: str, number: int, counted: int | None) 
     return message("{results}, one figure per {label}", results=count(number, "result"), label=word(label))
 
 
-def _priced_piece(served: Sequence[Service]) -> str:
-    """Return ``accelerator`` if every machine has the price of a single one; otherwise prices are for servers."""
-    sizes = [size for service in served for size in service.family.sizes.values()]
-    return unit_of(served[0].family) if sizes and set(sizes) == {1.0} else ""
+def _pieces(served: Sequence[Service]) -> Pieces:
+    """Return the number of accelerators in each machine if loads of servers are compared."""
+    by_host = {host: size for service in served for host, size in service.family.sizes.items()}
+    return Pieces(unit_of(served[0].family), by_host) if by_host else Pieces()
 
 
 def _loads(served: Sequence[Service]) -> str:
@@ -350,7 +350,7 @@ def _findings(comparison: Comparison, around: Around) -> Iterator[Finding]:
         shown: str = fmt.clean(titled(warning))
         if answer and effect and effect > SAME:
             shown = message("{sentence}; without this difference: {answer}", sentence=shown, answer=answer)
-        yield Finding(shown, known)
+        yield Finding(shown, known, "hosts" if cause else "")
 
 
 def _one_per_size(warnings: Sequence[str], is_narrowed: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ PAIR = 2
 def _who(fault: Fault) -> str:
     if fault.reason is Reason.UNLABELLED:
         return fmt.clean(", ".join(name for name, _ in folded(fault.members)))
-    return fmt.clean(f"{fault.label} {' - '.join(fault.members)}".strip())
+    names = [fmt.clean(name) for name in fault.members]
+    ends = message("{host} to {other}", host=names[0], other=names[1]) if len(names) == PAIR else joined(names)
+    return joined([fmt.clean(fault.label), ends], " ")
 
 
 def sentence(fault: Fault) -> Message:
@@ -139,7 +142,7 @@ def cost(isolated: Isolated) -> Message:
 
 def open_questions(isolated: Isolated) -> list[Message]:
     s = isolated.suspicion
-    notes = [_unexplained(fmt.clean(" - ".join(sorted(hosts))), len(hosts)) for hosts in s.open]
+    notes = [_unexplained(sorted(hosts)) for hosts in s.open]
     if s.alike:
         notes.append(
             message(
@@ -157,10 +160,12 @@ def open_questions(isolated: Isolated) -> list[Message]:
     return notes
 
 
-def _unexplained(hosts: str, number: int) -> Message:
-    if number > PAIR:
-        return message("{hosts} are slow together, but no single one could be named.", hosts=hosts)
-    return message("{pair} was slow in the campaign and fast when it ran again: neither is blamed.", pair=hosts)
+def _unexplained(hosts: Sequence[str]) -> Message:
+    names = [fmt.clean(host) for host in hosts]
+    if len(names) > PAIR:
+        return message("{hosts} are slow together, but no single one could be named.", hosts=joined(names))
+    pair = message("{host} to {other}", host=names[0], other=names[1])
+    return message("{pair} was slow in the campaign and fast when it ran again: neither is blamed.", pair=pair)
 
 
 def document(isolated: Isolated, folder: Path, created: str, command: str) -> Document:

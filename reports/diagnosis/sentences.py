@@ -286,8 +286,8 @@ def headline(diagnosis: Diagnosis) -> Message:
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
     slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
     changed = message("Slower everywhere than in the reference: {n}.", n=count(len(common), "benchmark"))
-    named_links = [f"{fmt.clean(between(f))} (−{share(f.deficit)})" for f in links[:MANY]]
-    links_text = message("Slow links: {links}.", links=", ".join(named_links))
+    named_links = [message("{link} (−{loss})", link=fmt.clean(between(f)), loss=share(f.deficit)) for f in links[:MANY]]
+    links_text = message("Slow links: {links}.", links=joined(named_links))
     parts = [
         *groups[:MANY],
         _places(diagnosis.borders()),
@@ -326,9 +326,9 @@ def _together(finding: Finding, hosts: int) -> Message:
     return message("Two populations, unexplained: {n} of {hosts} are {deficit} slower.", **common)
 
 
-def between(link: Finding) -> str:
-    """Return both ends of a link."""
-    return f"{link.host} - {link.other}"
+def between(link: Finding) -> Message:
+    """Return both ends of a link: ``n02 to n04``."""
+    return message("{host} to {other}", host=link.host, other=link.other)
 
 
 def owner(finding: Finding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.planner.diagnosis.confirm import Verdict
 from fleetmark.planner.diagnosis.finding import Finding, Kind
 from fleetmark.planner.diagnosis.isolation.partners import LEAST, SLOW
@@ -119,8 +119,12 @@ def _least(deficit: float) -> tuple[str, ...]:
 
 def _named(findings: Sequence[Finding]) -> str:
     links_last = sorted(findings, key=lambda f: f.kind is Kind.LINK)
-    names = list(dict.fromkeys(between(f) if f.kind is Kind.LINK else f.host for f in links_last))
-    return fmt.clean(", ".join(names[:MANY])) + (", …" if len(names) > MANY else "")
+    names = list(dict.fromkeys(_link(f) if f.kind is Kind.LINK else f.host for f in links_last))
+    return joined([*map(fmt.clean, names[:MANY]), "…" if len(names) > MANY else None])
+
+
+def _link(finding: Finding) -> str:
+    return message("the link {ends}", ends=between(finding))
 
 
 def _command(diagnosis: Diagnosis, *words: str) -> str:

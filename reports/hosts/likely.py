@@ -45,6 +45,18 @@ class SlowHost:
     command: str
 
 
+def remedy(slow: SlowHost) -> Message:
+    """Return the likely cause and what to do, for a reader who knows how slow the host is."""
+    host = fmt.clean(slow.host)
+    if slow.facts is None:
+        return message("The facts of {host} are not recorded: repeat its slow benchmarks", host=host)
+    if not slow.causes:
+        return message("No recorded fact of {host} differs from its peers: repeat its slow benchmarks", host=host)
+    first = slow.causes[0]
+    values = {"host": host, "fact": fact(first), "why": strength(first, slow.shortfalls), "remedy": first.remedy}
+    return message("{host} has {fact}: {why}; {remedy}, then repeat its slow benchmarks", **values)
+
+
 def advice(slow: SlowHost) -> Message:
     """Return what is wrong with a host, the likely cause, and what to do, in one sentence."""
     if slow.facts is None:

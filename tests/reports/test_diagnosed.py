@@ -29,7 +29,7 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     sick(tmp_path)
     files = {kind: tmp_path / f"d.{kind}" for kind in ("html", "pdf", "xlsx")}
     text = diagnosed(tmp_path, *(word for kind, file in files.items() for word in (f"--{kind}", str(file))))
-    answer, step = "2 of 16 hosts slower than expected: n03, n05.", "Measure n03, n05, n02 - n04 again"
+    answer, step = "2 of 16 hosts slower than expected: n03, n05.", "Measure n03, n05, n02 to n04 again"
     command = f"fleetmark diagnose 20260101T000000-x --confirm --results {tmp_path}"
     assert answer in text and step in text and command in text
     lost = (
@@ -37,7 +37,7 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     )
     assert lost in " ".join(text.split())
     for sentence in (
-        "Slow links: n02 - n04 (−49%).",
+        "Slow links: n02 to n04 (−49%).",
         "3 findings with a false discovery rate below 1%.",
         "Not measured: integer, applications. No cost: no host has a price.",
     ):
@@ -54,7 +54,7 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     readme = [str(c.value) for row in book["Readme"] for c in row if c.value]
     assert readme[0].startswith(answer) and any(text.startswith(step) for text in readme)
     rows = list(book["Findings"].iter_rows(min_row=5, values_only=True))
-    assert {row[0] for row in rows} == {"n03", "n05", "n02 - n04"} and all(row[11] == "raw/x" for row in rows)
+    assert {row[0] for row in rows} == {"n03", "n05", "n02 to n04"} and all(row[11] == "raw/x" for row in rows)
     assert next(row[3] for row in rows if row[0] == "n03") == pytest.approx(0.2, abs=0.01)
     markdown = diagnosed(tmp_path, "--format", "md")
     assert markdown.startswith("# 2 of 16") and f"- {step}" in markdown and f"`{command}`" in markdown

@@ -126,13 +126,30 @@ def test_figures_without_a_journal_are_not_called_nothing() -> None:
 
 
 def test_a_campaigns_first_screen_says_what_was_not_measured() -> None:
-    (state, _) = [s for s in document(sample.one()).sections if s.key == "state"]
+    (state, *_) = [s for s in document(sample.one()).sections if s.key == "state"]
     texts = [e.text for e in state.exhibits if isinstance(e, Note)]
     assert texts[-1] == (
         "Not measured: integer, floating point, network, applications. "
         "No verdict: a single host has no peers, and no reference is saved for its kind. "
         "No cost: no host has a price. Add the labels price and currency to the inventory."
     )
+
+
+def test_a_campaigns_first_screen_says_why_runs_did_not_pass_and_what_to_type() -> None:
+    sections = document(sample.many(24)).sections
+    (state,) = [s for s in sections if s.key == "state" and "html" in s.only]
+    (reasons,) = [e for e in state.exhibits if isinstance(e, Note) and e.link == "status-of-runs"]
+    assert reasons.text == (
+        "failed: fio on n0011 (fio exited with status 1: no space left on device); "
+        "lost: iperf3 on n0005 (the link went away and no result came back within 600 s), "
+        "4 workloads on n0023 (unreachable); "
+        "invalid: stream on n0002, n0022 (1.02 foreign cores were busy, 0.05 allowed); "
+        "skipped: lmbench on n0003 (needs lmbench)"
+    )
+    following = next(s for s in sections if s.key == "next")
+    commands = [e.command for e in following.exhibits if isinstance(e, Command)]
+    assert "ping -c 3 n0023" in commands
+    assert commands[-1] == "fleetmark run --resume results/2026-03-04T0912-0003 --retry-failed"
 
 
 def test_one_hosts_first_screen_says_how_sure_it_is_and_how_to_measure_the_rest() -> None:

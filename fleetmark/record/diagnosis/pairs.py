@@ -175,7 +175,7 @@ def _borders(
                     n=len(border.pairs),
                     z=border.z,
                     members=tuple(hosts[int(h)] for h in across),
-                    because=((label, " - ".join(ends), ""),),
+                    because=((label, " to ".join(ends), ""),),
                     uplink=len(ends) == 1,
                 )
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleetmark.base.text import message
-from fleetmark.reports.comparison.purchase.bought import years_of
+from fleetmark.reports.comparison.purchase.bought import exact_price, years_of
 from fleetmark.reports.comparison.purchase.costs import Bill, Costs, currency_of, interval, span, summed
 from fleetmark.reports.comparison.titles import spaced
 from fleetmark.reports.kit import format as fmt
@@ -53,7 +53,7 @@ def _row(bill: Bill, *, several: bool) -> Row:
     return (
         Cell(bill.side),
         Cell(bill.work if several or bill.piece else ""),
-        Cell() if bill.offer.price is None else Cell(fmt.price(bill.offer.price), bill.offer.price),
+        Cell() if bill.offer.price is None else Cell(exact_price(bill.offer.price), bill.offer.price),
         Cell(f"{cost.servers:,}", cost.servers, lo=bill.minimum, hi=bill.maximum, ends=ends if "–" in ends else ""),
         _money(cost.total),
         _money(cost.yearly),

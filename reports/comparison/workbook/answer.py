@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, message
@@ -93,7 +94,15 @@ def _bills(face: Face, rows: Sequence[ClassRow]) -> Tabular:
     )
     note = message("Break-even price: the same work then costs the same on both sides.")
     title = message("Servers and costs for the work of the baseline servers")
-    return Tabular(_TABLE, title, columns, tuple(_rows(face, rows)), notes=(note,))
+    unprinted = _unprinted(costs.offers.by_side.values())
+    printed = tuple(replace(column, is_working=column.key in unprinted) for column in columns)
+    return Tabular(_TABLE, title, printed, tuple(_rows(face, rows)), notes=(note,))
+
+
+def _unprinted(offers: Collection[Offer]) -> tuple[str, ...]:
+    """Return the last columns if no side has a value for them: they are inputs on a screen, and empty on paper."""
+    racks = () if any(offer.rack_units for offer in offers) else ("units", "all_units")
+    return racks if not racks or any(offer.watts for offer in offers) else ("watts", "energy", "power", *racks)
 
 
 def _rows(face: Face, rows: Sequence[ClassRow]) -> Iterator[Row]:
