@@ -70,7 +70,7 @@ def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, 
 
 def injection() -> None:
     print(f"seed {SEED}; {METRICS} metrics, {AFFECTED} of them slow on a sick host; run noise {RUN:.0%}")
-    print("hosts repeats slower sick | sick hosts named  slow metrics named  sound hosts blamed after confirmation")
+    print("hosts repeats slower sick | faulty hosts found  slow metrics found  healthy hosts blamed after confirmation")
     for hosts in (8, 64, 1000):
         for repeats in (1, 3):
             print(f"{hosts:5} {repeats:7}   none   0% | {'':8} {'':8} {inject(hosts, 0.0, 0.0, repeats)[2]:8.3%}")
@@ -129,7 +129,7 @@ def bimodal(hosts: int, share: float) -> tuple[float, float, float]:
 
 def shapes() -> None:
     print(f"tail-only: some runs of {RUNS} are {TAILED:.0%} slow; before any confirmation")
-    print("hosts slow runs | sick hosts named  sound hosts blamed")
+    print("hosts slow runs | faulty hosts found  healthy hosts blamed")
     for hosts in (8, 64, 1000):
         for often in (0.1, 0.2, 0.3):
             named, blamed = tail_only(hosts, often)

@@ -65,7 +65,7 @@ def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Tria
 
 
 COLUMNS = """
-N; nodes; links; borders; trials; all named; a sound node named; group runs, median; 95%; limit; all named within
+N; nodes; links; borders; trials; all named; healthy node reported; group runs, median; 95%; limit; all named within
 pairs, median; in all, median; all pairs
 """
 

@@ -112,7 +112,7 @@ WORKLOAD = message("your workload: where, at 95%, work of this class lies that i
 
 
 def _times(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message:
-    """Return the ratio with its interval and hosts, such as ``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
+    """Return the ratio with its interval and hosts, such as ``2.11x (95% 2.04-2.17, 2 hosts per side)``."""
     value = fmt.ratio(ratio.value)
     if ratio.interval is None:
         return message("{ratio}x", ratio=value)
@@ -135,7 +135,7 @@ def _few(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Messag
         return message("2 hosts") if ratio.n[1] == 2 else None
     two = [side for n, side in zip(ratio.n, sides, strict=True) if n == 2]
     if len(two) == 2 and not comparison.grouped.keys() & set(two):
-        return message("2 hosts a side")
+        return message("2 hosts per side")
     return joined([_two(side, comparison.grouped.get(side)) for side in two]) or None
 
 

@@ -213,7 +213,7 @@ def test_the_named_ends_have_wider_intervals() -> None:
 
 
 def test_your_workload_is_never_narrower_than_the_fleet() -> None:
-    """Two hosts a side leave two degrees of freedom; benchmarks that agree would add more than they widen."""
+    """Two hosts per side leave two degrees of freedom; benchmarks that agree would add more than they widen."""
     a, b = side([[1.0] * 8, [1.1] * 8]), side([[2.0] * 8, [2.3] * 8], first=3)
     b += np.linspace(0, 0.001, 8)
     result = compare(a, b)
