@@ -369,7 +369,9 @@ def main() -> None:
         gate("8 of 16 modules, unknown processor, channels named, gate", "unknown", "CPU0_CH{n}_D0"),
         gate("8 of 16 modules, unknown processor and channels, gate", "unknown", "d{n}"),
     ]
-    print("fault | faulty hosts found | healthy hosts blamed | cause named | exit status 1 | SuperBench: named | blamed")
+    print(
+        "fault | faulty hosts found | healthy hosts blamed | cause named | exit status 1 | SuperBench: named | blamed"
+    )
     for o in outcomes:
         values = (o.named, o.blamed, o.cause, o.alarms, o.peer_named, o.peer_blamed)
         shares = [f"{v:.1%}" if v is not None else "-" for v in values]

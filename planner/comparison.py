@@ -444,7 +444,7 @@ def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Cand
         rest = sorted(f"{t}: {w}" for c in results for t, w in _left_out(c).items() if t in work)
     raise FleetmarkError(
         f"--per {per}: nothing that both sides measured can be shared out per {per}, which only capacity can "
-        f"({'; '.join(rest[:3])}{', …' if len(rest) > 3 else ''}): leave --per out"
+        f"({'; '.join(rest[:3])}{', …' if len(rest) > 3 else ''}): remove --per"
     )
 
 

@@ -373,7 +373,7 @@ def test_a_foreign_key_a_changed_byte_and_later_lines_are_one_sentence_each(arch
     key(tmp_path, "bob")
     signed(archive, alice)
     (difference,) = checked(archive, allowed(tmp_path, "bob")).differences
-    assert "does not allow that key" in difference.reason
+    assert "does not allow this key" in difference.reason
     file = archive.path / "journal.jsonl"
     content = file.read_text()
     line = json.loads(content.splitlines()[-1])

@@ -105,7 +105,7 @@ def test_a_run_refuses_hosts_with_a_line_for_each_cause() -> None:
         "db5: others use it (TCP ports of services: 3306), and a benchmark may slow them down",
         "db[1-3]: in production by the label production=yes",
         "db4: busy (load 60, runnable threads 61, CPUs 64)",
-        "hosts in use: 4; nothing was deployed on any host; add --include-busy to measure anyway, or leave hosts out "
+        "hosts in use: 4; nothing was deployed on any host; add --include-busy to measure anyway, or exclude hosts "
         "with --limit",
     ]
 

@@ -614,7 +614,7 @@ def test_a_table_without_kinds_says_so_in_every_comparison(tidy: Path, tmp_path:
     run(tmp_path, "import", "table", str(tidy))
     assert any(n.startswith("Kinds of figures are inferred") for n in compared(tmp_path, "gen=old", "gen=new")["notes"])
     sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "thread")
-    assert "its table has no label threads: import it with such a column, or leave --per out" in sentence
+    assert "its table has no label threads: import it with such a column, or remove --per" in sentence
 
 
 @absent

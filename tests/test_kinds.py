@@ -142,7 +142,7 @@ def test_bus_bandwidth_is_per_rank_already(tmp_path: Path) -> None:
     root = measured(tmp_path, {BUSBW: 2.86})
     assert classes(compared(root))["collective"] == (Kind.RESPONSIVENESS, pytest.approx(2.86))
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "gpu")
-    assert "which only capacity can (nccl_tests all_reduce peak_busbw is responsiveness): leave --per out" in sentence
+    assert "which only capacity can (nccl_tests all_reduce peak_busbw is responsiveness): remove --per" in sentence
 
 
 def test_one_process_is_not_averaged_with_all_cores(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_kinds_follow_from_class_unit_and_direction(
 def test_classes_of_earlier_versions_say_what_to_write(tmp_path: Path) -> None:
     root = measured(tmp_path, {IOPS: 2.0, TRIAD: 2.0})
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", "disk=.5,mem-bw=.5")
-    assert sentence.endswith("the class 'disk' is now disk-iops, disk-bw or disk-latency: write one of them")
+    assert sentence.endswith("the class 'disk' is now disk-iops, disk-bw or disk-latency: use one of them")
 
 
 # ------------------------------------------------------------ manifests

@@ -73,7 +73,7 @@ def test_each_sku_has_the_utilisation_of_its_own_slots(tmp_path: Path) -> None:
     assert "14 slots" in slow.skus["genoa"].worth["web"].reason  # 8 x 1.83 / 1.02
     fixed = read(tmp_path, changed("web: 1.83", "web: {value: 1.83, utilisation: 55%}", text))
     assert fixed.utilisation("genoa", "web") == 0.55
-    assert "give them, or the utilisation" in refused(
+    assert "either these two or the utilisation" in refused(
         tmp_path, changed("web: 1.83", "web: {value: 1.83, utilisation: 55%, slots: 4}", text)
     )
 

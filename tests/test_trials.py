@@ -228,7 +228,7 @@ def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive)
         (("tune", "a", "hugepages", "--to", "x y"), "x y: not a valid value"),
         (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing on this device"),
         (("tune", "a", "--to", "x"), "--to: needs a rule"),
-        (("tune", "--list", "a"), "leave the host and --try out"),
+        (("tune", "--list", "a"), "remove the host and --try"),
         (("tune", "a", "nic-rings"), "the facts of this host show no setting to change"),
         (("tune", "a", "hugepages", "--case", "none/*"), "measured no headline of none/* on a"),
     ],

@@ -404,7 +404,7 @@ class Manifest(_Part):
                     f"it has {', '.join(self.parameters)}"
                 )
             if value is None:  # YAML reads a name without a value as null
-                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or leave it out")
+                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or remove the key")
             checked[key] = self.parameters[key].coerce(value, f"{place}: {self.name}.{key}")
         return checked
 

@@ -75,7 +75,13 @@ def main() -> None:
         "command": f"python -m benchmarks.listing.browsing {hosts}",
         **circumstances(),
         "load": f"{os.getloadavg()[0]:.0f}",
-        "columns": ["page", "CPU of the first load, s", "CPU of the next load, s", "first response in a browser, s", "kB"],
+        "columns": [
+            "page",
+            "CPU of the first load, s",
+            "CPU of the next load, s",
+            "first response in a browser, s",
+            "kB",
+        ],
         "rows": rows,
     }
     (RESULTS / "browsing.json").write_text(json.dumps(document, indent=1) + "\n")

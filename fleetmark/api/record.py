@@ -43,7 +43,7 @@ _MOST_SHOWN = 8  # names in an error message
 def open(root: str | os.PathLike[str] = ROOT) -> Record:
     """Open the results in ``root``, a folder or ``s3://BUCKET/PATH``.
 
-    The default is the folder that FLEETMARK_RESULTS names, or ``fleetmark-results``. A record in an object store is
+    The default is the folder given by FLEETMARK_RESULTS, or ``fleetmark-results``. A record in an object store is
     first copied to this machine, except raw files. Campaigns that end later appear when the record is opened again.
 
     Raise FleetmarkError if the folder does not exist or the store cannot be read.
@@ -68,7 +68,7 @@ class Record:
         self._open = ExitStack()
         self.path = self._open.enter_context(results(Path(root).expanduser()))
         if not self.path.is_dir():
-            raise FleetmarkError(f"{root}: no such folder; name the results folder of `fleetmark run`")
+            raise FleetmarkError(f"{root}: no such folder; pass the results folder of `fleetmark run`")
 
     def __enter__(self) -> Self:
         return self

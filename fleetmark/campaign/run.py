@@ -284,7 +284,7 @@ def _last_job(archive: Archive, partition: str | None) -> Job:
     event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm" and _is_noted(archive, e)), None)
     if event is None:
         raise FleetmarkError(
-            f"{archive.path}: its journal names no Slurm job, so it cannot go on; start a new campaign"
+            f"{archive.path}: its journal contains no Slurm job, so it cannot be resumed; start a new campaign"
         )
     shared = (archive.own_campaign() or {}).get("shared")
     root = Path(shared) if isinstance(shared, str) else None

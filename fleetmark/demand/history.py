@@ -93,9 +93,9 @@ def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where,
         faults.append((place, f"{text[:60]!r} is not a number"))
         return 0.0
     if value is None:
-        faults.append((place, "is empty: write what was used, or begin the history after it"))
+        faults.append((place, "is empty: write the usage, or start the history after it"))
     elif not math.isfinite(value) or value <= 0:
-        faults.append((place, f"is {text[:60]}: a forecast of growth needs use above 0; begin the history after it"))
+        faults.append((place, f"is {text[:60]}: a growth forecast needs values above 0; start the history after it"))
     else:
         return value
     return 0.0

@@ -156,7 +156,7 @@ def _check_names(doc: Document, source: Input) -> None:
             check(site, doc.sites, "site", ("workloads", n, "sites", i))
         _may_survive(n, workload, doc, source)
         if workload.pool and workload.pool in doc.workloads and doc.workloads[workload.pool].dedicated:
-            sentence = f"{workload.pool} is a workload with servers of its own: give the pool another name"
+            sentence = f"{workload.pool} is a workload with dedicated servers: choose another name for the pool"
             source.fault(("workloads", n, "pool"), sentence)
     for n, sku in doc.skus.items():
         for workload_name in sku.worth:
@@ -174,7 +174,7 @@ def _check_names(doc: Document, source: Input) -> None:
     failing = max(doc.survive, 1)
     if len(domains) <= failing and any(_survives(doc, w) for w in doc.workloads.values()):
         path = ("survive",) if doc.survive else ("sites",)
-        sentence = f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails"
+        sentence = f"there is only one failure domain ({next(iter(domains))}), so nothing remains if it fails"
         if failing > 1:
             sentence = f"any two of {', '.join(sorted(domains))} may fail at once: nothing would remain"
         source.fault(path, sentence)
@@ -184,16 +184,16 @@ def _check_plausible(doc: Document, source: Input) -> None:
     """Record a fault, with the probable meaning, for power in the wrong unit and for servers beyond their age limit."""
     _, years = doc.periods.resolved()
     if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
-        sentence = f"{doc.reviews} of them leave too few futures that may fail: lower reviews, or the quantile"
+        sentence = f"{doc.reviews} reviews leave too few futures that may fail: lower reviews or the quantile"
         source.fault(("reviews",), sentence)
     for name, sku in doc.skus.items():
         if 0 < sku.power.peak < LEAST_WATTS:
-            sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
+            sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if you mean that"
             source.fault(("skus", name, "power", "peak"), sentence)
         if sku.rack_units and sku.power.peak > MOST_WATTS_PER_UNIT * sku.rack_units:
             watts = sku.power.peak
             sentence = f"is {watts:,.0f} W in {sku.rack_units:g} rack units, more than any server draws: "
-            source.fault(("skus", name, "power", "peak"), sentence + f"write {watts / 1000:g} W if that is meant")
+            source.fault(("skus", name, "power", "peak"), sentence + f"write {watts / 1000:g} W if you mean that")
         age, term = (
             None if span is None else periods.in_periods(span, years, up=up)
             for span, up in ((sku.age_limit, False), (sku.term, True))
@@ -206,7 +206,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
     for name, site in doc.sites.items():
         for watts in _written(site.power):
             if 0 < watts < least:
-                sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if that is meant"
+                sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if you mean that"
                 source.fault(("sites", name, "power"), sentence)
         if site.spares.share + site.spare_share + max(_written(site.maintenance)) >= 1:
             source.fault(("sites", name, "maintenance"), "and spares take all servers: lower one of them")
@@ -217,7 +217,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
         age = periods.in_periods(cohort.age, years, up=True)
         limit = periods.in_periods(kind.age_limit, years, up=False)
         if age > limit:
-            sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): which of the two is meant?"
+            sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): correct one of the two"
             source.fault(("fleet", i, "age"), sentence)
 
 

@@ -49,7 +49,7 @@ def steps(value: Any, names: Sequence[str], source: Input, path: Path) -> Any:
     if not isinstance(value, list | Mapping):
         return value
     if isinstance(value, Mapping) and names[0] not in value:
-        source.fault(path, f"has no figure for {names[0]}, the first period: a figure holds from its period on")
+        source.fault(path, f"has no figure for {names[0]}, the first period: a figure applies from its period on")
     given = per_period(value, names, source, path, needed=False)
     if isinstance(value, Mapping):
         for n, name in enumerate(names):

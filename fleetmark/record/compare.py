@@ -382,7 +382,7 @@ def _apart(
     if both:
         raise FleetmarkError(
             f"{baseline} and {title} both select {', '.join(both[:3])}{', …' if len(both) > 3 else ''}: "
-            "figures cannot be set against themselves; narrow one of them"
+            "a host cannot be compared with itself; narrow one of them"
         )
     if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
         shared_names = {m.host for m in first} & {m.host for m in chosen}

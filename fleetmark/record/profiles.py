@@ -151,7 +151,7 @@ def _matching(side: Side, pattern: str, option: str) -> list[str]:
     if not titles:
         raise FleetmarkError(
             f"{option} {pattern} matches no benchmark of {side.title}; it is a pattern over workload/case/metric, as "
-            "`fleetmark report --format json` has them"
+            "in `fleetmark report --format json`"
         )
     return titles
 
@@ -297,8 +297,9 @@ def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
     """
     if offered and profiled.profile.refused:
         raise FleetmarkError(
-            f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
-            "without --upgrade it says which measurement would settle that"
+            f"--upgrade: the profile does not show which resource limits {profiled.target}: "
+            f"{profiled.profile.refused[0]}; "
+            "without --upgrade, the output recommends a measurement that would show it"
         )
     return bottleneck.gains(profiled.profile, offered)
 

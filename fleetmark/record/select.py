@@ -188,7 +188,7 @@ def _what_would(term: Term, machines: Sequence[Machine]) -> str:
         keys = sorted({key for m in machines for key in m.labels} | {"host", "campaign"})
         return (
             f"none has {term.key}{suggest(term.key, [*keys, *Facts.model_fields])}; "
-            f"labels are {', '.join(keys)}, and facts go by path (cpu.model, gpus.name)"
+            f"labels are {', '.join(keys)}, and facts are paths (cpu.model, gpus.name)"
         )
     listed = ", ".join(f"{term.key}={v} ({n})" for v, n in counts.most_common(_SHOWN))
     return f"there are {listed}{', …' if len(counts) > _SHOWN else ''}"

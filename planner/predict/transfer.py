@@ -93,7 +93,7 @@ def transfer(
     fact_values = dict(known_facts or {})
     bad = [k for k, v in {**known, **fact_values}.items() if not math.isfinite(v)]
     if bad:
-        raise FleetmarkError(f"the new machine's {bad[0]} is not a finite logarithm; leave it out or give log(value)")
+        raise FleetmarkError(f"the new machine's {bad[0]} is not a finite logarithm; exclude it, or pass log(value)")
     if baseline is not None and baseline not in record.machines:
         raise FleetmarkError(f"the baseline {baseline!r} is not among the {len(history)} machines on record")
     if not 0.5 <= level < 1:

@@ -297,11 +297,11 @@ def test_the_kernel_holds_a_network(tmp_path: Path, groups: ModuleType, shares: 
 def test_a_network_that_the_kernel_does_not_hold_is_refused(
     tmp_path: Path, groups: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(groups.NotHeld, match="it has no cgroup v2, which a limit of the network needs; run as"):
+    with pytest.raises(groups.NotHeld, match="it has no cgroup v2, which a network limit requires; run as"):
         groups.hold_network(1e6, [groups.Hierarchy(1, frozenset({"cpu"}), "/", "/")], False)
     place = groups.Hierarchy(2, frozenset(), str(tmp_path), str(tmp_path))
     (tmp_path / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
-    with pytest.raises(groups.NotHeld, match="systemd gave the job no control group of its own; run as root"):
+    with pytest.raises(groups.NotHeld, match="systemd did not create a control group for the job; run as root"):
         groups.hold_network(1e6, [place], True)
     with pytest.raises(groups.NotHeld, match="the kernel does not limit its network .*; run as root"):
         groups.hold_network(1e6, [place], False)  # a folder that is no group

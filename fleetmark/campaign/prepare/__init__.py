@@ -82,7 +82,7 @@ def refuse_busy(checked: Sequence[Checked], console: Console) -> None:
     if refused:
         raise FleetmarkError(
             f"hosts in use: {sum(map(len, refused.values()))}; nothing was deployed on any host; add --include-busy to "
-            "measure anyway, or leave hosts out with --limit"
+            "measure anyway, or exclude hosts with --limit"
         )
 
 

@@ -125,7 +125,7 @@ class Sku(Part):
         if self.failure_rate and not self.repair[0]:
             raise ValueError("failure_rate: give repair, the time from a failure to the server's return (2 weeks)")
         if self.price_change and isinstance(self.price, list | dict):
-            raise ValueError("price_change: the price is already given by period; leave out price_change")
+            raise ValueError("price_change: the price is already given by period; remove price_change")
         return self
 
     @property

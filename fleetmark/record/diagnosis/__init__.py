@@ -113,7 +113,7 @@ def _why_nothing(archive: Archive) -> str:
     events = journal.read(archive)[1]
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
-        return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` goes on with it)"
+        return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` continues it)"
     return "no measurements, so no host can be diagnosed"
 
 

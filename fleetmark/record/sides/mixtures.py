@@ -110,7 +110,7 @@ def under_shares(title: str, chosen: Sequence[Machine]) -> Iterator[Message]:
     if held:
         part = sum(1 for machine in chosen if machine.shares)
         yield message(
-            "{side}: {n} of {hosts} were held to shares of the host: {shares}",
+            "{side}: {n} of {hosts} were limited to shares of the host: {shares}",
             side=title,
             n=part,
             hosts=count(len(chosen), "host"),

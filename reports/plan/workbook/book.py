@@ -73,7 +73,7 @@ _GUIDE: Sequence[tuple[Cell, Message]] = (
             "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
             "columns may run. A workload goes below the others in Utilisation, with its demand in the empty rows of "
             "Demand and its equivalences; a period below the others in Inputs, with its demand to the right of the "
-            "others. They take part after the next solve. To leave one out, empty its cells there."
+            "others. They take part after the next solve. To remove one, clear its cells there."
         ),
     ),
     (

@@ -1,7 +1,7 @@
 """Read traces of requests: Mooncake's JSON lines, CSV of Azure's LLM inference traces and of BurstGPT, own JSON lines.
 
-Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is known by its fields.
-Every line is checked, and a wrong one is named with its number.
+Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is detected by its
+fields. Every line is checked, and an error names the line.
 """
 
 import calendar
@@ -134,7 +134,7 @@ def of_burst(columns, line, place):
 
 
 def counted(values, prompt, answer, place):
-    """Return a request of two counts, or None if it had no answer."""
+    """Return a request with two token counts, or None if it had no answer."""
     counts = []
     for name in (prompt, answer):
         text = values[name]
