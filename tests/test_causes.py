@@ -164,5 +164,5 @@ def test_failed_steps_name_the_option_that_runs_them_again(tmp_path: Path) -> No
     from tests.reports import sample
 
     failed = sample.tiny({"h1": [1.0]}, ended=[("h2", Status.FAILED, "exit status 3")])
-    assert go_on(failed) == ("Run what failed or is invalid again", "fleetmark run --resume results/c1 --retry-failed")
+    assert go_on(failed) == ("Run failed and invalid steps again", "fleetmark run --resume results/c1 --retry-failed")
     assert go_on(sample.tiny({"h1": [1.0]})) is None

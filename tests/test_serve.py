@@ -231,7 +231,7 @@ def test_a_damaged_campaign_is_listed_and_its_page_says_so(tmp_path: Path) -> No
 def test_an_empty_root_has_pages_that_say_so(tmp_path: Path) -> None:
     pages = Pages(tmp_path, Language())
     assert "no campaigns under" in get(pages, "/")[2]
-    assert "No host is on record." in get(pages, "/hosts")[2]
+    assert "No host is recorded." in get(pages, "/hosts")[2]
     assert get(pages, "/history")[0].startswith("400")
 
 

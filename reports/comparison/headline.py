@@ -66,14 +66,14 @@ def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) ->
     clusters = [(c, side) for c, side in sides if c is not None]
     if clusters:
         fewest, side = min(clusters, key=lambda item: item[0].number)
-        return message("{number} of {side} are too few to tell", number=numbered(fewest)[0], side=side)
+        return message("{number} of {side} are too few for an interval", number=numbered(fewest)[0], side=side)
     reasons = (
-        (ratio.clusters, message("the hosts of a size are of too few clusters to tell")),
+        (ratio.clusters, message("the hosts of a size form too few clusters for an interval")),
         (e.basis is Basis.STRATA, message("a side has a single host in one of the sizes")),
         (min(ratio.n, default=1) < 2, message("a side is one machine or publisher, measured once")),
-        (e.basis is Basis.TOTALS, message("hosts of a side differ too much for their totals to tell")),
+        (e.basis is Basis.TOTALS, message("hosts of a side differ too much for an interval of their totals")),
     )
-    return next((reason for holds, reason in reasons if holds), message("its figures do not tell how sure it is"))
+    return next((reason for holds, reason in reasons if holds), message("its figures do not show its uncertainty"))
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:

@@ -33,7 +33,7 @@ def benchmark_labels(benchmark: Mapping[str, str]) -> dict[str, str]:
 
 def findings(deficits: Iterable[tuple[Mapping[str, str], float]]) -> Family:
     """Return a sample for each finding: its labels and the missing share."""
-    family = Family(FINDING, "The share that is missing against what is expected.")
+    family = Family(FINDING, "The missing share, relative to the expected value.")
     for labels, deficit in deficits:
         family.add(deficit, labels)
     return family

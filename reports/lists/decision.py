@@ -62,8 +62,8 @@ def document(decision: Decision) -> Document:
     exhibits.append(
         Note(
             message(
-                "How benchmarks go together is known from {machines} machines of {families} families on record; "
-                "{n} benchmarks count.",
+                "The correlation of benchmarks is estimated from {machines} stored machines of {families} "
+                "families; {n} benchmarks count.",
                 machines=f"{panel.machines:,}",
                 families=panel.families,
                 n=len(panel.titles),
@@ -104,8 +104,8 @@ def _answer(decision: Decision) -> Message:
     }
     if not decision.is_decided:
         return message(
-            "Not decided: one {candidate} replaces {ratio} {baseline}; the chance that it is on the other side of "
-            "{least} is {doubt}.",
+            "Not decided: one {candidate} replaces {ratio} {baseline}; the probability that it is on the other "
+            "side of {least} is {doubt}.",
             **figures,
         )
     if value >= decision.at_least:
@@ -143,7 +143,10 @@ def _next(decision: Decision) -> list[Tabular | Note | Command]:
     if not plan.steps:
         return [
             Note(
-                message("All benchmarks have been run; what is left is the noise of hosts: measure more hosts of each.")
+                message(
+                    "All benchmarks have been run; only the variation between hosts remains: measure more hosts of "
+                    "each."
+                )
             )
         ]
     columns = (
@@ -159,18 +162,23 @@ def _next(decision: Decision) -> list[Tabular | Note | Command]:
     figures = {"runs": f"{plan.runs:,}", "n": len(plan.steps), "hosts": plan.hosts, "error": fmt.share(decision.error)}
     if plan.is_enough:
         text = message(
-            "If it stays where it is, {n} benchmarks on {hosts} hosts ({runs} runs) decide with an error of at most "
-            "{error}. Ask again after each: fewer may suffice.",
+            "If the estimate does not change, {n} benchmarks on {hosts} hosts ({runs} runs) decide with an error of "
+            "at most "
+            "{error}. Run design again after each: fewer may suffice.",
             **figures,
         )
     else:
         text = message(
-            "It is so close that even {n} benchmarks on {hosts} hosts ({runs} runs) may leave more doubt than {error}.",
+            "The result is so close to the threshold that even {n} benchmarks on {hosts} hosts ({runs} runs) may "
+            "leave an error of more than {error}.",
             **figures,
         )
     exhibits.append(Note(text))
     workload = plan.steps[0][0].split("/")[0]
-    return [*exhibits, Command(f"fleetmark run -s {workload}", message("Measure the first of them on that machine"))]
+    return [
+        *exhibits,
+        Command(f"fleetmark run -s {workload}", message("Run the first of these benchmarks on this machine")),
+    ]
 
 
 def _data(decision: Decision) -> dict[str, object]:

@@ -169,7 +169,7 @@ class Pages:
         ]
         start = _start(fields, len(names))
         shown = [_recorded_host(now, name) for name in names[start : start + ROWS]]
-        nothing = message("No host on record matches.") if words else message("No host is on record.")
+        nothing = message("No host on record matches.") if words else message("No host is recorded.")
         document = recorded.document(shown, _part(start, len(names), "hosts"), nothing)
         form = Form(
             "/hosts", message("Search"), (Field(name="q", label=message("Host or label"), value=" ".join(words)),)

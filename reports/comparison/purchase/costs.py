@@ -132,7 +132,7 @@ def costs(
     if terms.energy is not None and prices and not has_energy:
         lacking = joined(unpowered[:MOST])
         unknown.append(
-            message("Energy is not counted: the power of {sides} is not known; add --watts NAME=650", sides=lacking)
+            message("Energy is not counted: the power of {sides} is unknown; add --watts NAME=650", sides=lacking)
         )
     counted = terms if has_energy else Terms(servers=terms.servers, years=terms.years)
     bills = tuple(_bills(whole_servers, prices, all_offers, lead, served, counted))
