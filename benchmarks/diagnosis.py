@@ -32,13 +32,13 @@ from fleetmark.planner.diagnosis.confirm import Verdict, settle
 SEED, METRICS, TRIALS = 18, 20, 4000
 AFFECTED = 5  # number of metrics in which a faulty host is slow: those of one component
 PEERS, REPEATS = 4, 5  # of a confirmation, as in fleetmark.record.diagnosis.reruns
-RUN, HOST = 0.01, 0.003  # standard deviations of runs and of sound hosts
+RUN, HOST = 0.01, 0.003  # standard deviations of runs and of healthy hosts
 
 
 def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, float, float]:
-    """Return the recall of faulty hosts, the recall of slow (host, metric), and false positives per sound host.
+    """Return the recall of faulty hosts, the recall of slow (host, metric), and false positives per healthy host.
 
-    They apply after one confirmation, which runs each suspect case again together with PEERS sound hosts.
+    They apply after one confirmation, which runs each suspect case again together with PEERS healthy hosts.
     """
     rng = np.random.default_rng([SEED, hosts, int(1000 * slow), int(1000 * share), repeats])
     sick = named = cells = hits = sound = blamed = 0
@@ -85,7 +85,7 @@ GROUPED = 0.20  # loss of the slower group of a split cohort
 
 
 def tail_only(hosts: int, often: float) -> tuple[float, float]:
-    """Return the recall of hosts with a share ``often`` of slow runs, and false positives per sound host.
+    """Return the recall of hosts with a share ``often`` of slow runs, and false positives per healthy host.
 
     Such hosts are 5% of all, at least one; their median run is normal. There is no confirmation.
     """

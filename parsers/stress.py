@@ -64,7 +64,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     broken += [match[1] for _, line in lines if (match := _EARLY.fullmatch(line))]
     broken += _failures(lines)
     invalid = "; ".join(broken) or _unfinished(text, lines)
-    notes = ["stress-ng's YAML does not say whether a stressor failed"] if _is_yaml(lines) else []
+    notes = ["stress-ng's YAML does not show whether a stressor failed"] if _is_yaml(lines) else []
     if doubted:
         notes.append(f"stress-ng calls its rates of {', '.join(doubted)} untrustworthy: they are left out")
     return Parsed(_TOOL, tuple(measurements.values()), None, invalid, tuple(notes))

@@ -86,7 +86,7 @@ class Profile:
             return np.asarray(np.exp(np.log(self.rates).mean(axis=0)))
         absent = [r for r in self.resources if r not in rates]
         if absent:
-            raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile rests on {', '.join(self.resources)}")
+            raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile needs {', '.join(self.resources)}")
         _positive({r: rates[r] for r in self.resources}, "rate")
         return np.array([float(rates[r]) for r in self.resources])
 

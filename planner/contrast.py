@@ -154,8 +154,8 @@ class Figures:
         if cells < hosts * benchmarks and lacking > 0:
             raise TooFewFiguresError(
                 message(
-                    "{hosts} of {side} with {figures} over {benchmarks} do not tell hosts from benchmarks: measure "
-                    "{n} more of what they lack, or name a panel of fewer",
+                    "{hosts} of {side} with {figures} over {benchmarks} do not separate the effects of hosts and "
+                    "benchmarks: measure {n} more of the missing figures, or select a smaller panel",
                     hosts=count(hosts, "host"),
                     side=called,
                     figures=count(cells, "figure"),

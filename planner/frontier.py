@@ -54,7 +54,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualService:
-    """Hold how many baseline units one candidate unit replaces at ``speed``.
+    """The number of baseline units that one candidate unit replaces at ``speed``.
 
     - ``ratio``: the number of baseline units, or None; ``reason`` then says why
     - ``baseline``, ``candidate``: the mean work of one unit at ``speed``, in 1/s; hosts that miss the service level

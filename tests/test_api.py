@@ -284,8 +284,8 @@ def test_output_is_parsed_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
-        (lambda r: r.values(workload="strem"), "workload 'strem' (did you mean stream?): not on record; there are fio,"),
-        (lambda r: r.figures(metric=["triad", "copy"]), "metric 'copy': not on record; there are base_ratio,"),
+        (lambda r: r.values(workload="strem"), "workload 'strem' (did you mean stream?): not recorded; there are fio,"),
+        (lambda r: r.figures(metric=["triad", "copy"]), "metric 'copy': not recorded; there are base_ratio,"),
         (lambda r: r.values(campaign="nope"), "no campaign 'nope': the latest is 20261103T000000-turin"),
         (lambda r: r.values(select="gen=zen"), "selector 'gen=zen' matches no machine: there are gen=icelake (3)"),
         (lambda r: r.figures("rack"), "figures by 'rack': use 'host', 'pair' or 'generation'"),

@@ -93,7 +93,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
     assert "50" in web.reason
     faults = refused(tmp_path, changed("utilisation: 65%", slo.replace("50ms", "5ms")))
     assert faults[0].startswith("demand.yml line 11: workloads.web.slo: ")
-    assert "cannot be kept" in faults[0]
+    assert "cannot be met" in faults[0]
 
 
 @pytest.mark.parametrize(

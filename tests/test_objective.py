@@ -82,7 +82,7 @@ def test_a_sku_that_cannot_keep_the_objective_is_out(tmp_path: Path) -> None:
     text = changed("utilisation: 65%", SLO)
     q = read(tmp_path, changed("web: 1.83", "web: {value: 1.83, speed: 0.1}", text))
     assert "web" not in q.skus["genoa"].worth
-    assert "cannot be kept" in q.skus["genoa"].out["web"]
+    assert "cannot be met" in q.skus["genoa"].out["web"]
     none = refused(tmp_path, changed("web: 1.83", "web: {value: 1.83, speed: 0.1}", changed("50ms", "6ms", text)))
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "slo:" in row)
     assert none.startswith(f"demand.yml line {line}: workloads.web.slo: no SKU can run it: icelake: ")

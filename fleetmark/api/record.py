@@ -149,7 +149,7 @@ class Record:
         ``status``: the status of the values to return; None returns all values, including those of failed and warm-up
         runs.
 
-        Raise FleetmarkError if a filter matches nothing on record.
+        Raise FleetmarkError if a filter matches no recorded data.
         """
         filters = {"workload": workload, "case": case, "metric": metric, "host": host}
         chosen, condition = self._filtered(select, campaign, status, filters)
@@ -231,7 +231,7 @@ class Record:
 
         A machine that several campaigns measured counts once. The figures include the scores of a workload's manifest.
 
-        Raise FleetmarkError if a filter matches nothing on record.
+        Raise FleetmarkError if a filter matches no recorded data.
         """
         if by not in ("host", "pair", "generation"):
             raise FleetmarkError(f"figures by {by!r}: use 'host', 'pair' or 'generation'")
@@ -377,7 +377,7 @@ def _matching(column: str, patterns: Names, known: Iterable[str]) -> list[str]:
             some = ", ".join(names[:_MOST_SHOWN]) or "none"
             ellipsis = ", …" if len(names) > _MOST_SHOWN else ""
             raise FleetmarkError(
-                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{ellipsis}"
+                f"{column} {pattern!r}{suggest(pattern, names)}: not recorded; there are {some}{ellipsis}"
             )
         matches |= dict.fromkeys(matched)
     return list(matches)

@@ -114,9 +114,9 @@ class Cells:
         return list(self._book.sheetnames)
 
     def area(self, name: str, title: str) -> Area | None:
-        """Return the named range ``name``. If it is missing, record a fault and return None.
+        """Return the named range ``name``. If it is missing, record an error and return None.
 
-        ``title`` describes the range's content in the fault's message.
+        ``title`` describes the range's content in the error's message.
         """
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
@@ -176,7 +176,7 @@ class Cells:
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:
-        """Record a fault at a cell."""
+        """Record an error at a cell."""
         self.faults.append((self.place_of(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
@@ -189,7 +189,7 @@ class Cells:
     def value(self, area: Area, row: int, col: int) -> Value | None:
         """Return the content of a cell, or None if it is empty.
 
-        Record a fault if it contains an error or a formula without a stored value.
+        Record an error if it contains an error or a formula without a stored value.
         """
         content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
         if content is None and not self.empty(area, row, col):

@@ -20,8 +20,8 @@ def resolved(
 ) -> dict[str, float]:
     """Return the correlations as numbers: first those computed from histories, by pairs, then the given ones.
 
-    Record a fault for a name that is not a workload, for histories that are too short, and for numbers that do not form
-    a correlation matrix.
+    Record an error for a name that is not a workload, for histories that are too short, and for numbers that do not
+    form a correlation matrix.
     """
     result: dict[str, float] = {}
     given: dict[tuple[int, frozenset[str]], str] = {}  # the key of each pair, by the size of the key's group

@@ -280,7 +280,7 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """Return the document in the sheets of ``folder``, with the faults of the sheets themselves.
+    """Return the document in the sheets of ``folder``, with the errors of the sheets themselves.
 
     Raise FleetmarkError for a sheet that is missing, unknown or not CSV.
     """

@@ -53,7 +53,7 @@ EXAMPLE = File(__file__).parent / "example.yml"
 def read(path: File, root: File, scenario: File | None = None) -> Question:
     """Return the question in ``path``, a YAML file or a folder of sheets, with the changes of a ``scenario``.
 
-    Worths that are given by name are read from the record under ``root``. Raise FleetmarkError with all faults, each
+    Worths that are given by name are read from the record under ``root``. Raise FleetmarkError with all errors, each
     with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
@@ -144,7 +144,7 @@ def _carbon_by_year(doc: Document, names: list[str], source: Input) -> dict[str,
 
 
 def _check_names(doc: Document, source: Input) -> None:
-    """Record a fault for every name that is not defined."""
+    """Record an error for every name that is not defined."""
 
     def check(name: str, among: Mapping[str, object], noun: str, path: Path) -> None:
         if name not in among:
@@ -181,7 +181,7 @@ def _check_names(doc: Document, source: Input) -> None:
 
 
 def _check_plausible(doc: Document, source: Input) -> None:
-    """Record a fault, with the probable meaning, for power in the wrong unit and for servers beyond their age limit."""
+    """Record an error with its probable meaning for power in the wrong unit and for servers beyond their age limit."""
     _, years = doc.periods.resolved()
     if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
         sentence = f"{doc.reviews} reviews leave too few futures that may fail: lower reviews or the quantile"
@@ -300,7 +300,7 @@ def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> 
 
 
 def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> None:
-    """Record a fault for every workload that no server can run, and for pre-emptible ones without headroom."""
+    """Record an error for every workload that no server can run, and for pre-emptible ones without headroom."""
     for name, workload in doc.workloads.items():
         able = [n for n, s in skus.items() if name in s.worth]
         out = {n: s.out[name] for n, s in skus.items() if name in s.out}

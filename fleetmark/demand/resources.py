@@ -14,7 +14,7 @@ from fleetmark.demand.worth import Record
 def stocked(sku: str, doc: Document, source: Input, record: Record) -> dict[str, float]:
     """Return the resources of one server in base units.
 
-    Record a fault if the server lacks a resource that one of its workloads needs, or has it in another unit.
+    Record an error if the server lacks a resource that one of its workloads needs, or has it in another unit.
     """
     amounts: dict[str, Quantity] = {}
     for name, given in doc.skus[sku].has.items():

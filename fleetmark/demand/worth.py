@@ -197,7 +197,7 @@ class Record:
         return version
 
     def rate(self, measured: Measured | None) -> Quantity:
-        """Return a rate on record in its base unit: its geometric mean over hosts, reduced by one standard error.
+        """Return a stored rate in its base unit: its geometric mean over hosts, reduced by one standard error.
 
         Raise the errors of ``worth``.
         """

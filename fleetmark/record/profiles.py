@@ -78,7 +78,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     chosen = within(every, select) if select else every
     if not chosen:
         raise FleetmarkError(f"{root}: no machine is recorded; use `fleetmark run` or `import` first")
-    selection = select or message("everything on record")
+    selection = select or message("all recorded machines")
     names = _names(chosen)
     side = side_of(root, selection, chosen, only=[target, *patterns.values()], names=names)
     titles = _matching(side, target, "--target")

@@ -211,7 +211,7 @@ def _late(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Iter
         place = f"search at {number(line.get('rate')) or 0:.3g}/s" if line["run"] == "trial" else _case(line)
         yield (
             f"{place}: the client itself was {late:.3g} s late (99%), more than {limit:g} s; raise processes, give the "
-            "client's host more processors, or ask for less"
+            "client's host more processors, or reduce the load"
         )
 
 

@@ -137,7 +137,7 @@ class _Reader:
             run.scenario = "Server" if "completed" in name or "scheduled" in name else "Offline"
         take_result(run, name, value)
         if "10-min runtime requirement met: False" in match[0]:
-            run.say("short: the harness says that the run took less than 10 minutes")
+            run.say("short: the harness reports that the run took less than 10 minutes")
         run.finish()
         self.harness.append(run)
 

@@ -158,8 +158,8 @@ def read(raw: bytes, name: str = "") -> Table:
         )
     if open_kinds:
         collector.notes.append(
-            f"{open_kinds:,} rows declare no kind: it follows from class, unit and direction; a column kind "
-            f"({', '.join(Kind)}) says it"
+            f"{open_kinds:,} rows declare no kind, so it is inferred from class, unit and direction; to "
+            f"declare it, add a column kind ({', '.join(Kind)}) says it"
         )
     return collector.table(len(source.rows))
 

@@ -85,7 +85,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
             yield message(
-                "{n} {sku} are ordered for {site} in {period}; the least is {least}",
+                "{n} {sku} are ordered for {site} in {period}; the minimum is {least}",
                 **names,
                 n=n,
                 least=least,

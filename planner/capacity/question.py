@@ -34,7 +34,7 @@ Margin = Mapping[str, float | Sequence[float]]  # factors on each workload's dem
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """Hold how much of a workload's demand one server of a SKU serves at full use, in the workload's unit.
+    """The demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
     - ``se``: the standard error of its natural logarithm
     - ``df``: the degrees of freedom of that error; infinite if the value is not an estimate

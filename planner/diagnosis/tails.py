@@ -39,7 +39,7 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     - ``usual``: the median of the same for the other hosts
     - ``p``, ``q``: the p value and the false discovery rate
 
-    Runs are relative to their host's median, because another test judges its typical speed. Runs of sound hosts are
+    Runs are relative to their host's median, because another test judges its typical speed. Runs of healthy hosts are
     then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
     """
     tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]

@@ -36,7 +36,7 @@ _LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """The statistics of some benchmarks over the machines on record.
+    """The statistics of some benchmarks over the stored machines.
 
     - ``titles``: the benchmarks; ``profile``: their usual distance from a machine's mean, which is 0 on average
     - ``covariance``: the covariance of a new family's distances from that profile
@@ -80,7 +80,7 @@ class Level:
 
 
 def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
-    """Return the panel of the benchmarks that machines on record have in common.
+    """Return the panel of the benchmarks that stored machines have in common.
 
     ``history``: oriented logarithms, a row per machine and a column per benchmark, without gaps. ``families``: the
     family of each machine; effects shared by a family's members count once.
@@ -91,8 +91,8 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
     count = len({*names})
     if count < LEAST_FAMILIES:
         raise FleetmarkError(
-            f"{count} families of machines on record have all of these benchmarks, at least {LEAST_FAMILIES} are "
-            "needed to know how benchmarks go together: import published results, or name fewer benchmarks"
+            f"{count} families of stored machines have all of these benchmarks, at least {LEAST_FAMILIES} are "
+            "needed to estimate the correlation of benchmarks: import published results, or select fewer benchmarks"
         )
     if history.shape[1] < LEAST_BENCHMARKS:
         raise FleetmarkError(

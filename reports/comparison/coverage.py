@@ -62,7 +62,7 @@ _TONES: Mapping[State, Tone] = {State.MISSING: "bad", State.EXCLUDED: "unsure", 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Hold what is known of a class on a side.
+    """The coverage of a class on a side.
 
     ``present``: its benchmarks on this side, out of ``known`` benchmarks on all sides. ``label``: the label that counts
     as one host in results without hosts.

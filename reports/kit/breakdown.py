@@ -1,4 +1,4 @@
-"""Hold what is behind the figures of a document: hosts, repeats, files and commands, shown by a page on demand."""
+"""Represent the evidence for the figures of a document: hosts, repeats, files and commands, shown on demand."""
 
 from __future__ import annotations
 

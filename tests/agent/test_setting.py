@@ -77,7 +77,7 @@ def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_pat
     [
         ([{"path": "{}/none*", "value": "1"}], "this host has no"),
         ([{"path": "{}/folder", "value": "1"}], "folder cannot be read"),
-        ([{"path": "{}/knob", "value": "old"}], "is old already, so there is nothing to try"),
+        ([{"path": "{}/knob", "value": "old"}], "is already old, so there is nothing to try"),
         ([{"path": "{}/empty", "value": "1"}], "does not have a single value"),
         ([{"path": "{}/lines", "value": "1"}], "does not have a single value"),
         ([{"read": ["no-such-program"], "match": "x", "write": ["true"], "value": "1"}], "cannot be started"),
@@ -132,7 +132,7 @@ def test_after_another_boot_the_old_value_is_not_forced_on_the_kernel(setting: A
     (tmp_path / "setting.json").write_text(json.dumps({**stored, "boot": "another"}))
     knob.write_text("booted")
     done, left = setting.clear(str(tmp_path))
-    assert "has booted since, which put it back" in done and not left
+    assert "which a reboot of this host restored" in done and not left
     assert knob.read_text() == "booted" and not (tmp_path / "setting.json").exists()
     assert setting.clear(str(tmp_path)) == ("", "")
 
@@ -199,7 +199,7 @@ def test_the_file_of_a_later_runner_is_not_removed(setting: Any, tmp_path: Path,
 def test_a_value_that_something_else_follows_is_not_tried(setting: Any, tmp_path: Path, knob: Path) -> None:
     (tmp_path / "upper_vlan7").touch()
     item = {"path": str(knob), "value": "new", "unless": str(tmp_path / "upper_*")}
-    with pytest.raises(setting.CannotSet, match="upper_vlan7 shows that something else follows"):
+    with pytest.raises(setting.CannotSet, match="upper_vlan7 shows that another value depends on"):
         setting.begin(str(tmp_path), [item])
 
 
@@ -365,7 +365,7 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
     answer = Job(tmp_path / "work", [step(0, ["true"])], "other").start()
     assert answer["state"] == "error" and "a setting changed by a trial was not restored" in answer["error"]
     assert "cleared" not in answer and ("is damaged" if damage else "could not be restored") in answer["left"]
-    assert answer["error"].endswith(f"then type there: rm {stored}") and stored.exists()
+    assert answer["error"].endswith(f"then run on the host: rm {stored}") and stored.exists()
 
 
 @pytest.mark.parametrize("victim", ["runner", ""])

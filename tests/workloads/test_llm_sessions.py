@@ -322,6 +322,6 @@ def test_lateness_is_told_of_every_run() -> None:
     assert invalid() is None
     assert invalid(run=0.02) == (
         "r2: the client itself was 0.02 s late (99%), more than 0.01 s; raise processes, give the client's host more "
-        "processors, or ask for less"
+        "processors, or reduce the load"
     )
     assert str(invalid(trial=0.02)).startswith("search at 3/s: the client itself was 0.02 s late")

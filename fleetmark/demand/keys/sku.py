@@ -50,7 +50,7 @@ class Power(Part):
 
 
 class Has(Part):
-    """The amount of a resource in one server: its ``value``, or a rate on record."""
+    """The amount of a resource in one server: its ``value``, or a stored rate."""
 
     BARE: ClassVar = Written
 

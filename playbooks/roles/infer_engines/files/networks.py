@@ -14,7 +14,7 @@ INPUT, OUTPUT = "input", "output"
 
 
 class Network(object):
-    """Hold operators in order: ``nodes`` are (operator, inputs, output, attributes), ``weights`` are fp32 by name."""
+    """Operators in order: ``nodes`` are (operator, inputs, output, attributes), ``weights`` are fp32 by name."""
 
     def __init__(self, name, shape):
         self.name, self.shape, self.nodes, self.weights = name, shape, [], {}

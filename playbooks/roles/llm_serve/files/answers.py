@@ -25,7 +25,7 @@ class Broken(Exception):
 
 
 class Answer:
-    """Hold one request and its result.
+    """One request and its result.
 
     ``due``: its scheduled time; ``sent``: its actual time. ``stamps``: arrival times of pieces with text. ``used``:
     tokens of the prompt and of the answer as counted by the server. ``problem``: why the answer is incomplete.

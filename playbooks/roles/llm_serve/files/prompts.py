@@ -49,7 +49,7 @@ def check(text, *numbers):
 
 
 class Conversation:
-    """Hold a conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
+    """A conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
 
     __slots__ = ("left", "texts", "tokens")
 
@@ -58,7 +58,7 @@ class Conversation:
 
 
 class Prompt:
-    """Hold one prompt: alternating ``texts`` of user and model, and the requested answer.
+    """One prompt: alternating ``texts`` of user and model, and the requested answer.
 
     ``wanted``: tokens of the answer; ``thinking``: those of them before the visible answer.
     ``reusable``: tokens at its beginning that an earlier request already had.

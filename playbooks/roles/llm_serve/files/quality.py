@@ -169,7 +169,7 @@ def likeliest(top):
 
 
 class Likelihood:
-    """Hold the log-probability of each token of the fixed text, the tokens, and the most likely token at each
+    """The log-probability of each token of the fixed text, the tokens, and the most likely token at each
 
     position. ``tokens`` is None, and ``tops`` is empty or has None, if the endpoint does not report them.
     """
@@ -204,7 +204,7 @@ class Likelihood:
 
 
 class Continuations:
-    """Hold the most likely next tokens, {token: log-probability}, after some prefixes of the fixed text.
+    """The most likely next tokens, {token: log-probability}, after some prefixes of the fixed text.
 
     ``places``: None if unknown. ``is_chat``: whether they are answers of a chat.
     """

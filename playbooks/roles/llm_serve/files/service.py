@@ -103,7 +103,7 @@ def verdict(series, share, kept_error, missed_error, is_early):
 
 
 class Interval:
-    """Hold the result of a search: the highest rate shown to meet the targets, and the lowest rate shown to miss one
+    """The result of a search: the highest rate shown to meet the targets, and the lowest rate shown to miss one
     (None: not shown).
     """
 

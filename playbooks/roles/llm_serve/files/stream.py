@@ -24,7 +24,7 @@ _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWr
 
 
 class Endpoint:
-    """Hold the address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
+    """The address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
     http(s) URL.
     """
 

@@ -32,7 +32,7 @@ class Mistake(Exception):
 
 
 class Entry:
-    """Hold one request of a trace.
+    """One request of a trace.
 
     ``time``: seconds since the trace's first request, None if unknown. ``blocks``: ids of the prompt's blocks of 512
     tokens, equal where the text is equal. ``session``: name of its conversation. ``delay``: seconds after the end of
@@ -48,7 +48,7 @@ class Entry:
 
 
 class Trace:
-    """Hold a trace: its ``entries``, the requests ``left_out`` (without an answer), and the ``seconds`` that it lasts.
+    """A trace: its ``entries``, the requests ``left_out`` (without an answer), and the ``seconds`` that it lasts.
 
     ``is_timed``: whether it can be replayed: each request has a time, or follows a turn of its conversation.
     """

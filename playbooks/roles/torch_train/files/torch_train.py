@@ -36,7 +36,7 @@ def add_words(parser):
 
 
 class Trainer(object):
-    """Hold a model in training on this rank: its precision, distribution and optimizer."""
+    """A model in training on this rank: its precision, distribution and optimizer."""
 
     def __init__(self, group, model, mode, precision, optimizer):
         self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
