@@ -2,7 +2,7 @@
 
 Case: ``soak``. Metrics: the monitor's counters (``faults`` is their sum; lower is better), ``temperature_max`` in degC,
 ``clock_min`` in Hz, and with a label ``stressor`` ``instances`` that passed and ``bogo_ops_per_second`` in 1/s of wall
-time, which is only descriptive. A rate that stress-ng calls untrustworthy is left out, with a note. A soak is
+time, which is only descriptive. A rate that stress-ng calls untrustworthy is omitted, with a note. A soak is
 ``invalid`` if a fault occurred, a result failed verification, a stressor failed or was skipped, or stress-ng did not
 report success. The YAML does not state whether a stressor failed; a note says so.
 """

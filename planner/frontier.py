@@ -45,7 +45,7 @@ class Point:
 
 
 class Bound(StrEnum):
-    """Name the kind of bound that a ratio is, if some hosts were not measured at the service level."""
+    """The kind of bound that a ratio is, if some hosts were not measured at the service level."""
 
     EXACT = ""
     LEAST = "at least"

@@ -21,7 +21,7 @@ NOTHING = 1e-30  # a smaller variance counts as rounding error
 
 
 class Verdict(StrEnum):
-    """Name the verdict that follows from the interval."""
+    """The verdict that follows from the interval."""
 
     BETTER = "better"
     WORSE = "worse"

@@ -87,7 +87,7 @@ class Peak(_Part):
 
 
 class Launch(_Part):
-    """Name the metrics that mark a launch-bound call, beside its share of the roofline.
+    """The metrics that mark a launch-bound call, beside its share of the roofline.
 
     ``ratio``: the time that the host needs to start a call over its time on the device; from 1 on, the call is
     launch-bound. ``graph``: the time of the call as one graph of the device; where it exists, the share is based on it.

@@ -231,7 +231,7 @@ class GateReport(TypedDict):
 
 
 class DiagnosisReport(TypedDict):
-    """Name the hosts that are slower than their peers: ``fleetmark diagnose --format json``.
+    """The hosts that are slower than their peers: ``fleetmark diagnose --format json``.
 
     ``acceptance``: the hosts against the rules of ``--rules``.
     """

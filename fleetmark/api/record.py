@@ -55,7 +55,7 @@ class Record:
     """Read the campaigns and imported tables below one results root. ``fleetmark.open`` returns it.
 
     Damaged parts of a record are skipped with a ``LeftOut`` warning. Close the record, or use it in a ``with``
-    statement, to release its database at once.
+    statement, to release its database immediately.
 
     Methods that return values or figures have these filters in common:
 

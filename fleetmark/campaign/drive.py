@@ -348,7 +348,7 @@ class Drive:
             self._over(run, "")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
-        """Store and judge a finished step; its files are in ``part``."""
+        """Store and evaluate a finished step; its files are in ``part``."""
         run.expect(STUCK_S, "its next step")
         if number not in run.pending:  # the step was dropped while it ran
             self.archive.discard(part)

@@ -142,7 +142,7 @@ def _join_late(
 
 
 def resume(archive: Archive, options: Options, console: Console, *, retry_failed: bool = False) -> bool:
-    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the owed steps.
+    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the outstanding steps.
 
     Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
     ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
@@ -331,7 +331,7 @@ def _drive(
     credentials: Mapping[str, str],
     collect: bool = False,
 ) -> bool:
-    """Launch and follow all owed steps, and write the measurements. Return whether the user interrupted the run.
+    """Launch and follow all outstanding steps, and write the measurements. Return whether the user interrupted the run.
 
     ``collect``: launch nothing, and only collect the remaining results from the hosts.
     """
@@ -361,7 +361,7 @@ def _follow(
     judged: Judged,
     collect: bool,
 ) -> bool:
-    """Launch and follow all owed steps of the jobs ``on_record``. Return whether the user interrupted the run."""
+    """Run all outstanding steps of the jobs ``on_record``. Return whether the user interrupted the run."""
     owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
     absent: dict[str, str] = {}

@@ -398,7 +398,7 @@ def design(
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Find the fewest runs that decide between machines, and report after each run whether to stop.
+    """Find the minimum number of runs that decides between machines, and report after each run whether to stop.
 
     Exit status 0 if the stored results are sufficient, 1 if more runs are needed.
 

@@ -44,7 +44,7 @@ class Stalled(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Store the result of a command: exit status (negative: ended by a signal), stdout and stderr."""
+    """The result of a command: exit status (negative: ended by a signal), stdout and stderr."""
 
     rc: int
     out: bytes

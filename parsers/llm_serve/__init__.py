@@ -289,7 +289,7 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
     case = _case(run)
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
     if (pieces := number(run.get("tokens_a_piece"))) and pieces > _PIECE:
-        yield f"{case}: the server sends {pieces:.3g} tokens per piece: gaps are between pieces (piece_gap), not between tokens"
+        yield f"{case}: the server sends {pieces:.3g} tokens per piece: gaps are between pieces (piece_gap), not tokens"
     if (busy := number(run.get("busy"))) and busy > _BUSY:
         yield f"{case}: the client was busy for {busy:.0%} of the time, and may limit the run"
     if (late := number(run.get("late"))) and late > _LATE:
@@ -307,4 +307,4 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
     if 0 < answered < requests:
         yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
     if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):
-        yield f"{case}: answers arrive in one piece: a proxy or the server buffers the stream, so TPOT cannot be measured"
+        yield f"{case}: answers arrive in one piece, because the stream is buffered, so TPOT cannot be measured"

@@ -234,7 +234,7 @@ def _ranks(*runs: Run) -> bool:
 
 
 def _single(run: Run) -> bool:
-    """Return whether one rank ran alone, judged by the device list, or because busbw is 0 although data moved."""
+    """Return whether one rank ran alone, according to the device list or to a busbw of 0 although data moved."""
     if run.ranks is not None:
         return run.ranks == 1
     pairs = [(p.figures.get("algbw"), p.figures.get("busbw")) for _, p in run.points()]

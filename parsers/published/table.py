@@ -90,7 +90,7 @@ _METRICS = {  # the default name of a figure, and its better direction if the un
 def read(raw: bytes, name: str = "") -> Table:
     """Return the figures in ``raw``; ``name`` is not needed.
 
-    Values that are not numbers above zero are left out. Raise FleetmarkError for a missing column, and for a row whose
+    Values that are not numbers above zero are omitted. Raise FleetmarkError for a missing column, and for a row whose
     machine, benchmark, unit or direction is missing or unknown.
     """
     source = records(raw)

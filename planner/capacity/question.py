@@ -123,7 +123,7 @@ class Sku:
     - ``slips``: the probabilities that all its orders arrive 0, 1, 2 ... periods late; empty if they are never late
     - ``allowance``: the periods that the plan adds to ``lead`` for late orders
     - ``has``: by resource, the amount that one server provides for the ``needs`` of workloads, in base units
-    - ``rent``: money per installed server and year; ``term``: the least periods of service
+    - ``rent``: money per installed server and year; ``term``: the minimum periods of service
     - ``failure_rate``: failures per server and year; ``repair``: the periods that a repair takes
     """
 
@@ -471,7 +471,7 @@ class Plan:
     ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.
 
     ``use`` has one row per (sku, site, workload, period), without zeros. ``servers`` are assigned to the workload,
-    including failover; ``working`` of them are needed with everything up, at their utilisation, and determine the
+    including failover; ``working`` of them are needed without failures, at their utilisation, and determine the
     energy. Both are fractions if servers are shared.
 
     ``costs`` has one row per (period, kind of ``KINDS``) with ``money`` undiscounted and its ``present`` value.

@@ -16,7 +16,7 @@ LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors
 
 
 class Verdict(StrEnum):
-    """Name the result of a repeat."""
+    """The result of a repeat."""
 
     CONFIRMED = "confirmed"  # still slow
     CLEARED = "cleared"  # as fast as healthy hosts

@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 LEAST_FAMILIES = 5
 LEAST_BENCHMARKS = 3
-FOLDS = 8  # number of groups of families; each group is left out once
+FOLDS = 8  # number of groups of families; each group is omitted once
 SHRINKING = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 LOOKS = 0.5  # share of the allowed error for each look, because the decision is checked after every run
 _LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is singular
@@ -74,7 +74,7 @@ class Level:
         return float(stats.t.sf((log - self.log) / self.se, self.df))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends of the interval."""
+        """Return the bounds of the interval."""
         reach = float(stats.t.ppf((1 + confidence) / 2, self.df)) * self.se
         return self.log - reach, self.log + reach
 
@@ -183,7 +183,8 @@ def planned(
     host: float = 0.0,
     most_hosts: int = 8,
 ) -> TestPlan:
-    """Return the test plan with the fewest runs that decides if the truth is ``distance`` from the threshold.
+    """Return the test plan with the minimum number of runs that decides if the truth is ``distance`` from the
+    threshold.
 
     ``distance`` is a difference of logarithms, above 0. ``error`` is the allowed probability of a wrong decision.
     ``known`` are the benchmarks that have been run. ``noise`` and ``host``: the variances of one host, as in ``level``.

@@ -1,4 +1,4 @@
-"""Judge deliveries by the worth that a plan assumed, and plan the remaining periods again with the measured worth."""
+"""Compare deliveries with what a plan assumed, and plan the remaining periods again with the measured worth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = tuple[str, str]  # SKU and workload
 
 
 class Verdict(StrEnum):
-    """Name the verdict on a delivery for one workload."""
+    """The verdict on a delivery for one workload."""
 
     BELOW = "below"  # the whole interval lies below the promised worth
     KEPT = "kept"

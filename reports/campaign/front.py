@@ -149,7 +149,7 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
 def unmeasured(view: View, *, has_reference: bool) -> str:
     """Return the areas of work that no benchmark covers, and the machines' prices or a note that they are unknown.
 
-    A single host cannot measure the network, and without a reference it cannot be judged slow.
+    A single host cannot measure the network, and without a reference nothing shows that it is slow.
     """
     classes = _classes(view)
     if not classes:

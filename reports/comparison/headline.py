@@ -87,7 +87,7 @@ def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
 def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[str, str]:
     """Return each title shortened to the words that distinguish it from the others.
 
-    For example: ``505.mcf_r`` for ``spec_cpu2017 505.mcf_r base_ratio``. The metric is left out if the other words are
+    For example: ``505.mcf_r`` for ``spec_cpu2017 505.mcf_r base_ratio``. The metric is omitted if the other words are
     enough.
     """
     words = {title: title.split() for title in titles}

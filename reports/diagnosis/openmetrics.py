@@ -40,7 +40,7 @@ def findings(deficits: Iterable[tuple[Mapping[str, str], float]]) -> Family:
 
 
 def diagnosis(result: Diagnosis) -> list[Family]:
-    """Return the findings that no repeat cleared, and how many hosts were measured and judged."""
+    """Return the findings that no repeat cleared, and how many hosts were measured and evaluated."""
     hosts = Family("fleetmark_diagnosis_hosts", "Hosts in the campaign that was diagnosed.")
     hosts.add(result.hosts)
     judged = Family("fleetmark_diagnosis_judged_hosts", "Hosts that were compared with peers.")

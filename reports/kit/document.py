@@ -115,7 +115,7 @@ class Brief:
 
     ``question``: the question that the answer answers. ``table``: the main figures. The other parts are sentences:
     ``cost``, ``worse`` (what gets worse, or may fail, under ``worse_title``), ``missing`` (what was not measured),
-    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is left out.
+    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is omitted.
     """
 
     question: str

@@ -45,7 +45,7 @@ class Decision:
     plan: TestPlan
 
     def ratio(self, contender: Contender) -> tuple[float, float, float]:
-        """Return a contender's ratio to the baseline (or to the best contender), and the ends of the 95% interval."""
+        """Return a contender's ratio to the baseline (or to the best contender), and the bounds of the 95% interval."""
         against = self.reference or self.contenders[self.leader]
         if against is contender:
             return 1.0, 1.0, 1.0

@@ -1,4 +1,4 @@
-"""List the benchmarks and hosts that a diagnosis cannot judge, with reasons."""
+"""List the benchmarks and hosts that a diagnosis cannot evaluate, with reasons."""
 
 from __future__ import annotations
 

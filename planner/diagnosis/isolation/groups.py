@@ -128,8 +128,8 @@ class _Hunt(Settling):
                 return
 
     def _leave_out(self) -> None:
-        """Run groups within places until each border and uplink that all groups of the campaign cross is left out by
-        one group.
+        """Run groups within places until each border and uplink that all groups of the campaign cross is avoided by
+        at least one group.
 
         If all groups cross a slow border, they are equally slow, and no comparison between them shows it.
         """

@@ -31,7 +31,7 @@ MEDIAN_ERROR = 1.2533  # standard error of a median, relative to that of a mean
 
 
 class Reason(StrEnum):
-    """Name the symptom of a fault, for programs."""
+    """The symptom of a fault, for programs."""
 
     INTRA_HOST = "slow-alone"  # slow over the host's own loopback
     ALL_PARTNERS = "slow-with-every-known-good-partner"
@@ -316,7 +316,7 @@ def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list
 
 
 def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
-    """Return the healthy hosts, starting with those that have the fewest slow pairs."""
+    """Return the healthy hosts, starting with those with the fewest slow pairs."""
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 

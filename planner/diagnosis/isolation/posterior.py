@@ -23,7 +23,7 @@ _FEW = 0.05  # quantile of the sets, weighted by their probability
 _BORDER = 0.1  # prior probability that the fault is a border; the same for an uplink
 _ROWS = 6_000  # maximum number of sets
 _AGAIN = 5  # number of runs after which dropped sets are searched for again
-_LEAST = 1e-8  # minimum probability relative to the likeliest set; less likely sets are dropped
+_LEAST = 1e-8  # minimum probability relative to the most likely set; less likely sets are dropped
 
 
 class Posterior:
@@ -33,7 +33,7 @@ class Posterior:
     classes, and represents all sets of hosts from these classes. The result is exact (Bayes), and its size does not
     grow with the number of hosts.
 
-    Only the likeliest sets are kept. After more runs, sets that explain all of them are searched for again, since the
+    Only the most likely sets are kept. After more runs, sets that explain all of them are searched for again, since the
     true set may have been dropped.
 
     The rate of a healthy group of a given size is unknown, so runs of one size are compared with each other.
@@ -208,7 +208,8 @@ class Posterior:
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
     def likeliest(self, known: Collection[Suspects]) -> tuple[Suspects, float]:
-        """Return the likeliest host, link, border or uplink besides the ``known`` ones, and the logarithm of its odds.
+        """Return the most likely host, link, border or uplink besides the ``known`` ones, and the logarithm of its
+        odds.
 
         Hosts that were in the same runs cannot be distinguished, so they are not considered. The result is () if there
         is no such fault.

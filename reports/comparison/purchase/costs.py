@@ -35,7 +35,7 @@ class Bill:
 
     ``work``: the title of the class, empty for the baseline. ``class_``: its name. ``piece``: what is counted, if not
     servers. ``ratio``: baseline servers that one server replaces. ``cost``: the cost of the needed servers. ``minimum``
-    and ``maximum``: the ends of the interval of their number. ``change``: the cost relative to the baseline's, as a
+    and ``maximum``: the bounds of the interval of their number. ``change``: the cost relative to the baseline's, as a
     fraction. ``unit``: the currency and billing term of the offer.
     """
 
