@@ -40,7 +40,7 @@ def test_a_sound_fleet_needs_no_run(tmp_path: Path) -> None:
     sound(tmp_path)
     status, text = answered(tmp_path)
     assert status == 0 and "No host, link or border makes iperf3 tcp slow." in text
-    assert "0 runs beyond those of the campaign; all pairs are 120" in text
+    assert "0 runs in addition to those of the campaign. Testing all pairs takes 120" in text
     assert json.loads(answered(tmp_path, "--format", "json")[1])["faults"] == []
     assert "没有主机" in answered(tmp_path, "--format", "md", "--lang", "zh-CN")[1]
 

@@ -145,7 +145,7 @@ def resume(archive: Archive, options: Options, console: Console, *, retry_failed
     """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the outstanding steps.
 
     Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
-    ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
+    ``retry_failed``: also repeat steps that failed or were invalid; their files move to ``superseded/``.
     """
     options.check_bundle()
     options.check_key()

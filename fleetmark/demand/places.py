@@ -81,7 +81,7 @@ class Input:
         raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel], *, missing: bool = True) -> None:
-        """Record pydantic's errors as errors in words.
+        """Record pydantic's errors as errors of this file, in full sentences.
 
         If ``missing`` is False, absent keys are not recorded, because their cells have errors of their own.
         """

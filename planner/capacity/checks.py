@@ -417,7 +417,7 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
     keys = list(expected)
     if sorted(keys) != sorted(reported.index):
-        yield message("the plan's costs are not one for each period and kind")
+        yield message("the plan does not have exactly one cost for each period and kind")
         return
     both = np.array([expected[key] for key in keys]), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)

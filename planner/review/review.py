@@ -138,7 +138,7 @@ def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) 
 
 
 def owed(count: int, promise: float, measured: Estimate) -> Estimate:
-    """Return how many servers are missing for ``count`` delivered ones to serve the promised work, with the interval.
+    """Return how many more servers than the ``count`` delivered ones the promised work needs, with the interval.
 
     The numbers are fractions, and negative if the delivered servers are worth more than promised.
     """

@@ -442,7 +442,7 @@ def main(folder, keeper=None):
         sys.stdout.write("busy\n")
         return
     except OSError as error:
-        sys.stdout.write("%s: the work directory cannot hold a lock (%s)\n" % (runner.job["work"], error.strerror))
+        sys.stdout.write("%s: cannot lock the work directory (%s)\n" % (runner.job["work"], error.strerror))
         return
     sys.stdout.write("started\n")
     sys.stdout.flush()

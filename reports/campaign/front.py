@@ -208,7 +208,7 @@ def calm(view: View) -> str:
     """Return the statement that nothing is unusual, and the evidence for it."""
     parts = [part for part in view.headlines_in_parts() if len(part)]
     if not parts:
-        return message("No figures to judge.")
+        return message("There are no figures to judge.")
     largest = max((float(part["cv"].max()) for part in parts if part["cv"].notna().any()), default=None)
     repeats = min(int(part["n"].min()) for part in parts)
     if largest is None or repeats < REPEATS:

@@ -36,7 +36,7 @@ _ReasonKey = tuple[str, str]
 
 
 class State(StrEnum):
-    """Return what is known of a class on a side."""
+    """How far a class is measured on a side."""
 
     MEASURED = "measured"
     ESTIMATED = "estimated"
@@ -342,7 +342,7 @@ def commands(gaps: Sequence[Gap], known_sides: Collection[str] = ()) -> Iterator
         sides = joined([fmt.clean(side) for side in gap.sides])
         text = message("Not measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
         if gap.is_partial:
-            text = message("Measured in part on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
+            text = message("Only partly measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
         yield Command(_on_some(text, gap), gap.command)
 
 

@@ -178,7 +178,7 @@ def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
     columns = (Column("host", message("host"), "name"), *(Column(name, name, "number") for name in order))
     rows = tuple((Cell(host), *(_hot(by_cell.get((host, name))) for name in order)) for host in hosts)
     yield Note(
-        message("How much worse than its peers' median; darker is worse. A dash means within the usual range."),
+        message("How much worse than its peers' median; darker is worse. A dash marks values within the usual range."),
         quiet=True,
     )
     yield Tabular("heat", message("Suspects and benchmarks"), columns, rows)

@@ -123,14 +123,15 @@ def cost(isolated: Isolated) -> Message:
     s = isolated.suspicion
     if s.alone:
         return message(
-            "{runs} of groups and {hosts} alone; all pairs are {all}, plain bisection would take {bisection}.",
+            "{runs} of groups and {hosts} alone. Testing all pairs takes {all} runs, and plain bisection {bisection}.",
             runs=count(s.runs, "run"),
             hosts=count(s.alone, "host"),
             all=f"{s.all_pairs:,}",
             bisection=f"{s.bisection:,}",
         )
     return message(
-        "{runs} beyond those of the campaign; all pairs are {all}, plain bisection would take {bisection}.",
+        "{runs} in addition to those of the campaign. Testing all pairs takes {all} runs, and plain bisection "
+        "{bisection}.",
         runs=count(s.runs, "run"),
         all=f"{s.all_pairs:,}",
         bisection=f"{s.bisection:,}",
