@@ -302,8 +302,8 @@ def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
     assert (rows["all"]["interval_of"], rows["all"]["note"]) == ("fleet", "")
     one, once = rows["one"], rows["once"]
     assert one["lo"] < one["ratio"] < one["hi"] and (one["interval_of"], one["verdict"]) == ("repeats", "cannot tell")
-    assert one["note"] == "one host of new ran it: the interval is by its repeats"
-    assert once["lo"] == "" and once["note"] == "one host of new ran it, and repeats do not tell: no interval"
+    assert one["note"] == "one host of new ran it: the interval comes from its repeats"
+    assert once["lo"] == "" and once["note"] == "one host of new ran it, with too few repeats: no interval"
 
 
 def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path) -> None:

@@ -244,4 +244,4 @@ def test_a_value_that_nothing_says_has_to_be_named(parent: Archive, tmp_path: Pa
     assert "give it with --to" in refused(tmp_path, "tune", "a", "mtu", "--case", "stream/*")
     shown = " ".join(run(tmp_path, "tune", "a", "mtu", "--to", "9000", "--case", "stream/*").split())
     assert "would set: ip link set dev eth0 mtu 9000" in shown
-    assert "6 times without and with it, in turns: stream/all-cores" in shown
+    assert "6 times without and with it, alternately: stream/all-cores" in shown

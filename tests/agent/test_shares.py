@@ -200,7 +200,9 @@ def test_a_host_with_rdma_holds_no_network(tmp_path: Path, groups: ModuleType) -
     root = host(tmp_path, "", "")
     groups.refuse_paths({"network": 1e6}, [], root)
     (tmp_path / "sys" / "class" / "infiniband" / "mlx5_0").mkdir(parents=True)
-    with pytest.raises(groups.NotHeld, match="can send past the kernel by RDMA, which no group limits; remove"):
+    with pytest.raises(
+        groups.NotHeld, match="can bypass the kernel with RDMA, which control groups cannot limit; remove"
+    ):
         groups.refuse_paths({"network": 1e6}, [], root)
     groups.refuse_paths({"disk": 1e6}, [], root)
 
@@ -356,7 +358,7 @@ def test_a_job_gets_a_scope_only_where_logind_would_end_it(site: Path, groups: M
     (site / "answers").write_text("KillUserProcesses=yes\nLinger=no\n")
     started, warning = groups.command(None, str(site))
     assert started == words
-    assert warning.endswith(f"to keep it, type on the host: sudo loginctl enable-linger {user}")
+    assert warning.endswith(f"to keep it, run on the host: sudo loginctl enable-linger {user}")
     for answers in (
         "KillUserProcesses=no\n",
         "",

@@ -102,7 +102,7 @@ def test_sglangs_failures_stand_among_its_details() -> None:
     assert cases(parsed) == {"r4"} and figure(parsed, "failures") == 0.25
     assert parsed.invalid == "1 of 4 requests failed" and parsed.notes == ()
     assert {m.labels["model"] for m in parsed.measurements} == {"meta-llama/Llama-3.1-8B"}
-    assert "does not say how many requests failed" in read("sglang_bench", "schema.jsonl").notes[0]
+    assert "the number of failed requests is missing" in read("sglang_bench", "schema.jsonl").notes[0]
 
 
 def test_aiperfs_newer_settings_are_of_phases() -> None:

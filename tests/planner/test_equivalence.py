@@ -153,8 +153,8 @@ def test_too_few_figures_say_how_many_more() -> None:
     b.iloc[0, 1:] = b.iloc[1, [0, 2]] = b.iloc[2, :2] = np.nan  # a host for each benchmark
     result = compare(a, b)
     assert result.ratio is None and len(result.each) == 3
-    assert result.reason.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not tell")
-    assert "measure 2 more of what they lack" in result.reason
+    assert result.reason.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not separate")
+    assert "measure 2 more of the missing figures" in result.reason
 
 
 def test_the_workload_lies_where_the_benchmarks_do() -> None:

@@ -113,7 +113,7 @@ def test_nothing_and_nothing_but_failures() -> None:
     failed = sample.tiny({"a": []}, ended=[("a", Status.FAILED, "status 1")], finished=False)
     text = marked(failed)
     assert "No run passed, so there is no figure to show." in text and "1 failed" in text
-    assert "run what failed or is invalid again: `fleetmark run --resume" in text
+    assert "run failed and invalid steps again: `fleetmark run --resume" in text
 
 
 def test_it_speaks_the_readers_language(tmp_path: Path) -> None:
