@@ -32,13 +32,13 @@ from fleetmark.planner.diagnosis.confirm import Verdict, settle
 SEED, METRICS, TRIALS = 18, 20, 4000
 AFFECTED = 5  # number of metrics in which a faulty host is slow: those of one component
 PEERS, REPEATS = 4, 5  # of a confirmation, as in fleetmark.record.diagnosis.reruns
-RUN, HOST = 0.01, 0.003  # standard deviations of runs and of sound hosts
+RUN, HOST = 0.01, 0.003  # standard deviations of runs and of healthy hosts
 
 
 def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, float, float]:
-    """Return the recall of faulty hosts, the recall of slow (host, metric), and false positives per sound host.
+    """Return the recall of faulty hosts, the recall of slow (host, metric), and false positives per healthy host.
 
-    They apply after one confirmation, which runs each suspect case again together with PEERS sound hosts.
+    They apply after one confirmation, which runs each suspect case again together with PEERS healthy hosts.
     """
     rng = np.random.default_rng([SEED, hosts, int(1000 * slow), int(1000 * share), repeats])
     sick = named = cells = hits = sound = blamed = 0
@@ -70,7 +70,7 @@ def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, 
 
 def injection() -> None:
     print(f"seed {SEED}; {METRICS} metrics, {AFFECTED} of them slow on a sick host; run noise {RUN:.0%}")
-    print("hosts repeats slower sick | sick hosts named  slow metrics named  sound hosts blamed after confirmation")
+    print("hosts repeats slower sick | faulty hosts found  slow metrics found  healthy hosts blamed after confirmation")
     for hosts in (8, 64, 1000):
         for repeats in (1, 3):
             print(f"{hosts:5} {repeats:7}   none   0% | {'':8} {'':8} {inject(hosts, 0.0, 0.0, repeats)[2]:8.3%}")
@@ -85,7 +85,7 @@ GROUPED = 0.20  # loss of the slower group of a split cohort
 
 
 def tail_only(hosts: int, often: float) -> tuple[float, float]:
-    """Return the recall of hosts with a share ``often`` of slow runs, and false positives per sound host.
+    """Return the recall of hosts with a share ``often`` of slow runs, and false positives per healthy host.
 
     Such hosts are 5% of all, at least one; their median run is normal. There is no confirmation.
     """
@@ -129,7 +129,7 @@ def bimodal(hosts: int, share: float) -> tuple[float, float, float]:
 
 def shapes() -> None:
     print(f"tail-only: some runs of {RUNS} are {TAILED:.0%} slow; before any confirmation")
-    print("hosts slow runs | sick hosts named  sound hosts blamed")
+    print("hosts slow runs | faulty hosts found  healthy hosts blamed")
     for hosts in (8, 64, 1000):
         for often in (0.1, 0.2, 0.3):
             named, blamed = tail_only(hosts, often)

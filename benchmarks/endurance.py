@@ -169,7 +169,7 @@ def document(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "section": "How reliable it is",
         "title": "A long campaign",
         "description": "The controller after a quarter, a half and three quarters of a campaign. In each simulated hour, "
-        "2% of the agents lose their link, and a tenth of those dies for an hour. Outcomes are those after `--resume`.",
+        "2% of the agents lose their connection, and a tenth of these agents is down for an hour. Outcomes are counted after `--resume`.",
         "command": "python -m benchmarks.endurance day",
         **circumstances(),
         "load": ", ".join(str(result["load"]) for result in results.values()),

@@ -1,8 +1,9 @@
 """Measure the diagnosis of groups, populations, borders, heavy tails and trends: ``python -m benchmarks.diagnosis groups``.
 
 Each row is a fault in FLEETS synthetic fleets of 32 hosts, unless it says otherwise, with 8 metrics (4 racks of 8
-hosts; run noise 1%, hosts 0.3%, 5 repeats; seed SEED; SOUND fleets with heavy-tailed noise). It gives the share of sick hosts that are named, alone or as members of a group, the share of
-sound hosts that are, and the share of fleets whose cause is named and whose exit status is 1. The result is written to
+hosts; run noise 1%, hosts 0.3%, 5 repeats; seed SEED; SOUND fleets with heavy-tailed noise). It gives the share of
+sick hosts that are named, alone or as members of a group, the share of healthy hosts that are, and the share of fleets
+whose cause is named and whose exit status is 1. The result is written to
 benchmarks/results/groups.json.
 
 Beside it stands the variance rule of SuperBench (``result diagnosis``, as its documentation describes it): a host fails
@@ -39,7 +40,7 @@ RESULT = Path(__file__).parent / "results" / "groups.json"
 class Outcome:
     """One row: shares of hosts and fleets; ``cause`` is the share of fleets with the right cause (None: has none).
 
-    ``peer_named`` and ``peer_blamed`` are the shares of sick and of sound hosts that fail SuperBench's rule.
+    ``peer_named`` and ``peer_blamed`` are the shares of sick and of healthy hosts that fail SuperBench's rule.
     """
 
     fault: str
@@ -53,7 +54,7 @@ class Outcome:
 
 @dataclass
 class Count:
-    """Count the sick and the sound hosts, and how many of each were named."""
+    """Count the sick and the healthy hosts, and how many of each were named."""
 
     sick: int = 0
     hits: int = 0
@@ -290,7 +291,7 @@ def without_cause(fault: str, ours: Count, peer: Count, alarms: int) -> Outcome:
 def gate(fault: str, model: str, channel: str) -> Outcome:
     """Return the outcome for 3 hosts with 8 of 16 modules; a rule wants 60% of the memory's peak (host noise HOST).
 
-    A host is named if it fails, or if its peak is unknown; sound hosts have all 16 modules. ``channel``: the name of
+    A host is named if it fails, or if its peak is unknown; healthy hosts have all 16 modules. ``channel``: the name of
     the slot of a channel.
     """
     ours, peer, alarms = Count(), Count(), 0
@@ -379,14 +380,16 @@ def main() -> None:
             "rack uplink -20% without labels, --isolate of groups of 4", (2,), 0.2, partners.SLOW, 4, labelled=False
         ),
         grouped("rack border -5%, --isolate --least 4% of groups", (1, 2), 0.05, partners.LEAST),
-        drift("sound hosts, 11 campaigns", 0.0, 11),
+        drift("healthy hosts, 11 campaigns", 0.0, 11),
         drift("drift of -0.5% a campaign, 10 steps", 0.005, 11),
         drift("decline of 50% over 9 campaigns without noise", 1 - 0.5 ** (1 / 8), 9, run=0.0),
         gate("8 of 16 modules, known processor, gate", "Intel(R) Xeon(R) Platinum 8480+", "d{n}"),
         gate("8 of 16 modules, unknown processor, channels named, gate", "unknown", "CPU0_CH{n}_D0"),
         gate("8 of 16 modules, unknown processor and channels, gate", "unknown", "d{n}"),
     ]
-    print("fault | sick hosts named | sound hosts blamed | cause named | exit status 1 | SuperBench: named | blamed")
+    print(
+        "fault | faulty hosts found | healthy hosts blamed | cause named | exit status 1 | SuperBench: named | blamed"
+    )
     for o in outcomes:
         values = (o.named, o.blamed, o.cause, o.alarms, o.peer_named, o.peer_blamed)
         shares = [f"{v:.1%}" if v is not None else "-" for v in values]

@@ -51,10 +51,10 @@ BIG_OUTPUT = '#!/bin/sh\n[ "$1" = /proc/uptime ] || exec /bin/cat "$@"\nyes | he
 ATTACKS = {
     "honest": ("", "", SELFTEST),
     "a line without end": ("follow", FLOOD, SELFTEST),
-    "a packed part of 1.5 GB": ("follow", BOMB, SELFTEST),
+    "a compressed chunk that expands to 1.5 GB": ("follow", BOMB, SELFTEST),
     "a file without end": ("follow", NEVER_ENDS, SELFTEST),
     "facts without end": ("facts", FACTS, SELFTEST),
-    "a launch that answers without end": ("launch", LAUNCH, SELFTEST),
+    "an endless reply to the launch": ("launch", LAUNCH, SELFTEST),
     "a tool prints 500 MB": ("cat", BIG_OUTPUT, SELFTEST),
     "honest, fio": ("", "", FIO),
     "a tool leaves a file of 1 GB": ("fio", BIG_FILE, FIO),

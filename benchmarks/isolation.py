@@ -1,7 +1,7 @@
 """Count the group runs that name faulty nodes, links and borders, and the wrong names, in simulation.
 
 ``python -m benchmarks.isolation [TRIALS] [N ...]`` (100 64 512). The search is that of ``diagnose --isolate``: it does not know how fast a
-sound group is, and rates fall with the size of the group. A group is as slow as its slowest part: faults lose 10%, a run
+healthy group is, and rates fall with the size of the group. A group is as slow as its slowest part: faults lose 10%, a run
 varies by 2%. Group runs are counted until the last fault is named, the runs of two hosts that confirm each fault beside
 them, and all runs until everybody else is known to be sound too. Beside it stand all pairs, and plain bisection of one
 fault without noise (2 log2 N). The result is written to benchmarks/results/isolation.json.
@@ -31,7 +31,7 @@ MIXES += [(0, 0, 1), (1, 0, 1)]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """``right``: all faults were named and nothing else; ``blamed``: a sound node was named. Runs of ``groups`` until
+    """``right``: all faults were named and nothing else; ``blamed``: a healthy node was named. Runs of ``groups`` until
     the last was named, runs of two hosts that confirmed (``pairs``), and runs in ``all``."""
 
     right: bool
@@ -65,7 +65,7 @@ def trial(n: int, nodes: int, links: int, number: int, borders: int = 0) -> Tria
 
 
 COLUMNS = """
-N; nodes; links; borders; trials; all named; a sound node named; group runs, median; 95%; limit; all named within
+N; nodes; links; borders; trials; all named; healthy node reported; group runs, median; 95%; limit; all named within
 pairs, median; in all, median; all pairs
 """
 

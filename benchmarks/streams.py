@@ -29,7 +29,7 @@ _TEXT = re.compile(rb'"text": "([0-9.]+) ([0-9.]+)"')
 
 
 def serve(listening: socket.socket, streams: int, rate: float) -> None:
-    """Write ``rate`` pieces/s to each of ``streams`` connections, each at its own phase, until all are closed."""
+    """Write ``rate`` chunks/s to each of ``streams`` connections, each at its own phase, until all are closed."""
     peers = []
     for _ in range(streams):
         peer = listening.accept()[0]
@@ -72,7 +72,7 @@ def waited() -> float:
 
 
 def hold(streams: int, rate: float) -> Held:
-    """Both sides' lateness with so many streams of ``rate`` pieces/s."""
+    """Both sides' lateness with so many streams of ``rate`` chunks/s."""
     expected = int(rate * SECONDS)  # of a stream; the client ends one that sends many times more
     sys.path.insert(0, str(PLAYBOOKS / "roles" / "llm_serve" / "files"))
     stream: Any = importlib.import_module("stream")
@@ -115,7 +115,7 @@ def hold(streams: int, rate: float) -> Held:
 
 def main(counts: Sequence[int], rate: float) -> None:
     print(
-        "streams  pieces/s  server late p50, p99  client after it p50, p99  client's CPU, wait for one, a piece   load"
+        "streams  chunks/s  server late p50, p99  client after it p50, p99  client's CPU, wait for one, a piece   load"
     )
     for streams in counts:
         held = hold(streams, rate)

@@ -1,4 +1,4 @@
-"""Fleetmark: what a server is worth, measured.
+"""Fleetmark: measure servers and turn the results into decisions.
 
 The public interface is ``open``, ``parse``, ``Record``, ``Comparison`` and ``FleetmarkError``. Each name loads on first
 use, because ``fleetmark --help`` needs none of them. ``__init__.pyi`` declares them for type checkers.

@@ -51,7 +51,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise ParseError(_TOOL, "the summary section of hpccoutf.txt", line=last[0], got=last[1])
     notes = [f"{len(summaries)} summaries in the file: the last counts"] if len(summaries) > 1 else []
     if not blas:
-        notes.append("the output does not say which BLAS it used")
+        notes.append("the output does not show which BLAS was used")
     named = ", ".join(match[1] for match in (version, blas) if match)
     invalid = _wrong(summary) if ended else cut("the summary section has no end")
     return Parsed(_TOOL, measurements, named or None, invalid, tuple(notes))

@@ -62,7 +62,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     notes = (
         [f"{seconds:g} s, but an official result needs {_OFFICIAL_S:g} s"] if seconds and seconds < _OFFICIAL_S else []
     )
-    notes += [] if rating or refused else ["the output does not say VALID or INVALID"]
+    notes += [] if rating or refused else ["the output contains neither VALID nor INVALID"]
     version = next((value for key, value in pairs.items() if key.endswith("version") and value), None)
     return Parsed(_TOOL, tuple(measurements), version, invalid="; ".join(reasons) or None, notes=tuple(notes))
 

@@ -12,9 +12,9 @@ Metrics: ``busbw`` and ``algbw`` (B/s, higher; 1 GB/s is 1e9 B/s), ``time`` (s, 
 busbw; with the label ``place`` if a table is in-place only). If there is a device list: ``ranks`` and ``nodes`` (1,
 only descriptive). Repeated measurements get a further label: ``cycle`` ("2", ...) within a table (-N), ``run`` in a
 later test of the same collective. Rows of size 0 (the size is too small for all ranks) and incomplete rows are left
-out. With one rank, busbw has no meaning and is left out, as are the average and the peak.
+out. With one rank, busbw has no meaning and is omitted, as are the average and the peak.
 
-A test is left out with a note if its data were wrong (#wrong, or out-of-bounds results), if it ended in an NCCL or CUDA
+A test is omitted with a note if its data were wrong (#wrong, or out-of-bounds results), if it ended in an NCCL or CUDA
 failure, or if several processes each ran alone as rank 0 (mpirun with a build without MPI). The same applies to tests
 that stopped silently and to commands without output. If all tests of a text failed in this way, they are kept and
 ``invalid`` says why. A good alltoall therefore stays valid if an all_reduce in the same text failed. A text that ends

@@ -7,7 +7,7 @@ Case: the benchmark as printed (``500.perlbench_r``). Metrics, each for base and
 is, for example, ``SPECrate2017_int``, and the metric is ``base_score`` (1, higher). Times of the workloads test and
 train, which have no ratios, have the label ``size``, because they are not comparable.
 
-A score is checked against the geometric mean of its rows. It is left out if only a part of the suite was run. A result
+A score is checked against the geometric mean of its rows. It is omitted if only a part of the suite was run. A result
 that is not declared reportable is an estimate. A result with a failed benchmark is invalid, but finished benchmarks are
 kept. INVALID RUN with only formal reasons, as in every run without ``--reportable``, affects the standing but does not
 make the result invalid. Truncated reports are invalid: those without both scores, raw results that lack a run's status,

@@ -2,7 +2,7 @@
 
 Case: ``soak``. Metrics: the monitor's counters (``faults`` is their sum; lower is better), ``temperature_max`` in degC,
 ``clock_min`` in Hz, and with a label ``stressor`` ``instances`` that passed and ``bogo_ops_per_second`` in 1/s of wall
-time, which is only descriptive. A rate that stress-ng calls untrustworthy is left out, with a note. A soak is
+time, which is only descriptive. A rate that stress-ng calls untrustworthy is omitted, with a note. A soak is
 ``invalid`` if a fault occurred, a result failed verification, a stressor failed or was skipped, or stress-ng did not
 report success. The YAML does not state whether a stressor failed; a note says so.
 """
@@ -64,7 +64,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     broken += [match[1] for _, line in lines if (match := _EARLY.fullmatch(line))]
     broken += _failures(lines)
     invalid = "; ".join(broken) or _unfinished(text, lines)
-    notes = ["stress-ng's YAML does not say whether a stressor failed"] if _is_yaml(lines) else []
+    notes = ["stress-ng's YAML does not show whether a stressor failed"] if _is_yaml(lines) else []
     if doubted:
         notes.append(f"stress-ng calls its rates of {', '.join(doubted)} untrustworthy: they are left out")
     return Parsed(_TOOL, tuple(measurements.values()), None, invalid, tuple(notes))

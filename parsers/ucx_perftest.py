@@ -4,7 +4,7 @@ Case: the test in the command (``tag_lat``), otherwise ``latency`` or ``bandwidt
 latency tests: ``latency_p50`` (the percentile of ``-R``) and ``latency_mean`` in s (lower is better). Metrics of
 bandwidth tests: ``bandwidth`` in B/s and ``message_rate`` in 1/s (higher is better) over the whole test, and
 ``bandwidth_interval`` of the last reported interval. A latency is half a round trip, and a megabyte is 2^20 bytes. The
-overhead that bandwidth tests print in the latency column is left out.
+overhead that bandwidth tests print in the latency column is omitted.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Profile:
             return np.asarray(np.exp(np.log(self.rates).mean(axis=0)))
         absent = [r for r in self.resources if r not in rates]
         if absent:
-            raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile rests on {', '.join(self.resources)}")
+            raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile needs {', '.join(self.resources)}")
         _positive({r: rates[r] for r in self.resources}, "rate")
         return np.array([float(rates[r]) for r in self.resources])
 
@@ -153,7 +153,9 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
         raise FleetmarkError("a profile needs resources: no machine has a rate")
     for m in machines:
         if absent := [r for r in resources if r not in rates.get(m, {})]:
-            raise FleetmarkError(f"{m} has no rate of {', '.join(absent)}; leave the machine out or measure it there")
+            raise FleetmarkError(
+                f"{m} has no rate of {', '.join(absent)}; exclude the machine, or measure the rate there"
+            )
         _positive({f"{r} of {m}": rates[m][r] for r in resources}, "rate")
     _positive(times, "time")
     if len(machines) < len(resources) + 1:

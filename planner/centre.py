@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Interval(StrEnum):
-    """Name the meaning of ``lo`` and ``hi`` around a centre."""
+    """The meaning of ``lo`` and ``hi`` around a centre."""
 
     ORDER = "order"  # interval of a median: order statistics, coverage at least 95%
     STUDENT = "student"  # interval of a mean or geometric mean: Student's t at 95%

@@ -128,8 +128,8 @@ class Comparison:
 
 
 INFERRED = message(
-    "Kinds of figures are inferred where the record leaves them open: `fleetmark rebuild CAMPAIGN` declares those of a "
-    "campaign, the column kind those of a table, and importing anew those of a published one."
+    "Some kinds of figures are inferred, because the record does not declare them. `fleetmark rebuild CAMPAIGN` "
+    "declares the kinds of a campaign, a column kind those of a table, and a new import those of a published table."
 )
 
 
@@ -414,7 +414,7 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
             text_a, text_b = (word(s) or message("an official result") for s in standing)
             warnings.append(
                 message(
-                    "{title}: {left} ({a}) is set against {right} ({b})",
+                    "{title}: {left} ({a}) is compared with {right} ({b})",
                     title=title,
                     left=text_a,
                     right=text_b,
@@ -443,8 +443,8 @@ def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Cand
     if work:
         rest = sorted(f"{t}: {w}" for c in results for t, w in _left_out(c).items() if t in work)
     raise FleetmarkError(
-        f"--per {per}: nothing that both sides measured can be shared out per {per}, which only capacity can "
-        f"({'; '.join(rest[:3])}{', …' if len(rest) > 3 else ''}): leave --per out"
+        f"--per {per}: no benchmark of both sides can be divided per {per}, because only capacity can be divided "
+        f"({'; '.join(rest[:3])}{', …' if len(rest) > 3 else ''}): remove --per"
     )
 
 

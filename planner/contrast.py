@@ -28,7 +28,7 @@ FARTHEST = 3  # maximum ratio; a wider interval for another workload is not repo
 
 
 class Pairing(Enum):
-    """Name the relation between the hosts of two sides."""
+    """The relation between the hosts of two sides."""
 
     APART = "different hosts"
     SAME_HOSTS = "the same hosts, before and after"
@@ -154,8 +154,8 @@ class Figures:
         if cells < hosts * benchmarks and lacking > 0:
             raise TooFewFiguresError(
                 message(
-                    "{hosts} of {side} with {figures} over {benchmarks} do not tell hosts from benchmarks: measure "
-                    "{n} more of what they lack, or name a panel of fewer",
+                    "{hosts} of {side} with {figures} over {benchmarks} do not separate the effects of hosts and "
+                    "benchmarks: measure {n} more of the missing figures, or select a smaller panel",
                     hosts=count(hosts, "host"),
                     side=called,
                     figures=count(cells, "figure"),
@@ -224,7 +224,7 @@ class Contrast:
     def scores(self, weights: Floats) -> tuple[Floats | None, Floats | None]:
         """Return each host's distance from the mean of its side, or None for a side that is not a sample of hosts.
 
-        Hosts without figures are left out.
+        Hosts without figures are omitted.
         """
         a, b = (part.scores(weights) if isinstance(part, mixed.Fit) else None for part in (self.a, self.b))
         return a, b

@@ -43,7 +43,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Basis(StrEnum):
-    """Name the method behind a headline."""
+    """The method behind a headline."""
 
     MEAN = ""
     TOTALS = "totals"  # sums over the hosts of a mixed fleet

@@ -38,7 +38,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return both ends of the interval, or None if it is missing."""
+        """Return both bounds of the interval, or None if it is missing."""
         return None if self.lo is None or self.hi is None else (self.lo, self.hi)
 
     @property

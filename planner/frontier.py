@@ -45,7 +45,7 @@ class Point:
 
 
 class Bound(StrEnum):
-    """Name the kind of bound that a ratio is, if some hosts were not measured at the service level."""
+    """The kind of bound that a ratio is, if some hosts were not measured at the service level."""
 
     EXACT = ""
     LEAST = "at least"
@@ -54,7 +54,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EqualService:
-    """Hold how many baseline units one candidate unit replaces at ``speed``.
+    """The number of baseline units that one candidate unit replaces at ``speed``.
 
     - ``ratio``: the number of baseline units, or None; ``reason`` then says why
     - ``baseline``, ``candidate``: the mean work of one unit at ``speed``, in 1/s; hosts that miss the service level

@@ -24,7 +24,7 @@ NO_GROUPS: Groups = (None, None)
 
 
 class Held(StrEnum):
-    """Name the verdict on a guardrail."""
+    """The verdict on a guardrail."""
 
     KEPT = "kept"
     BROKEN = "broken"

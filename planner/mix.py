@@ -79,16 +79,14 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     if not titles:
         capacity = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
         some = "; ".join(map(str, capacity[:4])) + ("; …" if len(capacity) > 4 else "")
-        of_work = (
-            f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "leave --mix out"
-        )
+        of_work = f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "remove --mix"
         raise FleetmarkError(f"the work mix names {name!r}, which is not measured{suggest(name, work)}; {of_work}")
     chosen = benchmarks.loc[titles]
     chosen = chosen[chosen["kind"] == Kind.CAPACITY]
     if chosen.empty:
         kind = str(benchmarks.loc[titles[0], "kind"]) or "a setting"
         example = ",".join(f"{c}={1 / len(work[:2]):g}" for c in work[:2])
-        hint = f"write one of capacity, such as --mix {example}" if work else "nothing here is: leave --mix out"
+        hint = f"write one of capacity, such as --mix {example}" if work else "nothing here is: remove --mix"
         raise FleetmarkError(
             f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
         )

@@ -76,7 +76,7 @@ def olympic_mean(
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:
     """Return why the runs have no score, or an empty string if they have one."""
     if required is None:
-        return f"the training rules name no number of runs for {benchmark!r}"
+        return f"the training rules do not specify a number of runs for {benchmark!r}"
     for place, time in enumerate(times):
         if time is not None and not 0 < time < _LONGEST:
             return f"{time!r} s (run {place + 1}) is not a time to train"

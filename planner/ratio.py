@@ -21,7 +21,7 @@ NOTHING = 1e-30  # a smaller variance counts as rounding error
 
 
 class Verdict(StrEnum):
-    """Name the verdict that follows from the interval."""
+    """The verdict that follows from the interval."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Estimate):
-    """Hold how much faster one side is than the other. A side with a single host has no interval over hosts.
+    """The ratio of the speeds of two sides. A side with a single host has no interval over hosts.
 
     - ``p``: the probability of a ratio at least this far from 1 if the sides were equal; None if nothing was tested
     - ``p_adjusted``: ``p`` adjusted for all ratios tested together

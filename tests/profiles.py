@@ -1,4 +1,4 @@
-"""Generations of made-up machines on record whose workload has a known demand, and the command that fits it."""
+"""Generations of made-up stored machines whose workload has a known demand, and the command that fits it."""
 
 from __future__ import annotations
 

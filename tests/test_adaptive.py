@@ -99,7 +99,7 @@ def test_a_disturbed_block_does_not_count() -> None:
     for n in range(8):
         events += adaptive.heard("h1", step(n), outcome(100 if n != 3 else 60, 0.0 if n != 3 else 2.0))
     rejected, enough = events
-    assert rejected == Rejected(3, "disturbed: 2.00 cores of others' work above the usual during c")
+    assert rejected == Rejected(3, "disturbed: 2.00 cores used by other processes above the usual level during c")
     assert isinstance(enough, Settled) and enough.repeats == 7 and enough.half_width == 0
 
 
@@ -108,7 +108,7 @@ def test_time_stolen_from_a_virtual_machine_is_interference_too() -> None:
     events: list[object] = []
     for n in range(5):
         events += adaptive.heard("h1", step(n), replace(outcome(100), stolen_cores=0.1 if n != 3 else 0.9))
-    assert events == [Rejected(3, "disturbed: 0.80 cores stolen by the hypervisor above the usual during c")]
+    assert events == [Rejected(3, "disturbed: 0.80 cores taken by the hypervisor above the usual level during c")]
 
 
 def test_a_disturbed_pair_does_not_touch_other_pairs() -> None:

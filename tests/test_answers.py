@@ -457,10 +457,10 @@ def test_two_batches_are_too_few_to_tell(tmp_path: Path) -> None:
     in_batches(tmp_path / "far", (100.0, 400.0))
     answer = answer_of(tmp_path / "far")["answer"]
     assert answer["sentence"].startswith("One new replaces 4.01 old servers on memory bandwidth benchmarks")
-    assert "No interval for memory bandwidth: 2 batches of old are too few to tell." in answer["legend"]
+    assert "No interval for memory bandwidth: 2 batches of old are too few for an interval." in answer["legend"]
     in_batches(tmp_path / "near", (100.0, 145.0))
     answer = answer_of(tmp_path / "near")["answer"]
-    few = "2 batches of old are too few to tell"
+    few = "2 batches of old are too few for an interval"
     assert answer["sentence"] == f"One new replaces 8.33 old servers on memory bandwidth benchmarks; new: {few}"
     assert f"No interval for memory bandwidth: {few}." in answer["legend"]
 

@@ -284,8 +284,8 @@ def test_output_is_parsed_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attempt", "sentence"),
     [
-        (lambda r: r.values(workload="strem"), "workload 'strem' (did you mean stream?): not on record; there are fio,"),
-        (lambda r: r.figures(metric=["triad", "copy"]), "metric 'copy': not on record; there are base_ratio,"),
+        (lambda r: r.values(workload="strem"), "workload 'strem' (did you mean stream?): not recorded; there are fio,"),
+        (lambda r: r.figures(metric=["triad", "copy"]), "metric 'copy': not recorded; there are base_ratio,"),
         (lambda r: r.values(campaign="nope"), "no campaign 'nope': the latest is 20261103T000000-turin"),
         (lambda r: r.values(select="gen=zen"), "selector 'gen=zen' matches no machine: there are gen=icelake (3)"),
         (lambda r: r.figures("rack"), "figures by 'rack': use 'host', 'pair' or 'generation'"),
@@ -295,7 +295,7 @@ def test_output_is_parsed_from_bytes_and_from_a_file(tmp_path: Path) -> None:
         (lambda r: r.compare(*SIDES).save("report.doc"), "save report.doc: unknown document type; use the extension .html"),
         (lambda r: r.compare(*SIDES).save("/nowhere/r.pdf"), "save /nowhere/r.pdf: there is no folder /nowhere; create it first"),
         (lambda r: r.compare(*SIDES).save("/tmp/r.pdf", date="soon"), "--date soon: write it as 2026-11-21"),
-        (lambda _: fleetmark.open("/nowhere"), "/nowhere: no such folder; name the results folder of `fleetmark run`"),
+        (lambda _: fleetmark.open("/nowhere"), "/nowhere: no such folder; pass the results folder of `fleetmark run`"),
         (lambda _: fleetmark.parse("strem", b""), "no parser for 'strem': did you mean stream?"),
         (lambda _: fleetmark.parse("stream", "/nowhere"), "/nowhere: No such file or directory"),
         (lambda _: fleetmark.parse("stream", b"x"), "stream line 1: expected STREAM's table"),

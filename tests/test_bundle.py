@@ -74,13 +74,13 @@ HOSTILE = {
     "not listed": ([], [member()], "is not as bundle.json lists it"),
     "listed, not there": ([entry()], [], "is missing"),
     "twice in the tar": ([entry()], [member(), member()], "is not as bundle.json lists it"),
-    "twice in the index": ([entry(), entry()], [member()], "lists each file once"),
+    "twice in the index": ([entry(), entry()], [member()], "contains a file twice"),
     "a name that leads out": ([entry(path="sources/../../x")], [member("sources/../../x")], "entries.0.path"),
     "a whole path": ([entry(path="/etc/cron.d/x")], [member("/etc/cron.d/x")], "entries.0.path"),
     "a name with another hash": (
         [entry(path=f"sources/{'0' * 64}-stream.c")],
         [member(f"sources/{'0' * 64}-stream.c")],
-        "its name has another SHA-256",
+        "the SHA-256 in its name is not",
     ),
     "an unknown key": ([entry(run="x")], [member()], "entries.0.run"),
     **{
@@ -139,7 +139,7 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
     file.write_bytes(content[: content.index(CONTENT) + 4])
     with pytest.raises(FleetmarkError, match=r"cut off|is missing|has sha256"):
         check(file)
-    with pytest.raises(FleetmarkError, match="no bundle: its first file"):
+    with pytest.raises(FleetmarkError, match="not a bundle: its first file"):
         with tarfile.open(file, "w") as tar:
             info, content = member("bundle.json", b" " * ((4 << 20) + 1))
             tar.addfile(info, io.BytesIO(content))
@@ -216,7 +216,7 @@ def test_a_commit_is_collected_by_the_checksum_of_its_archive(tmp_path: Path) ->
     with pytest.raises(FleetmarkError, match=f"has sha256 {sha256}, not {SHA256}: correct the parameter commit_sha256"):
         fetch.checkout(replace(checkout, sha256=SHA256), tmp_path)
     del settings["nvbandwidth"]["commit_sha256"]
-    with pytest.raises(FleetmarkError, match=r"needs its checksum; set nvbandwidth\.commit_sha256 too"):
+    with pytest.raises(FleetmarkError, match=r"needs a checksum; also set nvbandwidth\.commit_sha256"):
         wanted(load_suite("nvbandwidth"), settings)
 
 

@@ -98,7 +98,7 @@ def test_a_limit_is_a_list_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("limit", "problem"),
     [
         ("@absent", "--limit @absent: cannot read the list of hosts: No such file"),
-        ("@empty", "--limit @empty: the list names no host"),
+        ("@empty", "--limit @empty: the list is empty"),
         ("@binary", "it is not text"),
         ("n[9-1]", "[9-1] is not a range of hosts; write n[001-040]"),
         ("n[0-99999999]", "is not a range of hosts"),

@@ -227,7 +227,9 @@ def test_an_older_archive_is_read_and_is_not_chained(archive: Archive) -> None:
     again.close()
     assert len(journal.read(Archive.open(archive.path))[0]) == 3
     done = CliRunner().invoke(app, ["verify", str(archive.path)])
-    assert done.exit_code == 1 and "not chained: an older Fleetmark recorded it" in " ".join(done.output.split())
+    assert done.exit_code == 1 and "has no hash chain: an older version of Fleetmark recorded it" in " ".join(
+        done.output.split()
+    )
 
 
 # ------------------------------------------------------------ crashes
@@ -364,7 +366,7 @@ def test_no_signature_is_said_to_cover_what_differs(archive: Archive, tmp_path: 
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     (after, recorded) = notes()
-    assert after == f"{before}, but not what differs"
+    assert after == f"{before}, but the signature does not cover the differences"
     assert recorded.endswith("your signature on this machine does not cover what differs")
 
 
@@ -373,7 +375,7 @@ def test_a_foreign_key_a_changed_byte_and_later_lines_are_one_sentence_each(arch
     key(tmp_path, "bob")
     signed(archive, alice)
     (difference,) = checked(archive, allowed(tmp_path, "bob")).differences
-    assert "does not allow that key" in difference.reason
+    assert "does not allow this key" in difference.reason
     file = archive.path / "journal.jsonl"
     content = file.read_text()
     line = json.loads(content.splitlines()[-1])

@@ -43,7 +43,7 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["run", "--set", "stream.source=https://x/stream.c"], "stream.source_sha256"),
         (["run", "-i", "absent.ini"], "absent.ini"),
         (["run", "--resume", "last"], "no campaign 'last'"),
-        (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a campaign resumes as scheduled"),
+        (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a resumed campaign keeps its options"),
         (["run", "--resume", "last", "--suite", "quick"], "--suite with --resume"),
         (["run", "--retry-failed"], "--retry-failed without --resume"),
         (["run", "--set", "stream.source=stream.c"], "is not a file on this machine or a URL"),

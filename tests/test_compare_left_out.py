@@ -22,7 +22,7 @@ def test_hosts_that_lack_a_benchmark_stay(tmp_path: Path) -> None:
     measured = {k: v for k, v in fleet(count=8).items() if k[0] not in ("a1", "a2", "b3") or k[1] != GCC}
     record(tmp_path, "c1", labels(measured), measured)
     row = row_of(compared(tmp_path), "cpu-int")
-    assert "hosts lack figures: by a mixed model" in row["note"]
+    assert "hosts lack figures: estimated by a mixed model" in row["note"]
     assert (row["hosts_baseline"], row["hosts_candidate"], row["verdict"]) == ("8", "8", "better")
 
 

@@ -151,7 +151,7 @@ def test_nothing_to_confirm_is_no_error(tmp_path: Path) -> None:
 def test_bad_requests(tmp_path: Path) -> None:
     campaign(tmp_path, usual())
     assert "--inventory without --confirm" in refused(tmp_path, "diagnose", "-i", "x,")
-    with pytest.raises(ValueError, match="no sound value"):
+    with pytest.raises(ValueError, match="no healthy value"):
         settle(0.0, np.array([]), 0.01, 0.03, 5)
 
 

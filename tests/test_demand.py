@@ -93,7 +93,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
     assert "50" in web.reason
     faults = refused(tmp_path, changed("utilisation: 65%", slo.replace("50ms", "5ms")))
     assert faults[0].startswith("demand.yml line 11: workloads.web.slo: ")
-    assert "cannot be kept" in faults[0]
+    assert "cannot be met" in faults[0]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("web: 1.83", "web: 0", "web: 0", "skus.genoa.worth.web: 0 is not above 0"),
         ("web: 1.83", "web: 1.83 requests/s", "requests/s", "is in requests/s, the demand in icelake servers"),
         ("web: 1.83", "web: {value: 1.83, lo: 1.9, hi: 2}", "1.9", "1.83 is not within 1.9 to 2"),
-        ("web: 1.83", "web: {value: 1.83, lo: 1.8}", "1.8}", "lo and hi go together"),
+        ("web: 1.83", "web: {value: 1.83, lo: 1.8}", "1.8}", "lo and hi are both needed"),
         ("web: 1.83", "web: {}", "{}}", "skus.genoa.worth.web: give one of value"),
         ("sku: icelake,", "sku: iceleak,", "iceleak", "fleet[1].sku: no SKU 'iceleak' (did you mean icelake?)"),
         ("site: ams,", "site: lhr,", "lhr", "fleet[1].site: no site 'lhr'; there are ams, fra"),
@@ -123,9 +123,9 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("[100, 110, 120, 130]", "[100, 110, ~, 130]", "~", "workloads.web.demand[3]: is empty"),
         ("[100, 110, 120, 130]", "{strat: 100, growth: 3%}", "strat", "workloads.web.demand.strat: is not a valid key"),
         ("[100, 110, 120, 130]", "{growth: 3%}", "growth", "start is missing"),
-        ("[100, 110, 120, 130]", "{start: 9, growth: 30}", "growth", "30 is 3,000% a year: write 30%, or 3000% if that is meant"),
+        ("[100, 110, 120, 130]", "{start: 9, growth: 30}", "growth", "30 is 3,000% a year: write 30%, or 3000% if you mean that"),
         ("{idle: 220, peak: 700 W}", "{idle: 0.22, peak: 0.7}", "idle: 0.22", "genoa.power.peak: is 0.7 W, less than any server"),
-        ("{idle: 220, peak: 700 W}", "{idle: 220 kW, peak: 700 kW}", "idle: 220 kW", "genoa.power.peak: is 700,000 W in 2 rack units, more than any server draws: write 700 W if that is meant"),
+        ("{idle: 220, peak: 700 W}", "{idle: 220 kW, peak: 700 kW}", "idle: 220 kW", "genoa.power.peak: is 700,000 W in 2 rack units, more than any server draws: write 700 W if you mean that"),
         ("power: 120 kW", "power: 120", "power: 120,", "sites.ams.power: is 120 W, less than one server draws: write 120 kW"),
         ("    rack_units: 1\n", "    rack_units: 1\n    age_limit: 2 quarters\n", "age: 10", "is 10 periods, above the age limit of icelake (2)"),
         ("[100, 110, 120, 130]", "{2027-Q1: 1, 2028-Q2: 2}", "2028", "'2028-Q2' is not one of the periods"),
@@ -142,7 +142,7 @@ def test_a_latency_sets_the_utilisation(tmp_path: Path) -> None:
         ("{start: 2027-Q1, count: 4}", "[2027-Q1, 2027-02]", "02]", "2027-02 is a month, 2027-Q1 a quarter"),
         ("{start: 2027-Q1, count: 4}", "[a, b, c, d]", "[a", "'a' is not a period"),
         ("pue: 1.3", "pue: 0.9", "0.9", "pue: 0.9 is below 1"),
-        ("pue: 1.3", "pue: 1.3\npue: 1.4", "pue: 1.4", "pue: is there twice, at line 6 and line 7"),
+        ("pue: 1.3", "pue: 1.3\npue: 1.4", "pue: 1.4", "pue: is repeated, at line 6 and line 7"),
         ("pue: 1.3", "pue: 1.3\nbudget: [1, none]", "budget", "budget: has 2 figures for 4 periods"),
         ("pue: 1.3", "pue: 1.3\nsurvive: perhaps", "survive", "survive: 'perhaps' is neither yes, no nor 2"),
         ("skus:\n", "skus:\n  no: {}\n", "no:", "'no' is False in YAML: put the key in quotes"),
@@ -343,7 +343,7 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
 @pytest.mark.parametrize(
     ("worth", "unit", "sentence"),
     [
-        (COMPARED, "requests/s", "a worth in servers, the demand is in requests/s"),
+        (COMPARED, "requests/s", "a worth in servers, but the demand is in requests/s"),
         (COMPARED, "skylake servers", "in servers of gen=icelake, the demand in skylake servers"),
         (COMPARED.replace("cpu-int", "cpu-itn"), "icelake servers", "no class 'cpu-itn' (did you mean cpu-int?)"),
         (COMPARED.replace("gen=genoa", "gen=geona"), "icelake servers", "matches no machine"),
@@ -355,7 +355,7 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
         ("{measured: {select: gen=genoa, benchmark: '*'}}", "GB/s", "narrow it to one"),
         ("{measured: {select: gen=genoa, benchmark: 'lmbench/*'}}", "GB/s", "is not a rate"),
         (COMPARED.replace("cpu-int", "os"), "icelake servers", "os is responsiveness, which is not worth servers: name one of capacity (cpu-int, disk-iops, mem-bw)"),
-        (COMPARED.replace("cpu-int", "disk"), "icelake servers", "the class 'disk' is now disk-iops, disk-bw or disk-latency: write one of them"),
+        (COMPARED.replace("cpu-int", "disk"), "icelake servers", "the class 'disk' is now disk-iops, disk-bw or disk-latency: use one of them"),
         (COMPARED.replace("class: cpu-int", "benchmark: lmbench/*"), "icelake servers", "is responsiveness, which is not worth servers"),
         (COMPARED.replace("class: cpu-int", "mix: 'cpu-int=0.5,os=0.5'"), "icelake servers", "only capacity is an amount of work"),
     ],
@@ -472,6 +472,6 @@ def test_capacity_does_not_tell_how_fast_a_slot_is(tmp_path: Path, on_record: Pa
     text = changed("utilisation: 65%", LATENCY)
     (error,) = refused(tmp_path, changed("web: 1.83", f"web: {SPEED % 'cpu-int'}", text), on_record)
     assert (
-        "cpu-int does not tell how fast one slot is: name one class or benchmark of responsiveness; there are os"
+        "cpu-int does not measure the speed of one slot; choose a class or benchmark of responsiveness; there are os"
         in error
     )

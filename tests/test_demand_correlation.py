@@ -113,7 +113,7 @@ def test_no_correlation_matrix(tmp_path: Path) -> None:
 
 def test_two_numbers_for_the_same_workloads(tmp_path: Path) -> None:
     faults = refused(tmp_path, "correlation: {web + db: 0.5, db + web: 0.2}", TWO)
-    assert "correlation.db + web: web + db has other numbers for the same workloads; leave one of them out" in faults
+    assert "correlation.db + web: web + db has other numbers for the same workloads; remove one of them" in faults
 
 
 def history(folder: Path, together: float, count: int = 24) -> str:

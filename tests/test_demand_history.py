@@ -86,7 +86,7 @@ def test_a_history_that_ends_early_is_forecast_further(tmp_path: Path) -> None:
 
 FAULTS = [
     (lambda r: r[:4] + r[5:], "use.csv line 6, column period: 2022-Q1 is missing: 2022-Q2 follows 2021-Q4"),
-    (lambda r: [*r[:9], "2023-Q2,0,5", *r[10:]], "use.csv line 11, column web: is 0: a forecast of growth needs use"),
+    (lambda r: [*r[:9], "2023-Q2,0,5", *r[10:]], "use.csv line 11, column web: is 0: a growth forecast needs values"),
     (lambda r: [*r[:9], "2023-Q2,,5", *r[10:]], "use.csv line 11, column web: is empty"),
     (lambda r: [*r[:9], "2023-Q2,many,5", *r[10:]], "use.csv line 11, column web: 'many' is not a number"),
     (lambda r: [*r[:9], "2023-06,7,5", *r[10:]], "'2023-06' is not a quarter, as the periods of the plan are"),
@@ -108,7 +108,7 @@ def test_bad_histories_name_their_line(tmp_path: Path, change: object, sentence:
     ("text", "sentence"),
     [
         ("{history: gone.csv}", "demand.yml line 10: workloads.web.demand.history: "),
-        (r'{history: "a\0b.csv"}', r"workloads.web.demand.history: 'a\x00b.csv' cannot be the name of a file"),
+        (r'{history: "a\0b.csv"}', r"workloads.web.demand.history: 'a\x00b.csv' cannot be a file name"),
         ("{history: {file: use.csv, column: wep}}", "use.csv has no column 'wep' (did you mean web?); there are web, batch"),
         ("{history: use.csv, p50: 3}", "give one of: a figure for every period"),
     ],

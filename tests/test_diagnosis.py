@@ -225,7 +225,7 @@ def test_missing_and_constant_metrics_are_said(tmp_path: Path) -> None:
     for host in HOSTS:
         values[host, TRIAD] = [1e9]
     constant, missing = diagnosed(tmp_path, values).notes
-    assert constant == ("The same value on every host, so it says nothing about single hosts: stream all-cores triad.")
+    assert constant == ("Equal on every host, so there is nothing to compare: stream all-cores triad.")
     assert missing == (
         "Not measured on 8 of 16 hosts (n00, n01, n02, n03, n04, n05, …), so not judged there: "
         "fio randread-4k-qd32 read_iops."

@@ -195,7 +195,7 @@ def test_a_setting_that_is_left_is_in_the_journal(drive: Drive) -> None:
 
 def test_over_before_the_end_has_a_reason(drive: Drive) -> None:
     say(drive, "h1", {"e": "over", "remaining": 0})
-    assert outcomes(drive, "h1") == [("lost", "its agent reports the end of its job, and has not sent all steps")]
+    assert outcomes(drive, "h1") == [("lost", "its agent reported the end of its job, but did not send all steps")]
     assert "clean" not in orders(drive, "h1"), "what it has may still be had by hand"
 
 
@@ -250,7 +250,9 @@ def test_hosts_that_wait_for_one_another_are_given_up(tmp_path: Path) -> None:
     assert {run.phase for run in drive.runs.values()} == {"running"}
     later(drive, 2)
     assert {run.phase for run in drive.runs.values()} == {"over"}
-    assert "every host waits for another, this one at iperf3 tcp-1 repeat 0" in drive.runs["h1"].reason
+    assert (
+        "all hosts are waiting for each other, and this host waits at iperf3 tcp-1 repeat 0" in drive.runs["h1"].reason
+    )
 
 
 def test_a_cut_link_does_not_use_up_the_time_of_a_run(drive: Drive) -> None:

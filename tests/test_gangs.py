@@ -78,7 +78,7 @@ def test_one_host_leads_and_the_others_are_held() -> None:
 def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> None:
     schedules, exchanges = scheduled(2, hostname=hostname)
     assert not exchanges
-    assert "which is not a host's name" in schedules["h1"].refused[0].reason
+    assert "which is not a valid host name" in schedules["h1"].refused[0].reason
 
 
 EACH = MANIFEST.model_copy(
@@ -127,7 +127,7 @@ def test_a_case_that_one_of_the_hosts_does_not_have_is_refused_once() -> None:
     schedules, _ = each(True, False, True)
     assert {s.case for s in schedules["h1"].steps} == {"sum-3n"}
     assert [(r.case, r.reason) for r in schedules["h1"].refused] == [
-        ("max-3n", "refused: the settings that follow from the facts of h2 do not have this case")
+        ("max-3n", "refused: the settings derived from the facts of h2 do not include this case")
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_group_that_is_alike_runs_beside_one_that_is_not() -> None:
 
 def test_more_nodes_than_there_are() -> None:
     schedules, _ = scheduled(2, nodes=8)
-    assert schedules["h1"].refused[0].reason == "refused: 8 hosts are asked for and 2 can run it (h1, h2)"
+    assert schedules["h1"].refused[0].reason == "refused: 8 hosts are requested, but only 2 can run it (h1, h2)"
 
 
 @pytest.fixture

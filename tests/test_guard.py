@@ -139,7 +139,7 @@ def guarded(*checked: Checked) -> str:
 
 
 BUSY = facts(load1=60.0, running=61)
-REFUSED = "nothing was deployed on any host; add --include-busy to measure anyway, or leave hosts out with --limit"
+REFUSED = "nothing was deployed on any host; add --include-busy to measure anyway, or exclude hosts with --limit"
 
 
 def test_a_run_refuses_hosts_with_a_line_for_each_cause() -> None:

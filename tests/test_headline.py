@@ -82,7 +82,7 @@ def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:
 
 def test_two_hosts_are_called_two_hosts(tmp_path: Path) -> None:
     fleets(tmp_path, hosts=2)
-    assert ", 2 hosts a side) over 8 benchmarks" in headline(tmp_path)["headline"]
+    assert ", 2 hosts per side) over 8 benchmarks" in headline(tmp_path)["headline"]
 
 
 def test_one_host_a_side_speaks_of_two_machines(tmp_path: Path) -> None:
@@ -302,12 +302,12 @@ def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
     assert (rows["all"]["interval_of"], rows["all"]["note"]) == ("fleet", "")
     one, once = rows["one"], rows["once"]
     assert one["lo"] < one["ratio"] < one["hi"] and (one["interval_of"], one["verdict"]) == ("repeats", "cannot tell")
-    assert one["note"] == "one host of new ran it: the interval is by its repeats"
-    assert once["lo"] == "" and once["note"] == "one host of new ran it, and repeats do not tell: no interval"
+    assert one["note"] == "one host of new ran it: the interval comes from its repeats"
+    assert once["lo"] == "" and once["note"] == "one host of new ran it, with too few repeats: no interval"
 
 
 def test_batches_count_instead_of_hosts_that_resemble_each_other(tmp_path: Path) -> None:
-    """Write four batches of three hosts a side: batches differ by 5%, hosts of a batch by 0.5%."""
+    """Write four batches of three hosts per side: batches differ by 5%, hosts of a batch by 0.5%."""
     rng = np.random.default_rng(7)
     measured, labels = {}, {}
     for side, speedup in (("old", 1.0), ("new", 2.0)):

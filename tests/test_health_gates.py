@@ -1,4 +1,4 @@
-"""Hold the gate files of docs/how-to/health-checks-as-a-gate.md against a record: sound nodes pass, each fault fails."""
+"""The gate files of docs/how-to/health-checks-as-a-gate.md against a record: healthy nodes pass, each fault fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SOUND = {H2D: 55e9, D2H: 54e9, RATE: 2.6e12, PEAK: 6e14, FAULTS: 0.0, NCCL: 475e
 
 
 def node(**changed: Any) -> Facts:
-    """Return the facts of a sound node, with changes."""
+    """Return the facts of a healthy node, with changes."""
     port = Nic(name="ens1", speed=12.5e9, state="up", driver="mlx5_core")
     sound: dict[str, Any] = {
         "cpu": Cpu(model="Intel(R) Xeon(R) Platinum 8480C", sockets=2, cores=96),
@@ -114,7 +114,7 @@ FAULTS_OF_AZURE: dict[str, Fault] = {"check_hw_ib": ({"rdma": ("mlx5_0",)}, {})}
 
 
 def record(root: Path, faults: Mapping[str, Fault]) -> Archive:
-    """Record a node with each fault, by the name of the rule that it breaks, and sound ones."""
+    """Record a node with each fault, by the name of the rule that it breaks, and healthy ones."""
     changes: dict[str, Fault] = dict.fromkeys(HOSTS, ({}, {})) | dict(faults)
     values = {(h, b): [v] * 3 for h, (_, levels) in changes.items() for b, v in (SOUND | levels).items()}
     archive = campaign(root, values)

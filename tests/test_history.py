@@ -68,7 +68,7 @@ def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> Non
     assert (series.host, series.campaigns[series.changes[0].position]) == ("a", "20260107T000000-x") and series.slower
     page = tmp_path / "h.html"
     status, text = run(tmp_path, "--html", str(page))
-    assert status == 1 and "1 host became worse for good" in text and "since 2026-01-07" in " ".join(text.split())
+    assert status == 1 and "1 host became permanently worse" in text and "since 2026-01-07" in " ".join(text.split())
     html = page.read_text("utf-8")
     assert html.count("<svg") >= 6 and "since 2026-01-07" in html and "stroke-dasharray" in html
     assert "持久变差" in run(tmp_path, "--lang", "zh-CN")[1]
@@ -79,7 +79,7 @@ def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> Non
 def test_nothing_changed_and_too_few_campaigns(tmp_path: Path) -> None:
     campaigns(tmp_path, count=4)
     status, text = run(tmp_path)
-    assert status == 0 and "Nothing changed for good over 4 campaigns." in text
+    assert status == 0 and "There is no lasting change over 4 campaigns." in text
     assert "fewer than 5 campaigns: 6 series" in text
     assert {s.benchmark["metric"] for s in history(tmp_path, [], "b").series} >= {TRIAD.metric, NULL.metric}
 
@@ -159,7 +159,9 @@ def test_a_slope_and_a_change_of_all_hosts_are_said_with_their_facts(tmp_path: P
     status, text = run(tmp_path)
     shown = " ".join(text.split())
     assert (
-        status == 1 and "1 host became worse for good" in shown and "All hosts together became worse in stream" in shown
+        status == 1
+        and "1 host became permanently worse" in shown
+        and "All hosts together became worse in stream" in shown
     )
     page = tmp_path / "h.html"
     run(tmp_path, "--html", str(page))

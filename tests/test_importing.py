@@ -103,7 +103,7 @@ def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path, m
     other.write_bytes(tidy.read_bytes())
     for file in (tidy, other):
         text = run(tmp_path, "import", "table", str(file))
-        assert f"{tidy} is there already" in text and f"{tmp_path}/imports/table-tidy-figures-" in text
+        assert f"{tidy} is already imported" in text and f"{tmp_path}/imports/table-tidy-figures-" in text
     assert len(list((tmp_path / "imports").iterdir())) == 1
     (doc,) = json.loads(run(tmp_path, "import", "table", str(tidy), "--format", "json"))
     assert (doc["new"], doc["machines"], doc["labels"]) == (False, 4, {"gen": 2, "watts": 2})
@@ -622,9 +622,11 @@ def test_one_vendor_is_called_a_vendor(spec: Path) -> None:
 
 def test_a_table_without_kinds_says_so_in_every_comparison(tidy: Path, tmp_path: Path) -> None:
     run(tmp_path, "import", "table", str(tidy))
-    assert any(n.startswith("Kinds of figures are inferred") for n in compared(tmp_path, "gen=old", "gen=new")["notes"])
+    assert any(
+        n.startswith("Some kinds of figures are inferred") for n in compared(tmp_path, "gen=old", "gen=new")["notes"]
+    )
     sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "thread")
-    assert "its table has no label threads: import it with such a column, or leave --per out" in sentence
+    assert "its table has no label threads: import it with such a column, or remove --per" in sentence
 
 
 @absent

@@ -40,7 +40,7 @@ def test_a_sound_fleet_needs_no_run(tmp_path: Path) -> None:
     sound(tmp_path)
     status, text = answered(tmp_path)
     assert status == 0 and "No host, link or border makes iperf3 tcp slow." in text
-    assert "0 runs beyond those of the campaign; all pairs are 120" in text
+    assert "0 runs in addition to those of the campaign. Testing all pairs takes 120" in text
     assert json.loads(answered(tmp_path, "--format", "json")[1])["faults"] == []
     assert "没有主机" in answered(tmp_path, "--format", "md", "--lang", "zh-CN")[1]
 
@@ -103,7 +103,7 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     named = "n1, n2, n3 - n4, r1 - r2, rack r7, something that n\\[10-12\\] share."
     assert text.startswith(f"# iperf3 tcp is slow and fails because of {named}")
     assert "n\\[10-12\\] are 15% slower with all other hosts but not with each other" in text
-    assert "n1 is 50% slower than others by itself" in text and "n3 to n4 fails; both work with others" in text
+    assert "n1 is 50% slower than others when it runs alone" in text and "n3 to n4 fails; both work with others" in text
     assert "n5 to n6 was slow in the campaign and fast when it ran again" in text
     reasons = [f["reason"] for f in isolation.as_json(result)["faults"]]
     assert reasons == [str(r) for r in Reason]

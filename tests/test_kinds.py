@@ -142,7 +142,10 @@ def test_bus_bandwidth_is_per_rank_already(tmp_path: Path) -> None:
     root = measured(tmp_path, {BUSBW: 2.86})
     assert classes(compared(root))["collective"] == (Kind.RESPONSIVENESS, pytest.approx(2.86))
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "gpu")
-    assert "which only capacity can (nccl_tests all_reduce peak_busbw is responsiveness): leave --per out" in sentence
+    assert (
+        "because only capacity can be divided (nccl_tests all_reduce peak_busbw is responsiveness): remove --per"
+        in sentence
+    )
 
 
 def test_one_process_is_not_averaged_with_all_cores(tmp_path: Path) -> None:
@@ -265,7 +268,7 @@ def test_the_headline_of_one_benchmark_has_its_verdict(tmp_path: Path) -> None:
 def test_kinds_of_an_old_record_are_inferred_and_said(tmp_path: Path) -> None:
     words = ("compare", "-b", "gen=old", "-c", "gen=new", "--format", "json")
     notes = json.loads(run(measured(tmp_path / "old", {STREAMS: 2.0, LATENCY: 0.8}), *words))["notes"]
-    assert [n for n in notes if n.startswith("Kinds of figures are inferred")]
+    assert [n for n in notes if n.startswith("Some kinds of figures are inferred")]
     measured(tmp_path / "new", {TRIAD: 2.0, NULL: 0.8})
     assert not json.loads(run(tmp_path / "new", *words))["notes"]
 
@@ -323,7 +326,7 @@ def test_kinds_follow_from_class_unit_and_direction(
 def test_classes_of_earlier_versions_say_what_to_write(tmp_path: Path) -> None:
     root = measured(tmp_path, {IOPS: 2.0, TRIAD: 2.0})
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", "disk=.5,mem-bw=.5")
-    assert sentence.endswith("the class 'disk' is now disk-iops, disk-bw or disk-latency: write one of them")
+    assert sentence.endswith("the class 'disk' is now disk-iops, disk-bw or disk-latency: use one of them")
 
 
 # ------------------------------------------------------------ manifests

@@ -83,7 +83,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
         ("spares: 3%", "spares: 2.5", "is neither a number of servers nor a share of them"),
         ("term: 2 quarters", "term: 3 years\n    age_limit: 1 year", "above the age limit"),
         ("spares: 3%", "spares: 0.03", "is part of a server: write 3% for a share, or a number of servers"),
-        ("spares: 3%", "spares: 3%, spare_share: 2%", "spares is a share already"),
+        ("spares: 3%", "spares: 3%, spare_share: 2%", "spares is already a share"),
         ("2027-Q3: 5%", "2027-Q3: 98%", "and spares take all servers"),
         ("limit: 900 t", "limit: 900 lb", "is not a mass: write 900 kg or 120 t"),
         (

@@ -163,7 +163,7 @@ def broken(computed: Any) -> set[str]:
         (
             "survive: 2",
             "survive: 2\nreviews: 12\nquantile: 99.9%",
-            "line 32: reviews: 12 of them leave too few futures",
+            "line 32: reviews: 12 reviews leave too few futures",
         ),
         ("yearly_limit: {2027: 400 t}", "yearly_limit: {2029: 400 t}", "'2029' is no year of the plan; there are 2027"),
         (

@@ -78,12 +78,12 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         (
             "residual: 50%",
             "price_change: 5%",
-            "price_change: the price is already given by period; leave out price_change",
+            "price_change: the price is already given by period; remove price_change",
         ),
         (
             "pue: 1.3",
             "energy_price_change: 5%\npue: 1.3",
-            "an energy price is already given by period; leave out energy_price_change",
+            "the energy price is already given by period; remove energy_price_change",
         ),
     ],
 )

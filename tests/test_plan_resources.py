@@ -54,7 +54,7 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
         ("memory: 400 GB", "memory: 400", "skus.icelake.has.memory: is in B, web needs a plain number: give both"),
         ("memory: 400 GB", "memory: some", "workloads.web.needs.memory: 'some' is not an amount: write 8 GB"),
         ("memory: 512 GB", "momory: 512 GB", "skus.icelake.has: has no memory (did you mean momory?), which web needs"),
-        ("memory: 512 GB", "memory: 0", "skus.icelake.has.memory: is 0, but web needs it: leave out its worth for web"),
+        ("memory: 512 GB", "memory: 0", "skus.icelake.has.memory: is 0, but web needs it: remove its worth for web"),
         ("iops: 1000000}", "iops: {measured: {select: gen=genoa, benchmark: x}}}", "skus.genoa.has.iops: "),
     ],
 )

@@ -186,7 +186,7 @@ def test_what_is_refused_in_a_sentence(folder: Path, case: str) -> None:
 
 def test_options_that_are_refused(folder: Path) -> None:
     lot = "genoa@2028=20270301T000000-slow"
-    with pytest.raises(FleetmarkError, match="is measured: --baseline gen=icelake --class cpu-int"):
+    with pytest.raises(FleetmarkError, match="how to measure it: --baseline gen=icelake --class cpu-int"):
         reviewed(folder, lot, plan="stated.json")
     with pytest.raises(FleetmarkError, match="lot genoa@2028 counts from 2029 on; name that period or a later one"):
         reviewed(folder, lot, now="2027")
@@ -233,8 +233,8 @@ def test_files_that_are_no_plan(folder: Path, tmp_path: Path) -> None:
             {**plan, "plan": {**plan["plan"], "stock": [{"sku": "x"}]}},
         ],
         "is JSON, but not a plan": [[1], {"schema": 1}],
-        "says that there is no plan": [{**plan, "plan": None}],
-        "does not fit its question": [{**plan, "plan": {**plan["plan"], "use": []}}],
+        "contains no feasible plan": [{**plan, "plan": None}],
+        "does not match its question": [{**plan, "plan": {**plan["plan"], "use": []}}],
     }
     file = tmp_path / "plan.json"
     for sentence, documents in broken.items():

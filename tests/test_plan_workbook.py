@@ -166,8 +166,8 @@ def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
     edit: Edit = {("sku_price", 1, 0): "=9000*1.1", ("demand_median", 0, 0): "=500/2"}
     faults = refused(tmp_path, changed(edit))
-    assert "plan.xlsx, sheet SKU & TCO, B6: holds a formula whose value is not stored" in faults
-    assert "sheet Demand, C6: holds a formula" in faults
+    assert "plan.xlsx, sheet SKU & TCO, B6: contains a formula without a stored value" in faults
+    assert "sheet Demand, C6: contains a formula" in faults
     (saved,) = sheets.converted([changed(edit)], "xlsx")
     path = tmp_path / "saved.xlsx"
     path.write_bytes(saved)
@@ -190,7 +190,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("sku_price", 1, 0): "abc"},
             "sheet SKU & TCO, B6: 'abc' is not a number",
         ),
-        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty: give a number"),
+        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty: write a number"),
         ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is below 0"),
         ({("worth_value", 0, 0): 0}, "sheet Equivalence, C5: 0 is not above 0"),
         ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C5: 2.5 is not a whole number"),
@@ -225,17 +225,17 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, Q5: batch may run nowhere"),
     ],
     [
-        ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A6: what may be pre-empted runs on"),
+        ({("workload_availability", 1, 0): "preemptible"}, "sheet Utilisation, A6: preemptible work runs on"),
         (
             {("workload_dedicated", 0, 0): "yes", ("workload_pool", 0, 0): "back"},
-            "sheet Utilisation, A5: servers of its own are no pool with others",
+            "sheet Utilisation, A5: a workload with dedicated servers cannot share a pool",
         ),
         ({("supply_item", 0, 0): "new", ("supply_maximum", 0, 0): 1.5}, "sheet Supply, B5: 1.5 is not a whole number"),
         ({("sku_slips", 1, 0): "1: 80%, 2: 40%"}, "sheet SKU & TCO, X6: the shares come to 120%, more than all orders"),
         ({("sku_price_breaks", 1, 0): "many: 8000"}, "sheet SKU & TCO, V6: 'many' is not a count of 1 or more"),
     ],
     [
-        ({("workload_pool", 0, 0): "batch"}, "sheet Utilisation, H5: batch is a workload with servers of its own"),
+        ({("workload_pool", 0, 0): "batch"}, "sheet Utilisation, H5: batch is a workload with dedicated servers"),
         ({("sku_price", 2, 0): None}, "sheet Fleet, A9: gpu is on order, but it is not sold: give it a price"),
         ({("fleet_arrives", 4, 0): "2031-Q1"}, "sheet Fleet, E9: no period '2031-Q1'"),
         ({("supply_item", 0, 0): "nwe", ("supply_maximum", 0, 0): 3}, "sheet Supply, A5: no SKU or vendor 'nwe'"),
@@ -308,7 +308,7 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
     faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Inputs, B18: there is only one failure domain (europe): nothing remains if it fails" in faults
+    assert "sheet Inputs, B18: there is only one failure domain (europe), so nothing remains if it fails" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:

@@ -246,7 +246,7 @@ def test_a_conflict_in_words(tmp_path: Path) -> None:
     limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
     conflict = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
     text = shown(Answer(q, None, conflict), 200)
-    assert "3 limits cannot hold together" in text
+    assert "3 limits cannot be met together" in text
     assert "power at ams: alone it must be relaxed by 42 kW; the plan then costs 3,100,000 EUR" in text
     assert "budget of ams: alone it must be relaxed by 12,345,678 EUR" in text
     assert "changing it alone does not help" in text

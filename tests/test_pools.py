@@ -81,9 +81,13 @@ def test_sheets_and_workbook_ask_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("    dedicated: yes", "    dedicated: yes\n    pool: back", "servers of its own are no pool with others"),
+        (
+            "    dedicated: yes",
+            "    dedicated: yes\n    pool: back",
+            "a workload with dedicated servers cannot share a pool",
+        ),
         ("40\n    utilisation: 60%\n    pool: front", "40\n    utilisation: 60%\n    pool: back", "in the pool front"),
-        ("60%\n    pool: front", "60%\n    pool: db", "db is a workload with servers of its own"),
+        ("60%\n    pool: front", "60%\n    pool: db", "db is a workload with dedicated servers"),
         ("60%\n    pool: front", "60%\n    pool: [a]", "pool"),
     ],
 )

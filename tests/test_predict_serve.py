@@ -31,7 +31,7 @@ def test_two_chips_are_ranked_and_say_how_sure_they_are(tmp_path: Path) -> None:
     shown = run(tmp_path, *GPT, "--chip", "H200", "--chip", "B200", "--engine", "vllm", "--speed", "50")
     text = " ".join(shown.split())
     assert text.startswith("At 50 tokens/s for each user, B200 serves most: ")
-    assert "(90% interval " in text and "This misses the goal of 15%." in text
+    assert "(90% interval " in text and "This misses the target of 15%." in text
     document = json.loads(run(tmp_path, *GPT, "--chip", "H200", "--tp", "1", "--engine", "vllm", "--format", "json"))
     loads = section(document, "loads")
     assert [row["streams"] for row in loads] == sorted((row["streams"] for row in loads), reverse=True)
@@ -47,7 +47,7 @@ def test_recorded_rates_replace_the_sheet(tmp_path: Path) -> None:
     assert chip["memory"] == pytest.approx(2.5e12 / USUAL["memory"])
     assert chip["bf16"] == pytest.approx(6e14 / USUAL["products"])
     assert chip["link"] == pytest.approx(4e11 / USUAL["bus"])  # of the all-reduce
-    assert "measured, by the usual share of the sheet: memory, products, link" in chip["source"]
+    assert "measured, divided by the usual share of the data sheet value: memory, products, link" in chip["source"]
 
 
 def test_a_model_in_a_file(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_what_limits_a_prediction_is_said(tmp_path: Path) -> None:
     words = ("--chip", "L40S", "--streams", "256", "--precision", "bf16", "--model", "llama-3.1-8b", "--prompt", "64")
     text = " ".join(run(tmp_path, "predict", "serve", *words, "--answer", "64").split())
     assert "L40S: the link between GPUs is not known, so only one GPU is predicted." in text
-    assert "Efficiencies are of 4 to 128 streams; other loads go beyond them." in text
-    assert "No engine is named, so intervals are wide" in text and "Power counts" not in text
+    assert "Efficiencies were fitted to 4 to 128 streams; other loads are extrapolated." in text
+    assert "No engine is selected, so intervals are wide" in text and "Power counts" not in text
     text = " ".join(run(tmp_path, *GPT, "--chip", "H200", "--speed", "9000", "--watts", "1500").split())
     assert text.startswith("No load gives each user 9000 tokens/s.") and "Power counts" not in text
 

@@ -146,7 +146,7 @@ def test_a_schedule_holds_none() -> None:
 
 def test_a_command_that_would_show_them_is_refused() -> None:
     suite = {"lmbench": {"path": "https://u:p@h"}}
-    with pytest.raises(FleetmarkError, match="everybody on the host would see"):
+    with pytest.raises(FleetmarkError, match="every user of the host could read"):
         make_schedule(
             [(Host("h", "h", "h"), facts(tools={"gcc": "/usr/bin/gcc"}))],
             load_suite("quick"), suite, campaign="c", seed=1, repeats=1,
@@ -174,9 +174,9 @@ def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign resumes as scheduled"),
-        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign resumes as scheduled"),
-        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign resumes as scheduled"),
+        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a resumed campaign keeps its settings"),
+        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a resumed campaign keeps its settings"),
+        ({"fio": {"size": "1g"}}, "fio.size with --resume: a resumed campaign keeps its settings"),
         ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "the campaign has https://***@files.test"),
     ],
 )

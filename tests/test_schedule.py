@@ -177,7 +177,7 @@ def test_settings_for_a_workload_that_the_suite_does_not_run_are_refused(tmp_pat
 
 
 def test_a_setting_without_a_value_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FleetmarkError, match="fio.size has no value: write one, or leave it out"):
+    with pytest.raises(FleetmarkError, match="fio.size has no value: write one, or remove the key"):
         schedule(suite(tmp_path, "  fio: {set: {size: }}\n"))
 
 

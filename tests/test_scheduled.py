@@ -424,7 +424,7 @@ def test_an_inventory_that_the_record_names_is_never_read(fleet: Fleet, monkeypa
     archive.save_campaign({**archive.campaign(), "inventory": ["/tmp/evil.sh"]})
     colleague = Colleague(fleet, monkeypatch)
     monkeypatch.setattr(prepare, "load_inventory", lambda sources, _: pytest.fail(f"{sources} is read"))
-    with pytest.raises(FleetmarkError, match="name your own with -i"):
+    with pytest.raises(FleetmarkError, match="specify your own with -i"):
         colleague.resume(archive)
     assert colleague.questions == 0
 

@@ -77,7 +77,7 @@ def test_a_list_links_to_its_campaigns_and_hosts(pages: Pages) -> None:
 
 def test_a_host_has_its_history_configuration_and_campaigns(pages: Pages) -> None:
     page = get(pages, "/host", "name=n05")[2]
-    assert "n05: Nothing changed for good over 2 campaigns." in page
+    assert "n05: There is no lasting change over 2 campaigns." in page
     assert "stream all-cores triad" in page and "197 GB/s" in re.sub(r"19[5-9]\S* GB/s", "197 GB/s", page)
     assert 'id="configuration"' in page and f'href="/campaigns/{FIRST}"' in page
     assert "n06" not in page
@@ -117,13 +117,13 @@ def test_a_comparison_on_the_spot(pages: Pages) -> None:
     ("path", "query", "status", "sentence"),
     [
         ("/nothing", "", "404", "there is no such page"),
-        ("/campaigns/none", "", "404", "not on record"),
-        ("/campaigns/..", "", "404", "not on record"),
+        ("/campaigns/none", "", "404", "not recorded"),
+        ("/campaigns/..", "", "404", "not recorded"),
         (f"/campaigns/{FIRST}/raw/../campaign.json", "", "404", "no such path"),
         (f"/campaigns/{FIRST}/raw/none", "", "404", "cannot be shown"),
         (f"/campaigns/{FIRST}/raw", "", "404", "no such page"),
-        ("/host", "name=none", "404", "is not on record"),
-        ("/host", "", "404", "is not on record"),
+        ("/host", "name=none", "404", "is not recorded"),
+        ("/host", "", "404", "is not recorded"),
         ("/", "start=x", "400", "must be a whole number"),
         ("/", "as=exe", "400", "unknown format"),
         ("/compare", "baseline=a%3Db&candidate=c%3Dd&mix=a%3D/etc/x.yml", "400", "write shares"),
@@ -231,7 +231,7 @@ def test_a_damaged_campaign_is_listed_and_its_page_says_so(tmp_path: Path) -> No
 def test_an_empty_root_has_pages_that_say_so(tmp_path: Path) -> None:
     pages = Pages(tmp_path, Language())
     assert "no campaigns under" in get(pages, "/")[2]
-    assert "No host is on record." in get(pages, "/hosts")[2]
+    assert "No host is recorded." in get(pages, "/hosts")[2]
     assert get(pages, "/history")[0].startswith("400")
 
 

@@ -290,7 +290,7 @@ def test_folders_that_are_links_hold_no_campaigns_and_no_raw_files(root: Path, t
     linked.symlink_to(private / CAMPAIGN)
     assert linked.name not in invoke(root, "campaigns --format json").output
     assert linked.name not in (root / ".campaigns.jsonl").read_text()
-    with pytest.raises(FleetmarkError, match="a link; name the folder that it leads to"):
+    with pytest.raises(FleetmarkError, match="a link; use the folder that it points to"):
         find(root, str(linked))
     (private / "deep" / "of" / "secret" / "names").mkdir(parents=True)
     shutil.rmtree(root / CAMPAIGN / "raw")

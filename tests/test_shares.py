@@ -119,7 +119,7 @@ def suite(workloads: dict[str, Any]) -> Suite:
 
 
 def test_what_no_share_can_hold_is_refused() -> None:
-    with pytest.raises(FleetmarkError, match="shares do not hold stream, because a container engine starts"):
+    with pytest.raises(FleetmarkError, match="shares cannot limit stream, because a container engine starts"):
         settings_of(suite({"stream": {"in_container": "podman:x"}}), {})
     with pytest.raises(FleetmarkError, match="shares do not hold torch_ops"):
         settings_of(suite({"torch_ops": None}), {"torch_ops": {"python": "docker:x"}})
@@ -129,10 +129,10 @@ def test_what_no_share_can_hold_is_refused() -> None:
         {"description": "x", "shares": {"network": "1 Gbit/s"}, "workloads": {"dpdk_testpmd": None}}, "m"
     )
     with pytest.raises(
-        FleetmarkError, match="dpdk_testpmd, whose network transfers bypass the kernel; leave it out, or"
+        FleetmarkError, match="dpdk_testpmd, because its network transfers bypass the kernel; remove the workload, or"
     ):
         settings_of(limited, {})
-    with pytest.raises(FleetmarkError, match="shares are not held on Slurm nodes"):
+    with pytest.raises(FleetmarkError, match="shares cannot be used on Slurm nodes"):
         refuse_impossible(Request(), suite({"stream": None}), {}, None)
 
 
@@ -153,7 +153,7 @@ def test_records_and_comparisons_name_the_shares(tmp_path: Path) -> None:
     (one,) = {machine.shares for machine in machines(tmp_path)}
     assert str(one) == "25% of the CPU time, 8GiB of memory"
     (sentence,) = under_shares("old", machines(tmp_path))
-    assert str(sentence).endswith("were held to shares of the host: 25% of the CPU time, 8GiB of memory")
+    assert str(sentence).endswith("were limited to shares of the host: 25% of the CPU time, 8GiB of memory")
     assert not list(under_shares("old", []))
     held(tmp_path, {"cpu": "lots"})
     with pytest.raises(FleetmarkError, match="the shares of its suite are damaged; restore the file"):

@@ -295,14 +295,14 @@ def test_as_many_nodes_as_the_options_name(monkeypatch: pytest.MonkeyPatch, slur
     ("slurm_request", "sentence"),
     [
         (Request(nodes=5), "--nodes 5: partition all has 4 nodes"),
-        (Request(nodelist="n[1-2]", nodes=1), "--nodes 1: --nodelist names 2; leave --nodes out"),
+        (Request(nodelist="n[1-2]", nodes=1), "--nodes 1: --nodelist names 2; remove --nodes"),
         (Request(nodelist="n9"), "--nodelist n9: partition all has no node n9"),
         (Request(nodelist="n[1-"), r"--nodelist n\[1-: write it as Slurm does"),
         (Request(nodelist="n[1-99999]"), r"--nodelist n\[1-99999\]: write it as Slurm does"),
-        (Request(constraint="[old&new]"), r"--constraint \[old&new\]: say by --nodes how many nodes"),
+        (Request(constraint="[old&new]"), r"--constraint \[old&new\]: specify the number of nodes with --nodes"),
         (
             Request(constraint="old", nodes=2),
-            "--constraint old: 1 of the 4 nodes of partition all fit; what there is: ",
+            "--constraint old: 1 of the 4 nodes of partition all fit; the available features are ",
         ),
         (Request(constraint="gpu"), "--constraint gpu: none of the 4 nodes of partition all fit"),
     ],
@@ -362,7 +362,7 @@ def test_a_job_that_never_began_leaves_nothing(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(cluster, "submit", lambda *_: "7")
     monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "PartitionTimeLimit"))
     monkeypatch.setattr(cluster, "cancel", cancelled.append)
-    with pytest.raises(FleetmarkError, match=r"Slurm job 7 would wait for ever \(PartitionTimeLimit\)"):
+    with pytest.raises(FleetmarkError, match=r"Slurm job 7 can never start \(PartitionTimeLimit\)"):
         slurm.lend(Request(), "fleetmark", folder, Console(quiet=True), lambda _: None)
     assert cancelled == ["7"]
     assert not folder.parent.parent.exists()

@@ -131,7 +131,7 @@ def test_nothing_is_lost_when_the_store_fails_after_measuring(store: stores.Stor
     with pytest.raises(CannotKeep) as error, results(url, "shelves", writes=True) as here:
         lab(here)
         store.server.stop()
-    assert "everything is kept in" in str(error.value)
+    assert "the results are kept in" in str(error.value)
     assert (here / "20261101T000000-lab-0001" / "measurements.parquet").exists()
     assert "\n" not in str(error.value)
 

@@ -134,7 +134,7 @@ def test_every_cell_agrees_with_the_account(tmp_path: Path) -> None:
         ("residual: 70%", "residual: 170%", "1.7 is above 1"),
         ("lot: 4", "lot: 0", "0 is below 1"),
         ("price_change: -10%", "price_change: -100%", "skus.genoa.price_change: -1 is below -0.99"),
-        ("energy_price_change: 5%", "energy_price_change: 5", "5 is 500% a year: write 5%, or 500% if that is meant"),
+        ("energy_price_change: 5%", "energy_price_change: 5", "5 is 500% a year: write 5%, or 500% if you mean that"),
     ],
 )
 def test_bad_terms_name_their_place(tmp_path: Path, old: str, new: str, sentence: str) -> None:

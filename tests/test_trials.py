@@ -228,7 +228,7 @@ def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive)
         (("tune", "a", "hugepages", "--to", "x y"), "x y: not a valid value"),
         (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing on this device"),
         (("tune", "a", "--to", "x"), "--to: needs a rule"),
-        (("tune", "--list", "a"), "leave the host and --try out"),
+        (("tune", "--list", "a"), "remove the host and --try"),
         (("tune", "a", "nic-rings"), "the facts of this host show no setting to change"),
         (("tune", "a", "hugepages", "--case", "none/*"), "measured no headline of none/* on a"),
     ],
@@ -244,4 +244,4 @@ def test_a_value_that_nothing_says_has_to_be_named(parent: Archive, tmp_path: Pa
     assert "give it with --to" in refused(tmp_path, "tune", "a", "mtu", "--case", "stream/*")
     shown = " ".join(run(tmp_path, "tune", "a", "mtu", "--to", "9000", "--case", "stream/*").split())
     assert "would set: ip link set dev eth0 mtu 9000" in shown
-    assert "6 times without and with it, in turns: stream/all-cores" in shown
+    assert "6 times without and with it, alternately: stream/all-cores" in shown

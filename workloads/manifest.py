@@ -87,7 +87,7 @@ class Peak(_Part):
 
 
 class Launch(_Part):
-    """Name the metrics that mark a launch-bound call, beside its share of the roofline.
+    """The metrics that mark a launch-bound call, beside its share of the roofline.
 
     ``ratio``: the time that the host needs to start a call over its time on the device; from 1 on, the call is
     launch-bound. ``graph``: the time of the call as one graph of the device; where it exists, the share is based on it.
@@ -404,7 +404,7 @@ class Manifest(_Part):
                     f"it has {', '.join(self.parameters)}"
                 )
             if value is None:  # YAML reads a name without a value as null
-                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or leave it out")
+                raise FleetmarkError(f"{place}: {self.name}.{key} has no value: write one, or remove the key")
             checked[key] = self.parameters[key].coerce(value, f"{place}: {self.name}.{key}")
         return checked
 

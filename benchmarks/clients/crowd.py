@@ -29,11 +29,11 @@ ROUND = FIRST + 8  # s of a usual answer with a gap of 0.5 s
 COLUMNS = (
     "streams",
     "processes",
-    "pieces/s",
+    "chunks/s",
     "requests",
     "TTFT, p50",
     "TPOT, p50",
-    "client's lateness, p99",
+    "client delay, p99",
     "the run",
 )
 

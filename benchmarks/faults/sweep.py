@@ -40,8 +40,8 @@ COMMANDS, SECONDS = 3, 0.2
 SUITE = (
     f"description: sweep\nrepeats: 1\nworkloads:\n  selftest: {{set: {{commands: {COMMANDS}, seconds: {SECONDS}}}}}\n"
 )
-CUT = "journal cut in its last record, and resumed"
-READ = "journal cut at each byte of its last record, and read"
+CUT = "journal truncated in its last record, then resumed"
+READ = "journal truncated at each byte of its last record, then read"
 JOURNAL = "journal.jsonl"
 LOCK = "controller.lock"  # says nothing once its controller has ended
 

@@ -1,4 +1,4 @@
-"""Count the false alarms of ``history`` over a year of nightly campaigns on sound hosts: ``python -m benchmarks.history.year``.
+"""Count the false alarms of ``history`` over a year of nightly campaigns on healthy hosts: ``python -m benchmarks.history.year``.
 
 The fleet has HOSTS hosts with one metric, whose figure varies by NOISE from night to night. ``history`` judges it after
 each night, as a watch does; a series counts once, when it is named first. The last rows judge METRICS metrics at the end

@@ -105,7 +105,7 @@ def exhibit(result: dict[str, Any]) -> dict[str, Any]:
         "title": "An hour of the watch",
         "description": f"`fleetmark watch` over {HOSTS} hosts, a round each minute, scraped by Prometheus with the alert "
         f"rules of `--install`. One host gets {SICK}% of a core instead of {WELL}% for a quarter of the time. Busy hosts "
-        "are measured too, and all of them share this machine with other programs, whose load can raise a false alarm.",
+        "are also measured. All hosts share one machine with other programs, whose load can cause a false alarm.",
         "command": f"python -m benchmarks.watch --minutes {result['minutes']:.0f}",
         "columns": ["figure", "value"],
         "rows": rows,

@@ -1,4 +1,4 @@
-"""Hold the result of a comparison as frames, and write it as documents."""
+"""Provide the result of a comparison as data frames, and write it as documents."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Comparison:
     """Compare one or more candidates with a baseline. ``Record.compare`` returns it.
 
     In both frames, ``ratio`` is candidate over baseline, oriented so that a value above 1 means that the candidate is
-    better. ``lo`` and ``hi`` are the ends of its 95% confidence interval. Missing numbers are NaN.
+    better. ``lo`` and ``hi`` are the bounds of its 95% confidence interval. Missing numbers are NaN.
     """
 
     def __init__(self, question: Question) -> None:
@@ -82,7 +82,7 @@ class Comparison:
 
         - ``candidate``, ``class``, ``kind`` (capacity or responsiveness)
         - ``ratio``, ``lo``, ``hi``, ``verdict`` (better, worse, same, unclear; empty without an interval)
-        - ``benchmarks``: the number of benchmarks behind the ratio
+        - ``benchmarks``: the number of benchmarks in the ratio
         - ``your_workload_lo``, ``your_workload_hi``: the prediction interval for another workload of the class
         - ``lowest``, ``highest``: the extreme benchmark ratios, with their titles
         - ``p``, ``p_adjusted``, ``hosts_baseline``, ``hosts_candidate``

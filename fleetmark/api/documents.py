@@ -1,7 +1,7 @@
-"""Declare the JSON documents of ``--format json``, for the schemas that are published.
+"""Declare the JSON documents of ``--format json``, from which the published schemas are generated.
 
-Numbers are in base units with full precision. A missing number is null. Tables whose columns depend on what was
-measured are rows of plain values.
+Numbers are in base units with full precision. A missing number is null. Tables whose columns depend on the
+measured metrics are lists of rows.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class GateReport(TypedDict):
 
 
 class DiagnosisReport(TypedDict):
-    """Name the hosts that are slower than their peers: ``fleetmark diagnose --format json``.
+    """The hosts that are slower than their peers: ``fleetmark diagnose --format json``.
 
     ``acceptance``: the hosts against the rules of ``--rules``.
     """

@@ -43,7 +43,7 @@ _MOST_SHOWN = 8  # names in an error message
 def open(root: str | os.PathLike[str] = ROOT) -> Record:
     """Open the results in ``root``, a folder or ``s3://BUCKET/PATH``.
 
-    The default is the folder that FLEETMARK_RESULTS names, or ``fleetmark-results``. A record in an object store is
+    The default is the folder given by FLEETMARK_RESULTS, or ``fleetmark-results``. A record in an object store is
     first copied to this machine, except raw files. Campaigns that end later appear when the record is opened again.
 
     Raise FleetmarkError if the folder does not exist or the store cannot be read.
@@ -55,7 +55,7 @@ class Record:
     """Read the campaigns and imported tables below one results root. ``fleetmark.open`` returns it.
 
     Damaged parts of a record are skipped with a ``LeftOut`` warning. Close the record, or use it in a ``with``
-    statement, to release its database at once.
+    statement, to release its database immediately.
 
     Methods that return values or figures have these filters in common:
 
@@ -68,7 +68,7 @@ class Record:
         self._open = ExitStack()
         self.path = self._open.enter_context(results(Path(root).expanduser()))
         if not self.path.is_dir():
-            raise FleetmarkError(f"{root}: no such folder; name the results folder of `fleetmark run`")
+            raise FleetmarkError(f"{root}: no such folder; pass the results folder of `fleetmark run`")
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +149,7 @@ class Record:
         ``status``: the status of the values to return; None returns all values, including those of failed and warm-up
         runs.
 
-        Raise FleetmarkError if a filter matches nothing on record.
+        Raise FleetmarkError if a filter matches no recorded data.
         """
         filters = {"workload": workload, "case": case, "metric": metric, "host": host}
         chosen, condition = self._filtered(select, campaign, status, filters)
@@ -231,7 +231,7 @@ class Record:
 
         A machine that several campaigns measured counts once. The figures include the scores of a workload's manifest.
 
-        Raise FleetmarkError if a filter matches nothing on record.
+        Raise FleetmarkError if a filter matches no recorded data.
         """
         if by not in ("host", "pair", "generation"):
             raise FleetmarkError(f"figures by {by!r}: use 'host', 'pair' or 'generation'")
@@ -377,7 +377,7 @@ def _matching(column: str, patterns: Names, known: Iterable[str]) -> list[str]:
             some = ", ".join(names[:_MOST_SHOWN]) or "none"
             ellipsis = ", …" if len(names) > _MOST_SHOWN else ""
             raise FleetmarkError(
-                f"{column} {pattern!r}{suggest(pattern, names)}: not on record; there are {some}{ellipsis}"
+                f"{column} {pattern!r}{suggest(pattern, names)}: not recorded; there are {some}{ellipsis}"
             )
         matches |= dict.fromkeys(matched)
     return list(matches)

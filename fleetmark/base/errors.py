@@ -18,7 +18,7 @@ class CannotKeep(FleetmarkError):
 
 
 class LeftOut(UserWarning):
-    """Warn in one sentence that a damaged part of the record is left out, with the reason."""
+    """Warn in one sentence that a damaged part of the record is omitted, with the reason."""
 
 
 def required(package: str, extra: str, subject: str) -> Any:
@@ -47,7 +47,7 @@ def unread_schema(place: object, schema: object, readable: int) -> FleetmarkErro
 
 
 def leave_out(item: str, reason: FleetmarkError) -> None:
-    """Warn that ``item`` is left out. The command line prints the warning."""
+    """Warn that ``item`` is omitted. The command line prints the warning."""
     warnings.warn(LeftOut(f"{item} is left out: {reason}"), stacklevel=2)
 
 

@@ -109,7 +109,7 @@ def _checked(folder: Path, source: str) -> Path:
     if not path.is_dir():
         problem = "it is a file" if path.exists() else "it does not exist"
         raise FleetmarkError(
-            f"{source} {folder}: {problem}; name a folder with manifests (fleetmark workloads new NAME)"
+            f"{source} {folder}: {problem}; choose a folder with manifests (fleetmark workloads new NAME)"
         )
     return path
 

@@ -48,7 +48,7 @@ _GONE = {  # classes of earlier versions that were removed
 
 def successors(name: str) -> str:
     """Return a sentence that names the replacement of a class of earlier versions; empty for other names."""
-    return f"the class {name!r} is now {_GONE[name]}: write one of them" if name in _GONE else ""
+    return f"the class {name!r} is now {_GONE[name]}: use one of them" if name in _GONE else ""
 
 
 def kind_of_class(name: str) -> Kind | None:

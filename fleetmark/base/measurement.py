@@ -24,7 +24,7 @@ class Better(StrEnum):
 
 
 class Kind(StrEnum):
-    """Name the kind of a figure, which determines how comparisons interpret it."""
+    """The kind of a figure, which determines how comparisons interpret it."""
 
     CAPACITY = "capacity"  # extensive: two machines do twice the work; "one new server replaces N old ones"
     RESPONSIVENESS = "responsiveness"  # intensive: the speed of one job, request or flow; "x faster"
@@ -50,7 +50,7 @@ class Status(StrEnum):
 
 
 class Standing(StrEnum):
-    """Name the standing of a figure that is not an official result, in the terms of the benchmark's owners."""
+    """The standing of a figure that is not an official result, in the terms of the benchmark's owners."""
 
     ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
     UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published
@@ -71,7 +71,7 @@ BASE_UNITS = frozenset({"B/s", "s", "1/s", "FLOP/s", "W", "J", "B", "Hz", "degC"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Store one number that a tool printed, in base units.
+    """One number that a tool printed, in base units.
 
     ``subject``: the measured part of the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair such as
     ``h1>h2``. ``labels`` identify the measured point (``size``, ``stride``, ``op``). Repeats of a measurement must have
@@ -98,7 +98,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Store the parsed content of one output of a tool.
+    """The parsed content of one output of a tool.
 
     ``invalid``: the reason, if the tool ran but violated its own rules, as when STREAM does not validate; the
     measurements are stored, but never scored. ``invalid_cases``: the affected cases; empty for all cases. ``notes``:

@@ -42,13 +42,13 @@ def _names(part: str, limit: str) -> Iterator[str]:
 
 def _lines(file: Path) -> list[str]:
     try:
-        text = read_bytes(file, MAX_LIST_BYTES, "a list of hosts has a name per line").decode()
+        text = read_bytes(file, MAX_LIST_BYTES, "the file needs one host name per line").decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise FleetmarkError(f"--limit @{file}: cannot read the list of hosts: {reason}") from None
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     if not any(lines):
-        raise FleetmarkError(f"--limit @{file}: the list names no host; write a host name on each line")
+        raise FleetmarkError(f"--limit @{file}: the list is empty; write one host name per line")
     return [line for line in lines if line]
 
 

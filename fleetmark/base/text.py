@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Message(str):
-    """Store an English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
+    """An English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
 
     It is an ordinary string; only ``reports.kit.language`` uses the template.
     """

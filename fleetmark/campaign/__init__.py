@@ -1,1 +1,1 @@
-"""Run a campaign: schedule it, start it, follow it, and judge its steps."""
+"""Run a campaign: schedule it, start it, follow it, and evaluate its steps."""

@@ -91,11 +91,14 @@ class Adaptive:
                 case.foreign[step.repeat] = outcome.foreign_cores
             if outcome.stolen_cores is not None:
                 case.stolen[step.repeat] = outcome.stolen_cores
-        for taken, cause in ((case.foreign, "cores of others' work"), (case.stolen, "cores stolen by the hypervisor")):
+        for taken, cause in (
+            (case.foreign, "cores used by other processes"),
+            (case.stolen, "cores taken by the hypervisor"),
+        ):
             for repeat, cores in disturbed(taken, self.cpus.get(host, 1)).items():
                 if (host, step.workload, step.subject, repeat) not in self.rejected:
                     self.rejected.add((host, step.workload, step.subject, repeat))
-                    yield Rejected(repeat, f"disturbed: {cores:.2f} {cause} above the usual during {step.case}")
+                    yield Rejected(repeat, f"disturbed: {cores:.2f} {cause} above the usual level during {step.case}")
         if key in self.done:
             return
         counting = sorted(r for r in case.passed if (host, step.workload, step.subject, r) not in self.rejected)

@@ -146,7 +146,7 @@ class Drive:
         self.leaving = True
         for run in self.runs.values():
             if run.phase == "queued":
-                self._over(run, "interrupted before its turn came")
+                self._over(run, "interrupted before its turn")
             if run.phase == "running":
                 self._write(run, order="stop")  # a host that is being launched gets the order when its listener starts
         deadline = time.monotonic() + STOP_S
@@ -196,7 +196,7 @@ class Drive:
         if all(run.only_waits() and now - run.waiting_since > STUCK_S for run in left):
             for run in left:
                 gate = run.steps[run.waiting or ""].title
-                self._over(run, f"stuck: every host waits for another, this one at {gate}")
+                self._over(run, f"stuck: all hosts are waiting for each other, and this host waits at {gate}")
 
     def _remind(self) -> None:
         """Remind hosts that try a setting that the controller is alive; a connection alone does not prove it."""
@@ -303,7 +303,7 @@ class Drive:
             for step in dropped:
                 self.exchanges.meet_all(run.host, step.id)
         if answer.state == "nothing":
-            self._over(run, "" if not run.pending else "its agent was given nothing to run")
+            self._over(run, "" if not run.pending else "its agent received no steps to run")
         else:
             self.follow(run.host)
 
@@ -345,7 +345,7 @@ class Drive:
         elif remaining:
             self._over(run, run.reason or "its runner ended early (killed, or the host restarted)")
         elif run.pending:
-            self._over(run, "its agent reports the end of its job, and has not sent all steps")
+            self._over(run, "its agent reported the end of its job, but did not send all steps")
         else:
             self.archive.sync()  # from now on, the controller has the only copy of the results
             run.cleaning = True
@@ -353,7 +353,7 @@ class Drive:
             self._write(run, order="clean")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
-        """Store and judge a finished step; its files are in ``part``."""
+        """Store and evaluate a finished step; its files are in ``part``."""
         run.expect(STUCK_S, "its next step")
         if number not in run.pending:  # the step was dropped while it ran
             self.archive.discard(part)

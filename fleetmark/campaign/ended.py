@@ -14,7 +14,8 @@ def refuse_unchained(archive: Archive, key: Path | None) -> None:
     """Raise FleetmarkError if an SSH key is to sign a campaign without a hash chain in its journal."""
     if key and archive.head is None:
         raise FleetmarkError(
-            f"--sign: an older Fleetmark began {archive.id}, and its journal has no chain; remove --sign"
+            f"--sign: an older version of Fleetmark started {archive.id}, so its journal has no hash chain; remove "
+            "--sign"
         )
 
 

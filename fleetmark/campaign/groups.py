@@ -15,7 +15,7 @@ from fleetmark.workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
 
-_LACKS = "refused: the settings that follow from the facts of {} do not have this case"
+_LACKS = "refused: the settings derived from the facts of {} do not include this case"
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
@@ -99,15 +99,14 @@ def _groups(able: Sequence[Able], size: int) -> list[Sequence[Able]]:
 def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     """Return why these hosts cannot run together; empty if they can."""
     if group[0][1].context["container"]:
-        return "refused: hosts run a case together on themselves, not in containers; leave in_container out"
+        return "refused: cases on several hosts cannot run in containers; remove in_container"
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
-        return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
+        return f"refused: {size} hosts are requested, but only {len(group)} can run it ({able})"
     for host, resolved in group:  # the lead's launcher uses these names to address the other hosts
         if not _NODE.fullmatch(resolved.context["facts"].hostname):
-            return (
-                f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is not a host's name"
-            )
+            hostname = resolved.context["facts"].hostname
+            return f"refused: {host.name} calls itself {hostname!r}, which is not a valid host name"
     for alike in manifest.alike:
         having: dict[str, list[str]] = {}
         for host, resolved in group:

@@ -24,7 +24,7 @@ _OUTCOME = TypeAdapter(Outcome)
 
 
 class Judged:
-    """Judge steps and cache their outcomes on disk. ``forget`` removes the cache."""
+    """Evaluate steps and cache their outcomes on disk. ``forget`` removes the cache."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive, self._spool = archive, Spool(archive, code())
@@ -51,7 +51,7 @@ class Judged:
         return outcome
 
     def forget(self) -> None:
-        """Remove the cache. Call this when the measurements are written and no step is owed."""
+        """Remove the cache. Call this when the measurements are written and no step is outstanding."""
         self._spool.remove()
 
 

@@ -1,4 +1,4 @@
-"""Judge a finished step: derive its status, the reason, and its rows of measurements."""
+"""Evaluate a finished step: derive its status, the reason, and its rows of measurements."""
 
 from __future__ import annotations
 

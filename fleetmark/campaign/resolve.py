@@ -136,8 +136,8 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
     env = {k: str(evaluate(v, context, location)) for k, v in case.env.items()}
     if lacks_credentials([*argv, *env.values()]):
         raise FleetmarkError(
-            f"{location}: its command holds credentials, which everybody on the host would see: "
-            "keep them in a file there"
+            f"{location}: its command contains credentials, which every user of the host could "
+            "read; store them in a file on the host"
         )
     return Step(
         workload=manifest.name,

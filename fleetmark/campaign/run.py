@@ -142,10 +142,10 @@ def _join_late(
 
 
 def resume(archive: Archive, options: Options, console: Console, *, retry_failed: bool = False) -> bool:
-    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the owed steps.
+    """Resume a campaign: collect finished steps from the hosts, follow running steps, and start the outstanding steps.
 
     Damaged jobs are recreated, and damaged steps run again. Hosts that were unreachable during scheduling join.
-    ``retry_failed``: steps that failed or were invalid run again, too; their files move to ``superseded/``.
+    ``retry_failed``: also repeat steps that failed or were invalid; their files move to ``superseded/``.
     """
     options.check_bundle()
     options.check_key()
@@ -284,7 +284,7 @@ def _last_job(archive: Archive, partition: str | None) -> Job:
     event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm" and _is_noted(archive, e)), None)
     if event is None:
         raise FleetmarkError(
-            f"{archive.path}: its journal names no Slurm job, so it cannot go on; start a new campaign"
+            f"{archive.path}: its journal contains no Slurm job, so it cannot be resumed; start a new campaign"
         )
     shared = (archive.own_campaign() or {}).get("shared")
     root = Path(shared) if isinstance(shared, str) else None
@@ -307,7 +307,7 @@ def _drive(
     credentials: Mapping[str, str],
     collect: bool = False,
 ) -> bool:
-    """Launch and follow all owed steps, and write the measurements. Return whether the user interrupted the run.
+    """Launch and follow all outstanding steps, and write the measurements. Return whether the user interrupted the run.
 
     ``collect``: launch nothing, and only collect the remaining results from the hosts.
     """
@@ -337,7 +337,7 @@ def _follow(
     judged: Judged,
     collect: bool,
 ) -> bool:
-    """Launch and follow all owed steps of the jobs ``on_record``. Return whether the user interrupted the run."""
+    """Run all outstanding steps of the jobs ``on_record``. Return whether the user interrupted the run."""
     owed, left = owed_steps(archive, on_record, request.exchanges), uncleaned(archive)
     runs, variables, jobs = [], {}, {}
     absent: dict[str, str] = {}

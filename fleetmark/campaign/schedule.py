@@ -54,17 +54,18 @@ def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, An
         _refuse_early(manifest, settings, alone=len(chosen) == 1)
         if chosen[name].in_container and (key := manifest.torch):
             raise FleetmarkError(
-                f"suite {suite.name}: {name} names its container by {name}.{key} (docker:IMAGE), not by in_container"
+                f"suite {suite.name}: {name} cannot use in_container; set its container with {name}.{key} "
+                "(docker:IMAGE)"
             )
         if suite.shares and _has_engine(manifest, chosen[name], settings):
             raise FleetmarkError(
-                f"suite {suite.name}: shares do not hold {name}, because a container engine starts its processes; "
-                "run it without a container, or remove shares"
+                f"suite {suite.name}: shares cannot limit {name}, because a container engine starts its "
+                "processes; run it without a container, or remove shares"
             )
         if past := [kind for kind in manifest.unshared if suite.shares and getattr(suite.shares, kind)]:
             raise FleetmarkError(
-                f"suite {suite.name}: shares do not hold {name}, whose {past[0]} transfers bypass the kernel; leave it "
-                f"out, or remove {past[0]} from shares"
+                f"suite {suite.name}: shares cannot limit {name}, because its {past[0]} transfers bypass the kernel; "
+                f"remove the workload, or remove {past[0]} from shares"
             )
     return concealed, secrets
 
@@ -94,7 +95,7 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any], alone: bool) 
     for key, value in settings.items():
         pin = f"{key}_sha256"
         if defaults.get(pin) and value != defaults[key] and values[pin] == defaults[pin]:
-            raise FleetmarkError(f"{manifest.name}.{key}: {value} needs its checksum; set {manifest.name}.{pin} too")
+            raise FleetmarkError(f"{manifest.name}.{key}: {value} needs a checksum; also set {manifest.name}.{pin}")
 
 
 def probes(entries: Iterable[str]) -> list[str]:
@@ -178,7 +179,7 @@ def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
     if spread:
         raise FleetmarkError(
             f"suite {suite.name}: shares do not hold {spread.workload} {spread.case}, whose processes start over SSH "
-            f"on {', '.join(spread.members[:3])}; leave out this case, or remove shares"
+            f"on {', '.join(spread.members[:3])}; remove this case, or remove shares"
         )
 
 

@@ -43,8 +43,8 @@ class Lent:
         reach = SlurmReach(host, self.job)
         if reach.start_of_job() is None:
             raise ReachError(
-                f"{host.name}: its agent did not report in {self.job.folder} within {REPORT_S:g} s: does the node see "
-                f"that folder? Its log would be {self.job.folder / f'log.{host.name}'}"
+                f"{host.name}: its agent did not report in {self.job.folder} within {REPORT_S:g} s; check that the "
+                f"node can see this folder; the node's log is {self.job.folder / f'log.{host.name}'}"
             )
         return reach
 
@@ -73,12 +73,13 @@ def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None)
     id_, folder = str(event.get("job")), Path(str(event.get("folder")))
     if folder.parent != shared or not re.fullmatch(r"\d{1,9}", folder.name, re.ASCII):
         raise FleetmarkError(
-            f"the journal has the Slurm job's folder as {str(folder)[:200]!r}, which is none of {shared}: begin a new "
+            f"the folder of the Slurm job in the journal is {str(folder)[:200]!r}, which is not in {shared}; start "
+            "a new "
             "campaign"
         )
     if not re.fullmatch(r"[0-9_]+", id_):
         raise FleetmarkError(
-            f"the journal names {id_[:80]!r} as the Slurm job, which is not a job: start a new campaign"
+            f"the journal names {id_[:80]!r} as the Slurm job, which is not a job ID; start a new campaign"
         )
     with contextlib.suppress(OSError):  # if the folder is gone, there is nothing to collect
         refuse_replaceable(folder)
@@ -93,7 +94,8 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
     """
     if suite.shares:
         raise FleetmarkError(
-            f"suite {suite.name}: shares are not held on Slurm nodes, where Slurm limits its jobs; remove shares"
+            f"suite {suite.name}: shares cannot be used on Slurm nodes, because Slurm limits its jobs itself; "
+            "remove shares"
         )
     present = cluster.nodes(request.partition)
     partition = present[0].partition if present else request.partition or ""
@@ -104,8 +106,8 @@ def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeat
         if needed > limit:
             bound = f"--time {request.time}" if request.time else f"the time limit of partition {partition}"
             raise FleetmarkError(
-                f"{bound} is {_minutes(limit)}, and suite {suite.name} takes about {_minutes(needed)} there: ask for "
-                "more with --time, or take a shorter suite"
+                f"{bound} is {_minutes(limit)}, and suite {suite.name} takes about {_minutes(needed)} there; request "
+                "more with --time, or use a shorter suite"
             )
     return replace(request, partition=partition, nodes=nodes)
 
@@ -119,7 +121,7 @@ def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -
         if absent := [name for name in named if name not in {node.name for node in present}]:
             raise FleetmarkError(f"--nodelist {request.nodelist}: partition {partition} has no node {absent[0]}")
         if request.nodes and request.nodes < len(named):
-            raise FleetmarkError(f"--nodes {request.nodes}: --nodelist names {len(named)}; leave --nodes out")
+            raise FleetmarkError(f"--nodes {request.nodes}: --nodelist names {len(named)}; remove --nodes")
         return request.nodes or len(named)
     if not request.constraint:
         fitting = list(present)
@@ -128,12 +130,12 @@ def number_of_nodes(request: Request, present: Sequence[Node], partition: str) -
     elif request.nodes:  # only Slurm knows the number of matching nodes
         return request.nodes
     else:
-        raise FleetmarkError(f"--constraint {request.constraint}: say by --nodes how many nodes it is to find")
+        raise FleetmarkError(f"--constraint {request.constraint}: specify the number of nodes with --nodes")
     if request.constraint and len(fitting) < (request.nodes or 1):
         features = sorted({feature for node in present for feature in node.features})
         raise FleetmarkError(
             f"--constraint {request.constraint}: {len(fitting) or 'none'} of the {count(len(present), 'node')} of "
-            f"partition {partition} fit; what there is: {cluster.some(features)}"
+            f"partition {partition} fit; the available features are {cluster.some(features)}"
         )
     usable = sum(node.is_usable for node in fitting)
     if not request.nodes and not usable:
@@ -183,13 +185,11 @@ def wait(job: Job, console: Console) -> list[Host]:
             held_since = (held_since or time.monotonic()) if job.state.is_held else None
             if held_since and time.monotonic() - held_since > HELD_S:
                 reason = job.state.reason or job.state.word
-                raise FleetmarkError(
-                    f"Slurm job {job.id} is held ({reason}): it starts only after somebody releases it"
-                )
+                raise FleetmarkError(f"Slurm job {job.id} is held ({reason}): it cannot start before it is released")
             if job.state.is_hopeless:
                 raise FleetmarkError(
-                    f"Slurm job {job.id} would wait for ever ({job.state.reason}): ask for what partition "
-                    f"{job.partition} allows; `scontrol show partition` says what that is"
+                    f"Slurm job {job.id} can never start ({job.state.reason}); request no more than "
+                    f"partition {job.partition} allows (see `scontrol show partition`)"
                 )
             status.update(f"Slurm job {job.id} waits: {job.state.reason or job.state.word.lower()}")
             time.sleep(_LOOK_S)
@@ -216,13 +216,13 @@ def _why_not_begun(job: Job) -> str:
     nodes = ", ".join(job.names[:4]) + (" and others" if len(job.names) > 4 else "")
     if job.state.exit_status == UNSEEN:
         return (
-            f"{job.folder.parent.parent.parent} is not shared: {nodes} cannot see it; name a folder that all nodes and "
-            "this machine share with --shared"
+            f"{job.folder.parent.parent.parent} is not shared: {nodes} cannot see it; use --shared with a folder that "
+            "all nodes and this machine share"
         )
     if job.state.exit_status == UNSAFE:
         return (
-            f"{job.folder}: on {nodes}, other users can replace it; name a folder by --shared that only you and root "
-            "can change there"
+            f"{job.folder}: on {nodes}, other users can replace it; use --shared with a folder that only you and "
+            "root can change"
         )
     if job.state.exit_status == NO_PYTHON:
         return f"{nodes}: no Python 3.6 or later"

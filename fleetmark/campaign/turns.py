@@ -72,8 +72,8 @@ class Turns:
         """Raise FleetmarkError if hosts run steps together, because they would wait for a host that has no turn yet."""
         if self.bounded and exchanges:
             raise FleetmarkError(
-                "--at-once: this suite measures hosts against each other, or together, so all of them work at once; "
-                "leave --at-once out, or measure that with a separate suite"
+                "--at-once: this suite has tests on several hosts, which need all hosts at the same time; remove "
+                "--at-once, or move these tests to a separate suite"
             )
 
     def _value(self, host: str, label: str) -> str:

@@ -219,7 +219,8 @@ def run(
     overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
     if resume and overrides:
         raise FleetmarkError(
-            f"{overrides[0]} with --resume: a campaign resumes as scheduled; start a new one for changes"
+            f"{overrides[0]} with --resume: a resumed campaign keeps its options; start a new campaign for other "
+            "options"
         )
     if retry_failed and not resume:
         raise FleetmarkError("--retry-failed without --resume: name the campaign, such as --resume last")
@@ -235,7 +236,9 @@ def run(
     }
     _refuse_slurm(slurm, resume, slurm_options, {"-i": inventory, "--limit": limit, "-b": become or None})
     if slurm and not shared and ":/" in str(root):
-        raise FleetmarkError("--slurm with --results in a store: the nodes need a shared folder; name it by --shared")
+        raise FleetmarkError(
+            "--slurm with --results in a store: the nodes need a shared folder; specify it with --shared"
+        )
     request = Request(
         partition=partition,
         nodes=nodes,
@@ -291,7 +294,9 @@ def run(
 def _refuse_plan(dry_run: bool, resume: str | None, as_: cli_reports.ReportFormat) -> None:
     """Raise FleetmarkError for dry-run options without --dry-run, and for a dry run of a resumed campaign."""
     if dry_run and resume:
-        raise FleetmarkError("--dry-run with --resume: a campaign resumes as scheduled; remove one of the options")
+        raise FleetmarkError(
+            "--dry-run with --resume: a resumed campaign keeps its schedule; remove one of the options"
+        )
     if as_ is cli_reports.ReportFormat.MD and not dry_run:
         raise FleetmarkError("--format md without --dry-run: see `fleetmark report --format md` for a campaign")
 
@@ -393,7 +398,7 @@ def design(
     root: Root = ROOT,
     as_: AsDocument = DocumentFormat.TABLE,
 ) -> None:
-    """Find the fewest runs that decide between machines, and report after each run whether to stop.
+    """Find the minimum number of runs that decides between machines, and report after each run whether to stop.
 
     Exit status 0 if the stored results are sufficient, 1 if more runs are needed.
 

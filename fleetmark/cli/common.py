@@ -51,7 +51,7 @@ WorkloadFolders = Annotated[
 
 
 class DocumentFormat(StrEnum):
-    """Name the format of a printed document."""
+    """The format of a printed document."""
 
     TABLE = "table"
     JSON = "json"
@@ -60,7 +60,7 @@ class DocumentFormat(StrEnum):
 
 
 class FindingsFormat(StrEnum):
-    """Name the format of printed findings."""
+    """The format of printed findings."""
 
     TABLE = "table"
     JSON = "json"

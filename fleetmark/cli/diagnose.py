@@ -1,4 +1,4 @@
-"""Define the commands that judge hosts: ``diagnose``, ``history`` and ``gate``."""
+"""Define the commands that evaluate hosts: ``diagnose``, ``history`` and ``gate``."""
 
 from __future__ import annotations
 

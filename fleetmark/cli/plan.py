@@ -106,7 +106,8 @@ def review(
         typer.Option(
             metavar="LOT=CAMPAIGN",
             help="Servers that arrive in a period, and the campaign that measured them: genoa@2027-Q2=last; of one "
-            "site genoa@2027-Q2/ams. Instead of a campaign, another delivered lot. Repeatable.",
+            "site genoa@2027-Q2/ams. Instead of a campaign, you can name the delivered lot that represents this "
+            "one. Repeatable.",
         ),
     ],
     now: Annotated[

@@ -1,4 +1,4 @@
-"""Define ``fleetmark predict``, which predicts results of machines on record and of language models on chips."""
+"""Define ``fleetmark predict``, which predicts results of stored machines and of language models on chips."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def profile(
     from fleetmark.verbs import documents
 
     if baseline and not machine:
-        raise FleetmarkError(f"--baseline {baseline}: against which machines? Add them, such as --machine gen=turin")
+        raise FleetmarkError(
+            f"--baseline {baseline} without --machine: add the machines to predict, such as --machine gen=turin"
+        )
     documents_to_write = documents.files(output, lang)
     offered = profiling.upgrades(upgrade or ())
     with results(root, writes=bool(save)) as here:

@@ -98,5 +98,5 @@ def _store(copy: StoreCopy, names: Sequence[str], url: str) -> None:
         with Terminal(stderr=True).status(f"storing in {url}"):
             copy.push(names)
     except FleetmarkError as error:
-        kept = f"everything is kept in {copy.root}, and the next command that writes to {url} stores it"
+        kept = f"the results are kept in {copy.root}, and the next command that writes to {url} uploads them"
         raise CannotKeep(f"not stored: {error}; {kept}") from error

@@ -100,13 +100,13 @@ def _refuse(
     """Raise FleetmarkError if options are missing or contradict each other."""
     if list_:
         if host or try_:
-            raise FleetmarkError("--list shows all rules: leave the host and --try out")
+            raise FleetmarkError("--list shows all rules; remove the host and --try")
         return
     needing = next((name for name, value in {"--try": try_, **of_rule}.items() if value), None)
     if rule is None and needing:
         lacking = "a rule" if host else "a host and a rule"
         raise FleetmarkError(
-            f"{needing}: needs {lacking}; `fleetmark tune {host or 'HOST'}` lists the rules that can be tried"
+            f"{needing}: needs {lacking}; `fleetmark tune {host or 'HOST'}` lists the rules that you can try"
         )
     if try_ and not become:
         raise FleetmarkError(f"--try changes a setting of {host} as root: add --become")

@@ -69,7 +69,7 @@ def watch(
 
     every_s = windows.duration(every)
     if ":/" in str(root):
-        raise FleetmarkError("--results in a store: a watch keeps its state in a folder; name one")
+        raise FleetmarkError("--results in a store: a watch needs a folder for its state; specify a folder")
     if dry_run and not install:
         raise FleetmarkError("--dry-run without --install: use `fleetmark run --dry-run` to see what a round runs")
     if token_file and not listen:

@@ -1,1 +1,1 @@
-"""Read a capacity question from YAML, CSV sheets or a workbook, and report every fault with its place."""
+"""Read a capacity question from YAML, CSV sheets or a workbook, and report every error with its place."""

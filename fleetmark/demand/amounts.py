@@ -47,7 +47,7 @@ class Quantity:
 def _split(value: object) -> tuple[float, str]:
     """Return a number from YAML or a sheet, and the text after it."""
     if value is None:
-        raise ValueError("is empty: give a number, or leave the key out if it is optional")
+        raise ValueError("is empty: write a number, or remove the key if it is optional")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
     match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
@@ -109,7 +109,7 @@ def growth(value: object) -> float:
     number, rest = _split(value)
     if not rest and number > LARGEST_GROWTH:
         raise ValueError(
-            f"{number:g} is {number:,.0%} a year: write {number:g}%, or {100 * number:g}% if that is meant"
+            f"{number:g} is {number:,.0%} a year: write {number:g}%, or {100 * number:g}% if you mean that"
         )
     if rest not in ("", "%"):
         raise ValueError(f"{_shown(value)} is not a growth: write 30% or 0.3")

@@ -74,7 +74,7 @@ class Cells:
                 if len(parts) > MOST_PARTS or sum(part.file_size for part in parts) > LARGEST_UNPACKED:
                     raise FleetmarkError(
                         f"{self.path}: expands to more than {LARGEST_UNPACKED >> 20} MiB or {MOST_PARTS:,} parts; "
-                        "give the .xlsx that fleetmark plan --xlsx wrote"
+                        "use the workbook that fleetmark plan --xlsx wrote"
                     )
         except _BROKEN:
             return  # the error is reported when the file is opened
@@ -88,8 +88,8 @@ class Cells:
                 return openpyxl.load_workbook(io.BytesIO(self.raw), read_only=True, data_only=values)
         except _BROKEN as error:
             raise FleetmarkError(
-                f"{self.path}: is not a readable workbook ({type(error).__name__}: {error}); give the .xlsx that "
-                "fleetmark plan --xlsx wrote, saved as .xlsx"
+                f"{self.path}: is not a readable workbook ({type(error).__name__}: {error}); use the workbook "
+                "that fleetmark plan --xlsx wrote, saved as .xlsx"
             ) from None
 
     @cached_property
@@ -114,9 +114,9 @@ class Cells:
         return list(self._book.sheetnames)
 
     def area(self, name: str, title: str) -> Area | None:
-        """Return the named range ``name``. If it is missing, record a fault and return None.
+        """Return the named range ``name``. If it is missing, record an error and return None.
 
-        ``title`` describes the range's content in the fault's message.
+        ``title`` describes the range's content in the error's message.
         """
         defined = self._book.defined_names.get(name)
         target = "" if defined is None else str(defined.attr_text or "")
@@ -125,7 +125,7 @@ class Cells:
         if match is None or sheet not in self._book.sheetnames:
             sentence = (
                 f"{title} is gone (the range {name}): its cells, column or tab were deleted; "
-                "begin again from a workbook that fleetmark plan --xlsx wrote"
+                "start again with a workbook from fleetmark plan --xlsx"
             )
             self.faults.append((Where(self.path.name), sentence))
             return None
@@ -176,7 +176,7 @@ class Cells:
         return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
     def fault(self, area: Area, row: int, col: int, sentence: str) -> None:
-        """Record a fault at a cell."""
+        """Record an error at a cell."""
         self.faults.append((self.place_of(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
@@ -189,17 +189,15 @@ class Cells:
     def value(self, area: Area, row: int, col: int) -> Value | None:
         """Return the content of a cell, or None if it is empty.
 
-        Record a fault if it contains an error or a formula without a stored value.
+        Record an error if it contains an error or a formula without a stored value.
         """
         content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
         if content is None and not self.empty(area, row, col):
-            sentence = (
-                "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
-            )
+            sentence = "contains a formula without a stored value: save the workbook in Excel or LibreOffice"
             self.fault(area, row, col, sentence)
             return None
         if kind == "e":
-            self.fault(area, row, col, f"holds the error {content}: write a value, or empty the cell if it is optional")
+            self.fault(area, row, col, f"holds the error {content}: write a value, or clear the cell if it is optional")
             return None
         if isinstance(content, datetime.datetime):
             return content.date().isoformat()

@@ -20,8 +20,8 @@ def resolved(
 ) -> dict[str, float]:
     """Return the correlations as numbers: first those computed from histories, by pairs, then the given ones.
 
-    Record a fault for a name that is not a workload, for histories that are too short, and for numbers that do not form
-    a correlation matrix.
+    Record an error for a name that is not a workload, for histories that are too short, and for numbers that do not
+    form a correlation matrix.
     """
     result: dict[str, float] = {}
     given: dict[tuple[int, frozenset[str]], str] = {}  # the key of each pair, by the size of the key's group
@@ -32,7 +32,7 @@ def resolved(
             for pair in map(frozenset, itertools.combinations({*names}, 2)):
                 other = key if key == EVERY else given.setdefault((len({*names}), pair), key)
                 if value is not None and written[other] not in (None, value):
-                    raise FleetmarkError(f"{other} has other numbers for the same workloads; leave one of them out")
+                    raise FleetmarkError(f"{other} has other numbers for the same workloads; remove one of them")
             result |= _of_histories(names, histories) if value is None else {key: value}
         except FleetmarkError as error:
             source.fault(path, str(error))

@@ -104,7 +104,7 @@ class Folder:
         except UnicodeDecodeError as error:
             raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
         except ValueError as error:  # a NUL byte or an incomplete character
-            raise FleetmarkError(f"{ascii(name)[:80]} cannot be the name of a file: write another") from error
+            raise FleetmarkError(f"{ascii(name)[:80]} cannot be a file name: choose another name") from error
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
         if text.count("\n") + text.count("\r") > 2 * MOST_ROWS:
@@ -131,7 +131,7 @@ class Folder:
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
-            self.fault(Where(name, 1, twice), "is twice among the heads")
+            self.fault(Where(name, 1, twice), "is a repeated column head")
         for lacking in [n for n in needed if n not in present]:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
@@ -280,7 +280,7 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """Return the document in the sheets of ``folder``, with the faults of the sheets themselves.
+    """Return the document in the sheets of ``folder``, with the errors of the sheets themselves.
 
     Raise FleetmarkError for a sheet that is missing, unknown or not CSV.
     """

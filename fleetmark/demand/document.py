@@ -70,7 +70,7 @@ class Site(Part):
     @model_validator(mode="after")
     def _one_share(self) -> Site:
         if self.spares.share and self.spare_share:
-            raise ValueError("spare_share: spares is a share already; leave one of them out")
+            raise ValueError("spare_share: spares is already a share; remove one of them")
         return self
 
 
@@ -86,7 +86,7 @@ class Cohort(Part):
     @model_validator(mode="after")
     def _new(self) -> Cohort:
         if self.arrives is not None and self.age[0]:
-            raise ValueError("an order that has not arrived has no age: leave out age or arrives")
+            raise ValueError("an order that has not arrived has no age: remove age or arrives")
         return self
 
 
@@ -183,6 +183,6 @@ class Document(Part):
         prices = (self.energy_price, *(site.energy_price for site in self.sites.values()))
         if self.energy_price_change and any(isinstance(price, list | dict) for price in prices):
             raise ValueError(
-                "energy_price_change: an energy price is already given by period; leave out energy_price_change"
+                "energy_price_change: the energy price is already given by period; remove energy_price_change"
             )
         return self

@@ -35,7 +35,7 @@ class Expected:
 def expected(written: History, workload: str, names: Sequence[str], source: Input, path: Path) -> Expected | None:
     """Return the forecast of a workload for the planned periods.
 
-    If its history does not allow a forecast, record faults and return None.
+    If its history does not allow a forecast, record errors and return None.
     """
     file = source.folder / written.file
     reader = Folder(file.parent)
@@ -85,7 +85,7 @@ def expected(written: History, workload: str, names: Sequence[str], source: Inpu
 
 
 def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where, str]]) -> float:
-    """Return a figure of past use. Record a fault if it is missing, 0 or not a number."""
+    """Return a figure of past use. Record an error if it is missing, 0 or not a number."""
     place = Where(file, line, column)
     try:
         value = float(text) if text else None
@@ -93,9 +93,9 @@ def _use(file: str, line: int, column: str, text: str, faults: list[tuple[Where,
         faults.append((place, f"{text[:60]!r} is not a number"))
         return 0.0
     if value is None:
-        faults.append((place, "is empty: write what was used, or begin the history after it"))
+        faults.append((place, "is empty: write the usage, or start the history after it"))
     elif not math.isfinite(value) or value <= 0:
-        faults.append((place, f"is {text[:60]}: a forecast of growth needs use above 0; begin the history after it"))
+        faults.append((place, f"is {text[:60]}: a growth forecast needs values above 0; start the history after it"))
     else:
         return value
     return 0.0
@@ -106,7 +106,7 @@ def _in_order(
 ) -> periods.Place | None:
     """Return the last period of the history.
 
-    Record faults for gaps, and for periods that do not match those of the plan.
+    Record errors for gaps, and for periods that do not match those of the plan.
     """
     first, before = periods.place(names[0]), None
     for line, name in rows:

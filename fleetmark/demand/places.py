@@ -1,4 +1,4 @@
-"""Locate the planner's input and collect its faults, to report all of them together with their places."""
+"""Locate the planner's input and collect its errors, to report all of them together with their places."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Input:
         return self.places.get(path) or Where(next(iter(self.files)))
 
     def fault(self, path: Path, sentence: str) -> None:
-        """Record a fault at ``path``."""
+        """Record an error at ``path``."""
         place = self.place_of(path)
         key = "" if (place.column or place.cell) and self.places.get(path) else dotted(path)
         entry = (place, f"{key}: {sentence}" if key else sentence)
@@ -70,7 +70,7 @@ class Input:
             self.faults.append(entry)
 
     def stop(self) -> None:
-        """Raise FleetmarkError with all recorded faults, in the order of the files."""
+        """Raise FleetmarkError with all recorded errors, in the order of the files."""
         if not self.faults:
             return
         order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
@@ -81,9 +81,9 @@ class Input:
         raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel], *, missing: bool = True) -> None:
-        """Record pydantic's errors as faults in words.
+        """Record pydantic's errors as errors of this file, in full sentences.
 
-        If ``missing`` is False, absent keys are not recorded, because their cells have faults of their own.
+        If ``missing`` is False, absent keys are not recorded, because their cells have errors of their own.
         """
         for one, unknown in key_errors(error, model):
             loc = one["loc"]

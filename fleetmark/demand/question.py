@@ -43,7 +43,7 @@ EXAMPLE = File(__file__).parent / "example.yml"
 def read(path: File, root: File, scenario: File | None = None) -> Question:
     """Return the question in ``path``, a YAML file or a folder of sheets, with the changes of a ``scenario``.
 
-    Worths that are given by name are read from the record under ``root``. Raise FleetmarkError with all faults, each
+    Worths that are given by name are read from the record under ``root``. Raise FleetmarkError with all errors, each
     with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
@@ -134,7 +134,7 @@ def _carbon_by_year(doc: Document, names: list[str], source: Input) -> dict[str,
 
 
 def _check_names(doc: Document, source: Input) -> None:
-    """Record a fault for every name that is not defined."""
+    """Record an error for every name that is not defined."""
 
     def check(name: str, among: Mapping[str, object], noun: str, path: Path) -> None:
         if name not in among:
@@ -146,7 +146,7 @@ def _check_names(doc: Document, source: Input) -> None:
             check(site, doc.sites, "site", ("workloads", n, "sites", i))
         _may_survive(n, workload, doc, source)
         if workload.pool and workload.pool in doc.workloads and doc.workloads[workload.pool].dedicated:
-            sentence = f"{workload.pool} is a workload with servers of its own: give the pool another name"
+            sentence = f"{workload.pool} is a workload with dedicated servers: choose another name for the pool"
             source.fault(("workloads", n, "pool"), sentence)
     for n, sku in doc.skus.items():
         for workload_name in sku.worth:
@@ -164,26 +164,26 @@ def _check_names(doc: Document, source: Input) -> None:
     failing = max(doc.survive, 1)
     if len(domains) <= failing and any(_survives(doc, w) for w in doc.workloads.values()):
         path = ("survive",) if doc.survive else ("sites",)
-        sentence = f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails"
+        sentence = f"there is only one failure domain ({next(iter(domains))}), so nothing remains if it fails"
         if failing > 1:
             sentence = f"any two of {', '.join(sorted(domains))} may fail at once: nothing would remain"
         source.fault(path, sentence)
 
 
 def _check_plausible(doc: Document, source: Input) -> None:
-    """Record a fault, with the probable meaning, for power in the wrong unit and for servers beyond their age limit."""
+    """Record an error with its probable meaning for power in the wrong unit and for servers beyond their age limit."""
     _, years = doc.periods.resolved()
     if doc.reviews and 1 - promise(doc.quantile, doc.reviews) < LEAST:
-        sentence = f"{doc.reviews} of them leave too few futures that may fail: lower reviews, or the quantile"
+        sentence = f"{doc.reviews} reviews leave too few futures that may fail: lower reviews or the quantile"
         source.fault(("reviews",), sentence)
     for name, sku in doc.skus.items():
         if 0 < sku.power.peak < LEAST_WATTS:
-            sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if that is meant"
+            sentence = f"is {sku.power.peak:g} W, less than any server: write {sku.power.peak:g} kW if you mean that"
             source.fault(("skus", name, "power", "peak"), sentence)
         if sku.rack_units and sku.power.peak > MOST_WATTS_PER_UNIT * sku.rack_units:
             watts = sku.power.peak
             sentence = f"is {watts:,.0f} W in {sku.rack_units:g} rack units, more than any server draws: "
-            source.fault(("skus", name, "power", "peak"), sentence + f"write {watts / 1000:g} W if that is meant")
+            source.fault(("skus", name, "power", "peak"), sentence + f"write {watts / 1000:g} W if you mean that")
         age, term = (
             None if span is None else periods.in_periods(span, years, up=up)
             for span, up in ((sku.age_limit, False), (sku.term, True))
@@ -196,7 +196,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
     for name, site in doc.sites.items():
         for watts in _written(site.power):
             if 0 < watts < least:
-                sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if that is meant"
+                sentence = f"is {watts:g} W, less than one server draws: write {watts:g} kW if you mean that"
                 source.fault(("sites", name, "power"), sentence)
         if site.spares.share + site.spare_share + max(_written(site.maintenance)) >= 1:
             source.fault(("sites", name, "maintenance"), "and spares take all servers: lower one of them")
@@ -207,7 +207,7 @@ def _check_plausible(doc: Document, source: Input) -> None:
         age = periods.in_periods(cohort.age, years, up=True)
         limit = periods.in_periods(kind.age_limit, years, up=False)
         if age > limit:
-            sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): which of the two is meant?"
+            sentence = f"is {age} periods, above the age limit of {cohort.sku} ({limit}): correct one of the two"
             source.fault(("fleet", i, "age"), sentence)
 
 
@@ -290,7 +290,7 @@ def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> 
 
 
 def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> None:
-    """Record a fault for every workload that no server can run, and for pre-emptible ones without headroom."""
+    """Record an error for every workload that no server can run, and for pre-emptible ones without headroom."""
     for name, workload in doc.workloads.items():
         able = [n for n, s in skus.items() if name in s.worth]
         out = {n: s.out[name] for n, s in skus.items() if name in s.out}

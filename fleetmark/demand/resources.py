@@ -14,7 +14,7 @@ from fleetmark.demand.worth import Record
 def stocked(sku: str, doc: Document, source: Input, record: Record) -> dict[str, float]:
     """Return the resources of one server in base units.
 
-    Record a fault if the server lacks a resource that one of its workloads needs, or has it in another unit.
+    Record an error if the server lacks a resource that one of its workloads needs, or has it in another unit.
     """
     amounts: dict[str, Quantity] = {}
     for name, given in doc.skus[sku].has.items():
@@ -35,10 +35,10 @@ def _check(sku: str, amounts: Mapping[str, Quantity], workload: str, name: str, 
     has = amounts.get(name)
     if has is None:
         hint = suggest(name, list(amounts))
-        sentence = f"has no {name}{hint}, which {workload} needs: give what one server has, or leave out its worth"
+        sentence = f"has no {name}{hint}, which {workload} needs: write the amount of one server, or remove its worth"
         source.fault(("skus", sku, "has") if amounts else ("skus", sku), f"{sentence} for {workload}")
     elif has.unit != need.unit and has.value:
         units = f"{has.unit or 'a plain number'}, {workload} needs {need.unit or 'a plain number'}"
         source.fault(("skus", sku, "has", name), f"is in {units}: give both in one unit")
     elif need.value and not has.value:
-        source.fault(("skus", sku, "has", name), f"is 0, but {workload} needs it: leave out its worth for {workload}")
+        source.fault(("skus", sku, "has", name), f"is 0, but {workload} needs it: remove its worth for {workload}")

@@ -51,7 +51,9 @@ def read(file: Path) -> tuple[Question, Plan]:
     if doc.get("schema") != SCHEMA or set(doc["question"]) - {f.name for f in fields(Question)}:
         raise again
     if doc["plan"] is None:
-        raise FleetmarkError(f"{file}: says that there is no plan, so nothing was bought by it; relax its limits first")
+        raise FleetmarkError(
+            f"{file}: contains no feasible plan, so there are no purchases to review; relax its limits first"
+        )
     try:
         question = _question(doc["question"])
         with np.errstate(all="ignore"):
@@ -61,7 +63,7 @@ def read(file: Path) -> tuple[Question, Plan]:
         raise again from error
     if wrong:
         raise FleetmarkError(
-            f"{file}: its plan does not fit its question: {wrong[0]}; plan again, edit the question only"
+            f"{file}: its plan does not match its question: {wrong[0]}; edit only the question, and plan again"
         )
     return question, plan
 

@@ -24,7 +24,7 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
     """Return one figure per period, or None for periods without a figure.
 
     ``value`` is one figure for all periods, a list in the order of periods, or a mapping by name. If ``needed`` is
-    True, no figure may be missing. Record a fault if the figures do not match the periods.
+    True, no figure may be missing. Record an error if the figures do not match the periods.
     """
     if isinstance(value, list):
         if len(value) != len(names):
@@ -44,12 +44,12 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
 def steps(value: Any, names: Sequence[str], source: Input, path: Path) -> Any:
     """Return one figure per period as a tuple, or a constant. A figure of a mapping applies until the next one.
 
-    Record a fault if a list does not match the periods, or if a mapping lacks the first period.
+    Record an error if a list does not match the periods, or if a mapping lacks the first period.
     """
     if not isinstance(value, list | Mapping):
         return value
     if isinstance(value, Mapping) and names[0] not in value:
-        source.fault(path, f"has no figure for {names[0]}, the first period: a figure holds from its period on")
+        source.fault(path, f"has no figure for {names[0]}, the first period: a figure applies from its period on")
     given = per_period(value, names, source, path, needed=False)
     if isinstance(value, Mapping):
         for n, name in enumerate(names):
@@ -88,7 +88,7 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
 def demand(
     written: Demand, unit: str, names: Sequence[str], years: float, source: Input, path: Path
 ) -> tuple[list[float], list[float]]:
-    """Return median and sigma of every period in the workload's ``unit``; invalid demand is recorded as a fault."""
+    """Return median and sigma of every period in the workload's ``unit``; invalid demand is recorded as an error."""
     none = [0.0] * len(names)
     if written.point is not None:
         return _plain(per_period(written.point, names, source, path, True), unit, source, path), none

@@ -17,7 +17,7 @@ from fleetmark.planner.review.promise import promise
 
 
 class Terms:
-    """Convert the terms of a document; faults are recorded in its input."""
+    """Convert the terms of a document; errors are recorded in its input."""
 
     def __init__(self, doc: Document, source: Input) -> None:
         self.doc, self.source = doc, source
@@ -50,7 +50,7 @@ class Terms:
         return written
 
     def money(self, amount: Quantity, path: Path) -> float:
-        """Return the amount in the currency of the document. Record a fault if there is no rate for its currency."""
+        """Return the amount in the currency of the document. Record an error if there is no rate for its currency."""
         if amount.unit in ("", self.doc.currency):
             return amount.value
         if amount.unit not in self.doc.currencies:

@@ -64,7 +64,7 @@ class _Reader:
         self.planned = _Planned({}, frozenset())
 
     def document(self) -> Input:
-        """Return the document; its faults include only those of the cells themselves."""
+        """Return the document; its errors include only those of the cells themselves."""
         self._settings()
         names = self._periods()
         self.planned = _planned(self.cells)
@@ -176,7 +176,7 @@ class _Reader:
         self._put(path, area, row, area.col, value)
 
     def _of(self, area: Area, row: int, name: str, noun: str, top: str) -> bool:
-        """Return whether a name is in a table. Record a fault if it is not, unless the name was removed."""
+        """Return whether a name is in a table. Record an error if it is not, unless the name was removed."""
         among = list(self.doc[top])
         if name in among:
             return True

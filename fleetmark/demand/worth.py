@@ -89,8 +89,8 @@ class Record:
         assert chosen is not None
         if not _SERVERS.fullmatch(workload.unit):
             raise FleetmarkError(
-                f"a comparison gives a worth in servers, the demand is in {workload.unit}: give the worth as "
-                "measured, or the demand in servers of the baseline (unit: icelake servers)"
+                f"a comparison gives a worth in servers, but the demand is in {workload.unit}; use a "
+                "measured worth, or write the demand in servers of the baseline (unit: icelake servers)"
             )
         if isinstance(chosen, Pinned):
             return self._compared(chosen, None, self._pinned(chosen.name, workload), worth.error)
@@ -197,7 +197,7 @@ class Record:
         return version
 
     def rate(self, measured: Measured | None) -> Quantity:
-        """Return a rate on record in its base unit: its geometric mean over hosts, reduced by one standard error.
+        """Return a stored rate in its base unit: its geometric mean over hosts, reduced by one standard error.
 
         Raise the errors of ``worth``.
         """
@@ -220,7 +220,7 @@ class Record:
         if benchmark["better"] != Better.HIGHER:
             raise FleetmarkError(f"{title} is not a rate ({benchmark['unit']}, {benchmark['better']} is better)")
         if benchmark["kind"] != Kind.CAPACITY:
-            raise FleetmarkError(f"{title} is {benchmark['kind']}, not capacity: name a rate of whole servers")
+            raise FleetmarkError(f"{title} is {benchmark['kind']}, not capacity: use a rate of whole servers")
         self.campaigns |= {m.campaign for m in chosen}
         return str(title), str(benchmark["unit"]), side.means[title].dropna()
 
@@ -294,7 +294,7 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str, of_class: Equivale
             )
         return capacity.Worth(ratio.value, error, math.inf, source)
     if error is not None:
-        raise FleetmarkError(f"{source} has its own interval: leave out error")
+        raise FleetmarkError(f"{source} has its own interval: remove error")
     hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.n[0], b=ratio.n[1])
     if of_class is None or len(of_class.weights) < 2:
         return capacity.Worth(ratio.value, ratio.log_error, ratio.df or math.inf, hosts)
@@ -349,8 +349,8 @@ def _quickness(answer: Answer, chosen: Chosen) -> float:
     names = [n for n in quick if n == chosen.class_ or (chosen.benchmark and classes[n].each)]
     if len(names) != 1:
         raise FleetmarkError(
-            f"{chosen.class_ or chosen.benchmark or chosen.mix} does not tell how fast one slot is: name one class or "
-            f"benchmark of responsiveness; there are {', '.join(quick) or 'none'}"
+            f"{chosen.class_ or chosen.benchmark or chosen.mix} does not measure the speed of one slot; choose a "
+            f"class or benchmark of responsiveness; there are {', '.join(quick) or 'none'}"
         )
     ratio = classes[names[0]].headline
     if ratio is None:
@@ -362,7 +362,7 @@ def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
     baseline = chosen.baseline or workload.reference
     if baseline is None:
         raise FleetmarkError(
-            f"the comparison has no baseline: the demand is in {workload.unit}, so name those machines in the "
+            f"the comparison has no baseline: the demand is in {workload.unit}, so set these machines as the "
             "reference of the workload (reference: gen=icelake)"
         )
     if workload.reference is not None and baseline != workload.reference:

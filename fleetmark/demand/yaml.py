@@ -59,7 +59,7 @@ class _Walk:
             key = self.key(key_node)
             inner = (*path, key)
             if key in written and id(key_node) in direct:
-                self.faults.append((inner, f"is there twice, at line {self.places[inner].line} and line {line}"))
+                self.faults.append((inner, f"is repeated, at line {self.places[inner].line} and line {line}"))
             if id(key_node) in direct:
                 written.add(key)
             result[key] = self.value(value_node, inner, line)

@@ -35,7 +35,7 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Store the output of ``ansible-inventory --list``. ``hosts``: variables by host name, in inventory order.
+    """The output of ``ansible-inventory --list``. ``hosts``: variables by host name, in inventory order.
 
     ``groups``: hosts and child groups by group name; ``warnings``: complete sentences.
     """

@@ -13,7 +13,7 @@ from fleetmark.hosts.ssh.target import UnknownKey, scans
 
 
 def advice(unknown: Sequence[UnknownKey]) -> str:
-    """Return how to check the keys, and when not to add them at once."""
+    """Return how to check the keys, and when not to add them immediately."""
     keys = count(len(unknown), "host key")
     if len(unknown) == 1:
         comparison = message("{keys} to add: log in to the host once with ssh and compare the fingerprint.", keys=keys)

@@ -17,7 +17,7 @@ def silent_mirrors(hosts: Mapping[str, tuple[Reach, str]]) -> dict[str, str]:
     """Return the hosts that cannot reach a mirror, each with the reason. ``hosts``: connection and system family by
     host name.
 
-    Only hosts with apt are checked. Hosts of other families and hosts that do not answer are left out.
+    Only hosts with apt are checked. Hosts of other families and hosts that do not answer are omitted.
     """
     script = (PLAYBOOKS / "roles" / "packages" / "files" / "mirror.sh").read_bytes()
 

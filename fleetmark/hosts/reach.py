@@ -44,7 +44,7 @@ class Stalled(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Store the result of a command: exit status (negative: ended by a signal), stdout and stderr."""
+    """The result of a command: exit status (negative: ended by a signal), stdout and stderr."""
 
     rc: int
     out: bytes
@@ -129,7 +129,7 @@ class Channel(ABC):
 
     def _refuse_flood(self) -> None:
         if max(len(self._out), len(self._err)) > MAX_OUTPUT:
-            raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB, but Fleetmark expected little")
+            raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB, more than Fleetmark expects")
 
     def become(self, mark: str, password: str | None) -> None:
         """Answer the sudo that ``_sudo`` started until its command runs. Discard all stderr before that.

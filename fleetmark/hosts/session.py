@@ -126,7 +126,7 @@ class Session:
                 return line.removeprefix(MARK)
             size += len(line)
             if size > MAX_OUTPUT:
-                raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB, but Fleetmark expected little")
+                raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB, more than Fleetmark expects")
         return b""
 
 

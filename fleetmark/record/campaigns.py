@@ -80,7 +80,7 @@ def find(root: Path, name: str) -> Archive:
     if (Path(name) / "campaign.json").exists():
         path = Path(name).absolute()
         if path.is_symlink():
-            raise FleetmarkError(f"{name}: a link; name the folder that it leads to")
+            raise FleetmarkError(f"{name}: a link; use the folder that it points to")
         return Archive.open(path if path.name and ".." not in path.parts else path.resolve())
     archives = campaigns(root)
     if name == "last" and archives:
@@ -91,7 +91,7 @@ def find(root: Path, name: str) -> Archive:
     if not matching:
         hint = f"the latest is {archives[-1].id}" if archives else f"there are no campaigns under {root}"
         raise FleetmarkError(
-            f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results names another folder"
+            f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, and --results selects another folder"
         )
     raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}; type more characters of it")
 

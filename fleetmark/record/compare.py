@@ -42,7 +42,7 @@ MOST_AGAIN = 2000  # maximum number of machines in a comparison that is repeated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Store the options of ``fleetmark compare`` and the results root (``root``).
+    """The options of ``fleetmark compare`` and the results root (``root``).
 
     ``baseline`` and ``candidates``: selectors; ``reference``: a pinned reference that replaces the baseline; ``per``:
     the unit that results are divided by; ``mix``: shares of server-hours; ``panel``: the benchmarks of the headline
@@ -107,7 +107,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Store a comparison and its input: machines by side title, and host names by (campaign, host).
+    """A comparison and its input: machines by side title, and host names by (campaign, host).
 
     ``turned``: the comparison with each candidate as the baseline, by that candidate's title; not available with a
     pinned reference; ``sides``: results by side title; ``selectors``: selector by side title; ``outliers``: hosts that
@@ -382,7 +382,7 @@ def _apart(
     if both:
         raise FleetmarkError(
             f"{baseline} and {title} both select {', '.join(both[:3])}{', …' if len(both) > 3 else ''}: "
-            "figures cannot be set against themselves; narrow one of them"
+            "a host cannot be compared with itself; narrow one of them"
         )
     if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
         shared_names = {m.host for m in first} & {m.host for m in chosen}

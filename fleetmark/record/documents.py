@@ -46,7 +46,7 @@ class Job(BaseModel, defer_build=True):
 
 
 class TelemetryPart(BaseModel, defer_build=True):
-    """Hold only the telemetry of result.json."""
+    """Only the telemetry of result.json."""
 
     telemetry: StepTelemetry | None = None
 

@@ -146,7 +146,7 @@ def pinned(root: Path, name: str) -> Results:
         wall_s=0.0,
         notes=(
             message(
-                "The baseline is pinned: the mean of {n} hosts that {what} selected.",
+                "The baseline is pinned: it is the mean of the {n} hosts that {what} selected.",
                 n=saved.hosts,
                 what=saved.selector,
             ),

@@ -151,7 +151,9 @@ def _label(text: str) -> tuple[str, str]:
         or name in ("host", "campaign")
         or not value
     ):
-        raise FleetmarkError(f"--label {text}: write NAME=VALUE, such as gen=h200; host and campaign mean other things")
+        raise FleetmarkError(
+            f"--label {text}: write NAME=VALUE, such as gen=h200; the names host and campaign are reserved"
+        )
     return name, printable(value)[:_LONGEST]
 
 
@@ -198,7 +200,7 @@ def _described(published: Table, machine: str, labels: Mapping[str, str]) -> Tab
     """Return ``published`` with its only machine renamed to ``machine``, and with ``labels`` added to all machines."""
     if machine and len(published.machines) > 1:
         raise FleetmarkError(
-            f"it has {len(published.machines)} machines, which cannot all be {machine}: leave --name out"
+            f"it has {len(published.machines)} machines, which cannot all have the name {machine}; remove --name"
         )
     rows = [replace(row, machine=machine) for row in published.rows] if machine else published.rows
     machines = {machine or name: {**traits, **labels} for name, traits in published.machines.items()}

@@ -20,7 +20,7 @@ def machines(root: Path) -> list[Machine]:
     can be read.
     """
     if not root.is_dir():
-        raise FleetmarkError(f"{root}: no such folder; name the results folder with --results")
+        raise FleetmarkError(f"{root}: no such folder; specify the results folder with --results")
     on_record: list[Machine] = []
     damaged: list[tuple[str, FleetmarkError]] = []
     for archive in campaigns(root):

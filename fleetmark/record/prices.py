@@ -1,4 +1,4 @@
-"""Read prices, power and terms of a purchase from the command line; they replace those on record."""
+"""Read prices, power and terms of a purchase from the command line; they replace recorded ones."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     chosen = within(every, select) if select else every
     if not chosen:
         raise FleetmarkError(f"{root}: no machine is recorded; use `fleetmark run` or `import` first")
-    selection = select or message("everything on record")
+    selection = select or message("all recorded machines")
     names = _names(chosen)
     side = side_of(root, selection, chosen, only=[target, *patterns.values()], names=names)
     titles = _matching(side, target, "--target")
@@ -151,7 +151,7 @@ def _matching(side: Side, pattern: str, option: str) -> list[str]:
     if not titles:
         raise FleetmarkError(
             f"{option} {pattern} matches no benchmark of {side.title}; it is a pattern over workload/case/metric, as "
-            "`fleetmark report --format json` has them"
+            "in `fleetmark report --format json`"
         )
     return titles
 
@@ -297,8 +297,9 @@ def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
     """
     if offered and profiled.profile.refused:
         raise FleetmarkError(
-            f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
-            "without --upgrade it says which measurement would settle that"
+            f"--upgrade: the profile does not show which resource limits {profiled.target}: "
+            f"{profiled.profile.refused[0]}; "
+            "without --upgrade, the output recommends a measurement that would show it"
         )
     return bottleneck.gains(profiled.profile, offered)
 

@@ -32,7 +32,7 @@ _DECLARED = ["limit", "quantity"]  # declared by manifests, so not saved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Store a pinned reference.
+    """A pinned reference.
 
     ``side`` has a row per host, so that the reference has its own error. It has one row if the reference is a single
     host, or was saved by an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``:

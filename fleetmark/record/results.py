@@ -30,7 +30,7 @@ EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignInfo:
-    """Store the request of a campaign, and the information needed to repeat it."""
+    """The request of a campaign, and the information needed to repeat it."""
 
     id: str
     created: str  # ISO 8601, UTC
@@ -51,7 +51,7 @@ class CampaignInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostInfo:
-    """Store one host of the campaign. ``facts`` is None if they could not be collected for the given ``reason``."""
+    """One host of the campaign. ``facts`` is None if they could not be collected for the given ``reason``."""
 
     name: str
     generation: str | None = None
@@ -69,7 +69,7 @@ def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """Store the telemetry of hosts during the runs that were read.
+    """The telemetry of hosts during the runs that were read.
 
     ``samples`` has TELEMETRY_COLUMNS for some of the samples. ``extremes`` has EXTREME_COLUMNS, over all samples of a
     run. Column names are those of the archive, and ``power_w`` is the host's power. ``read``: the number of runs read,
@@ -85,7 +85,7 @@ class Telemetry:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Store a campaign's content.
+    """A campaign's content.
 
     ``outcomes`` has OUTCOME_COLUMNS and one row for every (host, workload, case, repeat). Its text may be categories,
     and the frame is not changed in place. ``values``: all measurements, in memory or in a file.

@@ -21,7 +21,7 @@ Best = Mapping[str, Mapping[Part, tuple[float, str, str]]]  # by host and part: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roof:
-    """Store the ``best`` measured rate and the theoretical ``peak`` of a part of a host, None if unknown.
+    """The ``best`` measured rate and the theoretical ``peak`` of a part of a host, None if unknown.
 
     ``unit``: B/s or FLOP/s; ``kind``: the kind of part, as in manifests (``memory``, ``cache``, ``compute``, ``link``,
     ``pcie``, ``device_memory``, ``device_compute``); ``called``: the part among several of its kind (``l2``,
@@ -44,7 +44,7 @@ class Roof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """Store a host's ``value`` (in ``unit``) of a workload's metric. ``title``: the name of the benchmark."""
+    """A host's ``value`` (in ``unit``) of a workload's metric. ``title``: the name of the benchmark."""
 
     host: str
     workload: str

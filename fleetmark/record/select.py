@@ -28,7 +28,7 @@ _SHOWN = 8  # values named if nothing matches
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Store a host of a campaign, or a machine of an imported table, with the values that selectors use.
+    """A host of a campaign, or a machine of an imported table, with the values that selectors use.
 
     ``facts`` reads the facts; it is called only if a selector needs them. ``address``: the address of the host;
     ``shares``: the shares of the host to which its campaign was held.
@@ -67,7 +67,7 @@ def _leaves(value: Any, path: Sequence[str]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Store a condition: a key, an operator (= != >= <= > <) and a value; = and != accept shell-style patterns."""
+    """A condition: a key, an operator (= != >= <= > <) and a value; = and != accept shell-style patterns."""
 
     key: str
     operator: str
@@ -188,7 +188,7 @@ def _what_would(term: Term, machines: Sequence[Machine]) -> str:
         keys = sorted({key for m in machines for key in m.labels} | {"host", "campaign"})
         return (
             f"none has {term.key}{suggest(term.key, [*keys, *Facts.model_fields])}; "
-            f"labels are {', '.join(keys)}, and facts go by path (cpu.model, gpus.name)"
+            f"labels are {', '.join(keys)}, and facts are paths (cpu.model, gpus.name)"
         )
     listed = ", ".join(f"{term.key}={v} ({n})" for v, n in counts.most_common(_SHOWN))
     return f"there are {listed}{', …' if len(counts) > _SHOWN else ''}"

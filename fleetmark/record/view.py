@@ -74,14 +74,14 @@ def _campaign_file(archive: Archive) -> dict[str, Any]:
     file, document = archive.path / "campaign.json", Archive.open(archive.path).campaign()
     lacking = [name for name in _REQUIRED if name not in document]
     if lacking:
-        raise FleetmarkError(f"{file}: lacks {', '.join(lacking)}; restore it, or leave the campaign out")
+        raise FleetmarkError(f"{file}: lacks {', '.join(lacking)}; restore it, or exclude the campaign")
     try:
         datetime.fromisoformat(document["created"])
         for host in document["hosts"]:
             dict(host["labels"], **{str(host["name"]): host["name"]})
         _ = document["versions"]["fleetmark"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or leave the campaign out") from error
+        raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or exclude the campaign") from error
     return document
 
 
@@ -89,7 +89,12 @@ def _held(document: Mapping[str, Any]) -> list[str]:
     """Return a sentence about the shares of its hosts to which the campaign was held, if there were any."""
     shares = shares_of(document)
     return (
-        [message("Held to shares of each host: {shares}. More may be possible.", shares=spoken(shares))]
+        [
+            message(
+                "Limited to shares of each host: {shares}. Without shares, results may be higher.",
+                shares=spoken(shares),
+            )
+        ]
         if shares
         else []
     )

@@ -1,5 +1,5 @@
-"""Implement ``fleetmark design``: plan the fewest runs that decide between machines, and say after each run whether to
-stop.
+"""Implement ``fleetmark design``: plan the minimum number of runs that decides between machines, and say after each run
+whether to stop.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def least_losses(texts: Sequence[str]) -> dict[str, float]:
 def campaign(question: DiagnosisQuestion, form: str, console: Console, files: Documents) -> bool:
     """Diagnose a campaign, print the result as ``form``, and write the requested ``files``.
 
-    With ``confirm``, repeat suspect cases first. Earlier confirmations also count. Return whether hosts were judged, by
-    peers or by rules, without findings.
+    With ``confirm``, repeat suspect cases first. Earlier confirmations also count. Return whether hosts were evaluated,
+    by peers or by rules, without findings.
     """
     diagnosis = _diagnosed(question)
     if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
@@ -155,7 +155,7 @@ def _least_text(name: str, share: float) -> str:
 
 
 def brief(archive: Archive, console: Console) -> None:
-    """Print the suspects of a campaign that just ended in a few lines, or nothing if no host could be judged."""
+    """Print the suspects of a campaign that just ended in a few lines, or nothing if no host could be evaluated."""
     try:
         diagnosis = diagnose(archive)
     except FleetmarkError:  # the campaign's own summary reports missing results

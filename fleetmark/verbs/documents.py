@@ -126,7 +126,7 @@ def _can_be_written(option: str, path: Path) -> None:
 def _can_be_filled(folder: Path) -> None:
     """Raise FleetmarkError if ``folder`` is a file, or files cannot be written there."""
     if folder.is_file():
-        raise FleetmarkError(f"--brief {folder}: is a file; name a folder for the page, the slide and the drawings")
+        raise FleetmarkError(f"--brief {folder}: is a file; choose a folder for the page, the slide and the drawings")
     _can_be_written("--brief", folder / "page.pdf" if folder.is_dir() else folder)
 
 

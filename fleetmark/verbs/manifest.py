@@ -230,7 +230,7 @@ def origin(root: Path, name: str) -> dict[str, str]:
 def digests(document: Document, root: Path, kinds: Collection[str]) -> dict[str, str]:
     """Return a digest of the figures of each exhibit in ``kinds`` of files.
 
-    Exhibits that name the results root are left out, because they differ on other machines.
+    Exhibits that name the results root are omitted, because they differ on other machines.
     """
     from fleetmark.reports.formats.json import exhibits
 

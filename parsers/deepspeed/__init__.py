@@ -25,7 +25,7 @@ _CONFIG = re.compile(r"\b(train_batch_size) \.{3,} ([0-9]{1,15}) *$")
 _WORLD = re.compile(r"\bdist_world_size=([0-9]{1,9})\b")
 _TIME = re.compile(r"^(?:[0-9]+: )?\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}),([0-9]{3})\]")
 _SAVE = re.compile(r"\bCheckpoint (\S{1,100}) is (about to be saved|ready now)!")
-_NO_END = "the log does not say where it ends: DeepSpeed's own launcher did not write it"
+_NO_END = "the log has no end marker: DeepSpeed's own launcher did not write it"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

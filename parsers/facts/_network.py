@@ -57,7 +57,7 @@ def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
 def rdma(raw: Raw) -> tuple[str, ...]:
     """Return the sorted names of RDMA devices (InfiniBand, RoCE, iWARP).
 
-    Invalid names are left out, because names become parts of commands.
+    Invalid names are omitted, because names become parts of commands.
     """
     matches = (_RDMA.fullmatch(path) for path in raw.files())
     return tuple(sorted(match[1] for match in matches if match))

@@ -143,7 +143,7 @@ def _columns(line: str) -> list[str]:
 def _query(lines: list[str]) -> dict[str, Any]:
     """Parse --query-gpu=… --format=csv, with or without units: a row per GPU, or per GPU and time.
 
-    The heading names the columns. Values that a card lacks and unknown columns are left out.
+    The heading names the columns. Values that a card lacks and unknown columns are omitted.
     """
     names = _columns(lines[0])
     gpus: dict[str, dict[str, Any]] = {}

@@ -7,7 +7,7 @@ The case is the job's name. The subject is ``host``, the server's name in client
 sums over clients or a group. Never add these sums to the jobs. Jobs that share name and subject (``numjobs`` without
 ``group_reporting``) have a label ``clone``, counted from 1. Several runs in one file are repeats.
 
-Latencies of 0, which older versions print for times below their clock's resolution, are left out. ``latency_depth`` is
+Latencies of 0, which older versions print for times below their clock's resolution, are omitted. ``latency_depth`` is
 the queue depth that meets a latency target (latency_target, JSON only). A target missed at a depth of 1 makes the run
 ``invalid``.
 

@@ -99,7 +99,7 @@ def _measure(run: Run) -> list[Measurement]:
 def _tests(scan: JsonScan) -> list[tuple[dict[str, Any], int]]:
     """Return the tests among the documents with their lines; the events of a JSON stream are merged into one test.
 
-    The server's report of the same test is left out, and so is the full document that may follow a stream's events.
+    The server's report of the same test is omitted, and so is the full document that may follow a stream's events.
     """
     servers = {n for n, line in numbered(scan.around) if "Server JSON output:" in line}
     tests: list[tuple[dict[str, Any], int]] = []

@@ -1,6 +1,6 @@
 """Define physically possible values by unit. A figure outside these bounds comes from damaged output or a faulty tool.
 
-The bounds are deliberately wide: they detect figures that are wrong by powers of ten, and do not judge hardware.
+The bounds are deliberately wide: they detect figures that are wrong by powers of ten, and do not evaluate hardware.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def last(text: str) -> Load:
 
 
 def latencies(tool: str, case: str, figures: Mapping[str, float | None]) -> Iterator[Measurement]:
-    """Return latencies in s by the text after ``latency_``; 0 is below the tool's precision and is left out."""
+    """Return latencies in s by the text after ``latency_``; 0 is below the tool's precision and is omitted."""
     for name, seconds in figures.items():
         if seconds:
             yield Measurement(tool, case, f"latency_{name}", seconds, "s", better=Better.LOWER)

@@ -211,7 +211,7 @@ def _late(header: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Iter
         place = f"search at {number(line.get('rate')) or 0:.3g}/s" if line["run"] == "trial" else _case(line)
         yield (
             f"{place}: the client itself was {late:.3g} s late (99%), more than {limit:g} s; raise processes, give the "
-            "client's host more processors, or ask for less"
+            "client's host more processors, or reduce the load"
         )
 
 
@@ -278,7 +278,7 @@ def _unlike(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str
             yield f"the fixed text cannot be compared with the reference: {reason[:200]}"
         if difference is not None and bound is not None and difference > bound:
             largest, agreement = number(check.get("largest")) or difference, number(check.get("agreement"))
-            alike = f", and {agreement:.0%} of the likeliest tokens are the same" if agreement is not None else ""
+            alike = f", and {agreement:.0%} of the most likely tokens are the same" if agreement is not None else ""
             yield (
                 f"{moment} the runs the answers are not those of the reference: log-probabilities of the fixed text "
                 f"differ by {difference:.3g} on average, more than {bound:g}, and by {largest:.3g} at most{alike}"
@@ -289,22 +289,22 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
     case = _case(run)
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
     if (pieces := number(run.get("tokens_a_piece"))) and pieces > _PIECE:
-        yield f"{case}: the server sends {pieces:.3g} tokens a piece: gaps are of pieces (piece_gap), not of tokens"
+        yield f"{case}: the server sends {pieces:.3g} tokens per piece: gaps are between pieces (piece_gap), not tokens"
     if (busy := number(run.get("busy"))) and busy > _BUSY:
-        yield f"{case}: the client was at work for {busy:.0%} of the time, and may be what limits the run"
+        yield f"{case}: the client was busy for {busy:.0%} of the time, and may limit the run"
     if (late := number(run.get("late"))) and late > _LATE:
         yield f"{case}: the client itself was {late:.3g} s late (99%): its host is busy, and its times are too long"
     if 0 < requests < _fewest("p99", requests - answered):
-        yield f"{case}: {requests:g} requests are too few for the 99th percentile, which is withheld"
+        yield f"{case}: {requests:g} requests are too few for the 99th percentile, which is omitted"
     if run["run"] == "goodput" and (rate := number(run.get("rate"))):
         missed, error = number(run.get("missed")), number(run.get("error")) or 0.05
         upper = f"and missed at {missed:.3g}/s" if missed else "and no rate was shown to miss one within effort"
         yield f"goodput: the targets are kept at {rate:.3g}/s {upper}; each is wrong in at most {error:.0%} of searches"
     if dropped := number(run.get("dropped_turns")):
-        yield f"{case}: {dropped:g} turns of conversations were dropped, as the turn before them failed"
+        yield f"{case}: {dropped:g} turns of conversations were dropped, because the previous turn failed"
     if left_out := number(run.get("left_out")):
-        yield f"{case}: {left_out:g} requests of the trace are left out, as they had no prompt or no answer"
+        yield f"{case}: {left_out:g} requests of the trace are omitted, because they had no prompt or no answer"
     if 0 < answered < requests:
         yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
     if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):
-        yield f"{case}: answers arrive in one piece: something buffers the stream, so TPOT cannot be measured"
+        yield f"{case}: answers arrive in one piece, because the stream is buffered, so TPOT cannot be measured"

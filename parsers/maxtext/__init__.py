@@ -22,7 +22,7 @@ _STEP = re.compile(
 )
 _PARAMETER = re.compile(r"\bConfig param (steps|global_batch_size_to_train_on|max_target_length): ([0-9]{1,15}) *$")
 _DEVICES = re.compile(r"\bNum_devices: ([0-9]{1,9})\b")
-_NO_END = "the log does not say how many steps it should have: Config param steps is missing"
+_NO_END = "the log does not contain the number of steps: Config param steps is missing"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

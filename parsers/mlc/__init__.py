@@ -54,8 +54,8 @@ _SECTIONS = {
 }
 _ACCESS_NOTES = {
     "_random": "latencies are of random access: not comparable with sequential ones",
-    "_prefetched": "latencies are of sequential access with the prefetchers left on: "
-    "comparable neither with MLC's usual ones nor with random ones",
+    "_prefetched": "latencies of sequential access with enabled prefetchers: not "
+    "comparable with MLC's usual latencies or with random ones",
 }
 
 

@@ -137,7 +137,7 @@ class _Reader:
             run.scenario = "Server" if "completed" in name or "scheduled" in name else "Offline"
         take_result(run, name, value)
         if "10-min runtime requirement met: False" in match[0]:
-            run.say("short: the harness says that the run took less than 10 minutes")
+            run.say("short: the harness reports that the run took less than 10 minutes")
         run.finish()
         self.harness.append(run)
 
@@ -167,7 +167,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """Return the results in ``file``, with or without gzip.
 
     The file is read as a stream, so a large detail log needs little memory. ``command`` may add what the log lacks: the
-    Interactive scenario, a compliance test, a search for the peak. Runs that break their rules are left out if there
+    Interactive scenario, a compliance test, a search for the peak. Runs that break their rules are omitted if there
     are other runs; otherwise they are kept and ``invalid``. Raise ParseError if the file has no result.
     """
     reader = _Reader()

@@ -31,7 +31,7 @@ _RESULTS: dict[str, tuple[str, float]] = {
 }
 _COUNTS_ERRORS = re.compile(r"5\.[1-9]|[6-9]\.|[1-9][0-9]")  # versions that end their logs with num_errors
 _LAST_BEFORE = "result_99.90_percentile_latency_ns"
-# result_token_throughput is left out, because it divides by nanoseconds and calls them seconds.
+# result_token_throughput is omitted, because it divides by nanoseconds and calls them seconds.
 _OVERHEAD_TOKENS = "result_token_throughput_with_loadgen_overhead"
 _EXTREME = re.compile(
     r"result_(?:(?P<of>first_token_)?(?P<which>min|max|mean)(?P<query>_query)?_latency_ns"

@@ -105,7 +105,7 @@ class Report:
     def remarks(self) -> Iterator[str]:
         yield from self.notes
         if self.values:
-            yield "the report does not say whether the result is valid"
+            yield "the report does not state whether the result is valid"
         duration = self.values.get(("duration", ""))
         if duration is not None and duration < _SHORTEST_S:
             yield f"short: {duration:g} s, the rules want {_SHORTEST_S} s"

@@ -203,10 +203,10 @@ class Run:
         """Return the reason why this run does not count as a score, or None if it does."""
         reasons = []
         if self.verdict is None:
-            reasons.append("no line says whether the result is valid: the log is cut or damaged")
+            reasons.append("no line states whether the result is valid: the log is truncated or damaged")
         elif self.verdict == "INVALID":
             because = [f"{requirement} not satisfied" for requirement in self.failed] + self.advice + self.early
-            reasons.append("INVALID: " + ("; ".join(dict.fromkeys(because)) or "LoadGen does not say why"))
+            reasons.append("INVALID: " + ("; ".join(dict.fromkeys(because)) or "LoadGen gives no reason"))
         reasons += self._compliance()
         if self.mode is not None and self.mode.replace(" ", "") == "FindPeakPerformance":
             reasons.append("LoadGen searched for the peak: mode FindPeakPerformance")

@@ -120,7 +120,7 @@ class _Judged:
         run = self.run
         if not run.ended:
             if self.benchmark == "minigo" and run.result is not None and run.result > 0:
-                self.time, self.remark = run.result, "time_to_train is what eval_result says"
+                self.time, self.remark = run.result, "time_to_train is the value of eval_result"
             else:
                 self.error = self._cut()
             return None
@@ -226,7 +226,7 @@ class _Judged:
         if not self.groups:
             yield "no evaluation, so it is unknown whether the target was reached"
         elif not run.statuses and run.ended:
-            yield "run_stop does not say success; the target that the log prints was reached"
+            yield "run_stop does not report success, but the target in the log was reached"
         for group in self.groups:
             if group.target is not None and group.quality.better is not Better.NONE and not group.reached:
                 yield f"run_stop says success, but the {group.best()} is not enough"

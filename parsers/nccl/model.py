@@ -232,9 +232,7 @@ class Run:
         if self.ended or self.failure:
             return None
         reason = f": {self.cut}" if self.cut else ""
-        return (
-            f"the test did not come to its end{reason}" if self.rows else f"no rows of results{self.progress}{reason}"
-        )
+        return f"the test did not finish{reason}" if self.rows else f"no rows of results{self.progress}{reason}"
 
     def wrong(self) -> str | None:
         """Return why this test's figures are invalid, if they are, as the end of a sentence."""

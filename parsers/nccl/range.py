@@ -30,7 +30,7 @@ def check_range(runs: Sequence[Run], output: Sequence[Line], command: Sequence[s
             options["most"] = int(match[1])
     largest, size = options.get("most", 0), last.rows[-1].size
     if size < _following([row.size for row in last.rows], options) <= largest:
-        last.ended, last.cut = False, f"the last row is of {size} bytes, and {largest} were asked for"
+        last.ended, last.cut = False, f"the last row is of {size} bytes, and {largest} were requested"
 
 
 def _following(sizes: Sequence[int], options: Mapping[str, int]) -> int:

@@ -201,11 +201,11 @@ class Report:
         elif run.average is None and run.expects_average:
             texts.append("no 'Avg bus bandwidth' figure")
         if run.average_failed:
-            texts.append("the average bus bandwidth is below the minimum that was asked for")
+            texts.append("the average bus bandwidth is below the requested minimum")
         if _unchecked(run):
             texts.append("the results were not checked (validation off)")
         if _single(run):
-            texts.append("one rank: a bus bandwidth says nothing and is left out")
+            texts.append("one rank: the bus bandwidth has no meaning and is omitted")
         if run.groups > 1:
             texts.append(f"{run.groups} groups of ranks ran at the same time")
         if run.devices and run.ranks is None:
@@ -234,7 +234,7 @@ def _ranks(*runs: Run) -> bool:
 
 
 def _single(run: Run) -> bool:
-    """Return whether one rank ran alone, judged by the device list, or because busbw is 0 although data moved."""
+    """Return whether one rank ran alone, according to the device list or to a busbw of 0 although data moved."""
     if run.ranks is not None:
         return run.ranks == 1
     pairs = [(p.figures.get("algbw"), p.figures.get("busbw")) for _, p in run.points()]

@@ -1,7 +1,7 @@
 """Read the text of nccl-tests, rccl-tests and mscclpp-test as tests with their rows.
 
 A table's heading names its columns. Rows are read from the right, because versions up to 2.12 omit columns or leave
-them blank if they do not apply to a collective. Incomplete rows are left out.
+them blank if they do not apply to a collective. Incomplete rows are omitted.
 """
 
 from __future__ import annotations

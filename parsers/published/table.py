@@ -90,7 +90,7 @@ _METRICS = {  # the default name of a figure, and its better direction if the un
 def read(raw: bytes, name: str = "") -> Table:
     """Return the figures in ``raw``; ``name`` is not needed.
 
-    Values that are not numbers above zero are left out. Raise FleetmarkError for a missing column, and for a row whose
+    Values that are not numbers above zero are omitted. Raise FleetmarkError for a missing column, and for a row whose
     machine, benchmark, unit or direction is missing or unknown.
     """
     source = records(raw)
@@ -158,8 +158,8 @@ def read(raw: bytes, name: str = "") -> Table:
         )
     if open_kinds:
         collector.notes.append(
-            f"{open_kinds:,} rows declare no kind: it follows from class, unit and direction; a column kind "
-            f"({', '.join(Kind)}) says it"
+            f"{open_kinds:,} rows declare no kind, so it is inferred from class, unit and direction; to "
+            f"declare it, add a column kind ({', '.join(Kind)}) says it"
         )
     return collector.table(len(source.rows))
 

@@ -26,7 +26,7 @@ def measurements(
 ) -> Iterator[Measurement]:
     """Return figures in 1/s and s under Fleetmark's names.
 
-    Values that are not positive numbers are left out, but a failure rate may be zero.
+    Values that are not positive numbers are omitted, but a failure rate may be zero.
     """
     for name, raw in figures.items():
         value = number(raw)

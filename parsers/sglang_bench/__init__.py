@@ -15,7 +15,7 @@ from fleetmark.base.measurement import Parsed
 from fleetmark.parsers import vllm_bench
 
 _TOOL = "sglang_bench"
-_UNKNOWN = "it does not say how many requests failed: run it with --output-details"
+_UNKNOWN = "the number of failed requests is missing: run it with --output-details"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:

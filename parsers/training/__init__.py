@@ -10,7 +10,7 @@ Metrics of all readers, if the log has the required figures:
 - ``straggler_time``: s that a step loses to its slowest rank; the label ``rank`` names the rank with the largest loss
 - ``loss`` of the last step; ``steps``, the number of the last step; ``devices``
 
-If there are several logged steps, the first one is left out, because it includes compilation. Each median is a value of
+If there are several logged steps, the first one is omitted, because it includes compilation. Each median is a value of
 the log (the lower of the two middle values).
 """
 

@@ -30,7 +30,7 @@ class RankTime:
 class Waits:
     """The steps reported by at least two ranks, with the slowest rank of each step and the seconds lost to it.
 
-    If there are several steps, the first one is left out, because it includes compilation.
+    If there are several steps, the first one is omitted, because it includes compilation.
     """
 
     def __init__(self, times: Iterable[RankTime]) -> None:

@@ -40,13 +40,13 @@ def best(
     if result.values is None:
         raise FleetmarkError(
             message(
-                "no plan was found within {n} s, nor was it shown that there is none: allow more time, or ask for "
+                "within {n} s, neither a plan nor a proof that there is none was found: allow more time, or use "
                 "fewer periods or sites",
                 n=round(seconds),
             )
             if clock.stopped
             else message(
-                "no plan was found, nor was it shown that there is none: ask for fewer periods or sites, or allow a "
+                "neither a plan nor a proof that there is none was found: use fewer periods or sites, or allow a "
                 "wider gap"
             )
         )
@@ -66,7 +66,7 @@ def best(
         stopped=clock.stopped,
     )
     if wrong := check(question, plan):
-        raise FleetmarkError(message("the solver's plan does not hold: {what}", what=wrong[0]))
+        raise FleetmarkError(message("the solver's plan is not valid: {what}", what=wrong[0]))
     return plan
 
 

@@ -86,7 +86,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
             yield message(
-                "{n} {sku} are ordered for {site} in {period}; the least is {least}",
+                "{n} {sku} are ordered for {site} in {period}; the minimum is {least}",
                 **names,
                 n=n,
                 least=least,
@@ -418,7 +418,7 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
     keys = list(expected)
     if sorted(keys) != sorted(reported.index):
-        yield message("the plan's costs are not one for each period and kind")
+        yield message("the plan does not have exactly one cost for each period and kind")
         return
     both = np.array([expected[key] for key in keys]), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)

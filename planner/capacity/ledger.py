@@ -103,7 +103,7 @@ class Ledger:
 
     @cached_property
     def working(self) -> Floats:
-        """Return (combo, period): the assigned servers that demand needs with everything up, at their utilisation."""
+        """Return (combo, period): the assigned servers that demand needs without failures, at their utilisation."""
         return self._use("working")
 
     # ------------------------------------------------------------ servers
@@ -209,7 +209,7 @@ class Ledger:
 
     @cached_property
     def share_working(self) -> Floats:
-        """Return (combo, period): the share of the pool that the workload's demand needs with everything up."""
+        """Return (combo, period): the share of the pool that the workload's demand needs without failures."""
         return over(self.working, self.of_pool)
 
     @cached_property
@@ -252,7 +252,7 @@ class Ledger:
         return np.asarray(self.capacity[self._left(workload, lost)].sum(axis=0))
 
     def done(self, workload: int) -> Floats:
-        """Return (period,): the work that is done for a workload with everything up."""
+        """Return (period,): the work that is done for a workload without failures."""
         mine = self._combos_of[workload]
         return np.asarray((self.working[mine] * self.rate[mine, None]).sum(axis=0))
 
@@ -337,7 +337,7 @@ class Ledger:
     # ------------------------------------------------------------ sites
 
     def power(self, *, failed: bool) -> Floats:
-        """Return (site, period): the mean power in W of the active servers with everything up.
+        """Return (site, period): the mean power in W of the active servers without failures.
 
         If ``failed`` is True, a failure domain at another site is lost, and all servers reserved for that case run at
         their utilisation.
@@ -448,7 +448,7 @@ class Ledger:
         """Return (period,) for each kind of cost, undiscounted, in the order of ``KINDS``.
 
         Purchases are paid in the period of the order. Energy covers the idle power of active servers and the additional
-        power of the work done with everything up. Rent, support and space count all installed servers; migration counts
+        power of the work done without failures. Rent, support and space count all installed servers; migration counts
         retired servers. The residual value of purchases is subtracted in the last period.
         """
         q, skus = self.question, self.question.skus

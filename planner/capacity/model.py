@@ -196,7 +196,7 @@ def _enough(
     combo.
 
     If work may be pre-empted, there are two sets of rows. In the first set, a failure domain is lost and this work
-    makes room. In the second set, everything is up and this work runs on spare servers.
+    makes room. In the second set, there is no failure and this work runs on spare servers.
     """
     a, last = shape.columns("a"), shape.lasting
     stays, reserve = np.flatnonzero(some & ~shape.yields), np.flatnonzero(some[last])
@@ -213,7 +213,7 @@ def _enough(
 
 
 def _demand(rows: Rows, shape: Shape) -> None:
-    """Add the rows that require demand to be met with everything up, and in each failure that it must survive."""
+    """Add the rows that require demand to be met without failures, and in each failure that it must survive."""
     q, a, g = shape.question, shape.columns("a"), shape.columns("g")
     reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)

@@ -349,7 +349,7 @@ class Plan:
     ``retire``, ``installed`` and ``active``; ``idle_w`` of the active servers; ``peak_w`` of all installed servers.
 
     ``use`` has one row per (sku, site, workload, period), without zeros. ``servers`` are assigned to the workload,
-    including failover; ``working`` of them are needed with everything up, at their utilisation, and determine the
+    including failover; ``working`` of them are needed without failures, at their utilisation, and determine the
     energy. Both are fractions if servers are shared.
 
     ``costs`` has one row per (period, kind of ``KINDS``) with ``money`` undiscounted and its ``present`` value.

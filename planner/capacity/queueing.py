@@ -128,12 +128,12 @@ def utilisation_for(
     least = 0.0 if wait else service_s
     if target_s <= least:
         raise FleetmarkError(
-            f"{target} cannot be kept: service alone takes {human(service_s, 's')} on average; "
+            f"{target} cannot be met: service alone takes {human(service_s, 's')} on average; "
             "give a longer target, or a faster server's service time"
         )
     if quantile is not None and not wait and (alone := _serves_longer(target_s, service_s, service_cv2)) > 1 - quantile:
         raise FleetmarkError(
-            f"{target} cannot be kept: with a mean of {human(service_s, 's')} and a squared coefficient of "
+            f"{target} cannot be met: with a mean of {human(service_s, 's')} and a squared coefficient of "
             f"variation of {service_cv2:g}, {alone:.1%} of requests take longer in service alone; "
             "give a longer target, or the service time's own variation if that is smaller"
         )
@@ -152,7 +152,7 @@ def utilisation_for(
         low, high = (middle, high) if meets(middle) else (low, middle)
     if low == 0:
         raise FleetmarkError(
-            f"{target} cannot be kept at any useful load on {slots} slots with a service time of "
+            f"{target} cannot be met at any useful load on {slots} slots with a service time of "
             f"{human(service_s, 's')}; give a longer target, or more slots to one queue"
         )
     return low, message("{target}, with {slots} slots to a queue", target=target, slots=slots)

@@ -104,7 +104,7 @@ def highs(
     with _silent():
         result = milp(c, integrality=integer.astype(int), bounds=ends, constraints=rows, options=options)
     if result.status not in {0, 1, 2} and _OF_NODES not in result.message:
-        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
+        raise FleetmarkError(message("the solver failed on the capacity question: {why}", why=result.message))
     if clock is not None and result.status == 1 and _OF_TIME in result.message:
         clock.stopped = True
     bound = getattr(result, "mip_dual_bound", None)

@@ -3,7 +3,7 @@
 Variables are counts per period and pair. A pair is a SKU at a site, in place or for sale. The variables are:
 
 - ``x``: ordered, ``d``: retired, ``i``: installed, ``n``: active
-- ``a``: servers that work for a workload with everything up
+- ``a``: servers that work for a workload without failures
 - ``r``: additional servers that the workload needs when a failure domain is lost
 - ``e``: all servers of a separate pool
 - ``g``: the work that a site gives a workload that must survive a failure, including ``r``
@@ -135,7 +135,7 @@ class Shape:
         return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
 
     def servers(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return (combo, period): the servers assigned to the workload, and those that work with everything up."""
+        """Return (combo, period): the servers assigned to the workload, and those that work without failures."""
         working = self.part(values, "a")
         servers = working.copy()
         servers[self.lasting] += self.part(values, "r")

@@ -36,7 +36,7 @@ class Servers:
     - ``may``: (skus, sites, workloads), whether the workload may run there
     - ``kept``: (cases, sites, workloads), whether the site remains for the workload in each failure that it must
       survive; True for workloads that need not survive failures
-    - ``guests``: (workloads,), whether the workload may be pre-empted; with everything up, guests run on the servers
+    - ``guests``: (workloads,), whether the workload may be pre-empted; without failures, guests run on the servers
       that the other workloads do not need
     """
 
@@ -164,7 +164,8 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
     put(counted[reserves], many + np.arange(len(reserves)), np.ones(len(reserves)))
     size = cases * workloads + skus * sites
     limits = [np.zeros(cases * workloads), servers.count.ravel()]
-    if len(reserves) or servers.guests.any():  # everything is up: guests run beside the demand of the other workloads
+    # there is no failure: guests run beside the demand of the other workloads
+    if len(reserves) or servers.guests.any():
         put(size + place, np.arange(many), np.ones(many))
         size += skus * sites
         put(size + w[hosts], hosts, -gives[hosts])

@@ -211,7 +211,7 @@ def margined(
         return refused
     raise FleetmarkError(
         f"no margin gave a plan that meets demand in {quantile:.1%} of futures; lower the quantile, "
-        "or the sigmas if they are wider than is meant"
+        "or the sigmas if they are wider than intended"
     )
 
 

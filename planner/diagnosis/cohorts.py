@@ -13,7 +13,7 @@ from fleetmark.base.facts import Facts, Identity
 class Cohort:
     """A group of comparable hosts of one ``kind``.
 
-    ``hosts`` are judged against ``peers``: the same hosts, or all hosts of the kind if too few share a firmware.
+    ``hosts`` are evaluated against ``peers``: the same hosts, or all hosts of the kind if too few share a firmware.
     ``firmware`` is the firmware of ``hosts``; ``mixed`` is True if their peers have other firmware.
     """
 

@@ -1,4 +1,4 @@
-"""Decide whether a suspect is slow again by comparing its repeat with sound hosts that ran at the same time."""
+"""Decide whether a suspect is slow again by comparing its repeat with healthy hosts that ran at the same time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LIKELY = 2.0  # half-width of the likely range of a loss, in standard errors
 
 
 class Verdict(StrEnum):
-    """Name the result of a repeat."""
+    """The result of a repeat."""
 
     CONFIRMED = "confirmed"  # still slow
-    CLEARED = "cleared"  # as fast as sound hosts
+    CLEARED = "cleared"  # as fast as healthy hosts
     OPEN = "open"  # not certain either way
 
 
@@ -28,7 +28,7 @@ class Settled:
     """The result of a repeat.
 
     - ``deficit``: the missing share in the repeat, with its range ``low`` to ``high`` (two standard errors)
-    - ``n``: the number of values from sound hosts
+    - ``n``: the number of values from healthy hosts
     - ``runs``: the number of runs of the suspect
     - ``campaign``: the path of the repeat, relative to the campaign that it confirms
     """
@@ -45,15 +45,15 @@ class Settled:
 def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int) -> Settled:
     """Return whether a suspect is confirmed, cleared or still open after new runs.
 
-    ``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of sound hosts. ``spread``: the
-    standard deviation of sound values, at least FLOOR. ``deficit``: the smallest loss that matters, as a share.
+    ``level`` and ``sound``: oriented logarithms (higher is better) of the suspect and of healthy hosts. ``spread``: the
+    standard deviation of healthy values, at least FLOOR. ``deficit``: the smallest loss that matters, as a share.
     ``runs``: the number of runs.
 
     A suspect is confirmed if its loss matters and is at least SURE standard errors. It is cleared if the likely range
-    of its loss is below ``deficit``. Raise ValueError if there is no sound value.
+    of its loss is below ``deficit``. Raise ValueError if there is no healthy value.
     """
     if not len(sound):
-        raise ValueError("no sound value to compare with")
+        raise ValueError("no healthy value to compare with")
     error = max(spread, FLOOR) * float(np.sqrt(1 + 1 / len(sound)))
     loss = float(np.median(sound)) - level
     matters = -float(np.log1p(-deficit))
@@ -70,8 +70,8 @@ def settle(level: float, sound: Floats, spread: float, deficit: float, runs: int
 def settle_tail(values: Floats, sound: Floats, before: int, seed: int = 1) -> Settled | None:
     """Return whether a heavy tail is confirmed, cleared or still open; None if there are too few runs.
 
-    ``values`` and ``sound``: single runs (oriented logarithms) of the suspect and of sound hosts (one row per host). A
-    tail that does not recur is cleared only by at least twice the number of earlier runs (``before``).
+    ``values`` and ``sound``: single runs (oriented logarithms) of the suspect and of healthy hosts (one row per host).
+    A tail that does not recur is cleared only by at least twice the number of earlier runs (``before``).
     """
     n = min(len(values), sound.shape[1])
     if n < tails.LEAST_RUNS or not len(sound):

@@ -10,7 +10,7 @@ from fleetmark.planner.diagnosis.confirm import Settled, Verdict
 
 
 class Kind(StrEnum):
-    """Name the kind of a fault."""
+    """The kind of a fault."""
 
     SLOW = "slow"  # a host in one benchmark
     TAIL = "tail"  # a host with slow runs that are slower than those of its peers

@@ -9,14 +9,14 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Name the consequence of a rule that is not met."""
+    """The consequence of a rule that is not met."""
 
     FAIL = "fail"
     WARN = "warn"
 
 
 class CheckVerdict(StrEnum):
-    """Name the result of a rule on a host."""
+    """The result of a rule on a host."""
 
     PASSED = "passed"
     FAILED = "failed"

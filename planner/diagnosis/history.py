@@ -271,7 +271,7 @@ def _interval(values: Floats, least: float) -> tuple[int, int, float, float, flo
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The likeliest step of a segment: its position, its p, both levels, and the residual sum of squares."""
+    """The most likely step of a segment: its position, its p, both levels, and the residual sum of squares."""
 
     position: int
     p: float
@@ -281,7 +281,7 @@ class _Step:
 
 
 def _split(values: Floats, least: float, noise: Noise) -> _Step | None:
-    """Return the likeliest step in one segment, or None if it is too short."""
+    """Return the most likely step in one segment, or None if it is too short."""
     from scipy import special
 
     n = len(values)

@@ -53,7 +53,7 @@ class _Trait:
 
 
 def likely_causes(facts: Facts, peers: Sequence[Facts], classes: Collection[str]) -> list[LikelyCause]:
-    """Return the facts that could explain why a host is slow in benchmarks of ``classes``, the likeliest first.
+    """Return the facts that could explain why a host is slow in benchmarks of ``classes``, the most likely first.
 
     A fact counts if most ``peers``, and at least LEAST_PEERS of them, share one value and the host has a worse value.
     """

@@ -87,7 +87,7 @@ def judge(pairs: pd.DataFrame, hosts: int, deficit: float) -> tuple[pd.DataFrame
 
 
 def _low(effects: Floats, deficit: float, error: Floats) -> pd.DataFrame:
-    """Return those ``effects`` (NaN: not judged) that are lower than the others.
+    """Return those ``effects`` (NaN: not evaluated) that are lower than the others.
 
     The columns are ``column``, ``n``, ``deficit``, ``z``, ``p`` and ``q``.
     """

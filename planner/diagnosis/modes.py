@@ -97,7 +97,7 @@ def grouped(values: Floats, borders: Mapping[int, Sequence[float]]) -> Modes:
 
 
 def fastest(ordered: Floats, least: Floats, noise: Floats, smallest: Floats, largest: float) -> dict[int, float]:
-    """Return the rows in which a fast minority stands apart from slower hosts of any level, each with the border.
+    """Return the rows in which a few fast hosts are clearly separate from slower hosts, each with the threshold.
 
     ``ordered`` has each row sorted, NaN last. The means of both sides differ by at least ``least``, and the gap between
     them exceeds the spread of the fast hosts: Student's t at CHANCE. That spread is their own, or if larger the one

@@ -24,7 +24,7 @@ OWN = 0.01  # maximum p value of a host's own repeats, and twice that with REPEA
 BROAD = 0.1  # share of slow hosts above which they distort the median and the spread of the other hosts
 WORST = 0.4  # maximum share of hosts that are excluded from the median and the spread
 ROUNDS = 3
-BLOCK = 1 << 18  # number of values that are judged together
+BLOCK = 1 << 18  # number of values that are evaluated together
 FEW = 3  # minimum number of hosts of a small cohort
 FEW_DEFICIT = 0.1  # minimum relevant deficit in a small cohort
 FEW_SPREAD = 0.01  # minimum spread between hosts that is assumed in a small cohort
@@ -52,7 +52,7 @@ class Verdicts:
     - ``z``, ``p``, ``q``: the score, its p value, and the false discovery rate at which it counts
 
     ``modes`` has the benchmarks with two groups, ``constant`` the rows with equal values, ``sparse`` the rows with too
-    few values. ``judged`` is the number of judged values.
+    few values. ``judged`` is the number of evaluated values.
     """
 
     slow: pd.DataFrame
@@ -181,7 +181,7 @@ def _slow(values: Floats, ordered: Floats | None, error: Floats, deficit: Floats
     slow_values = _below(values, ordered, error, deficit, noise)
     n = np.sum(~np.isnan(values), axis=1)
     for _ in range(ROUNDS):
-        # Many slow hosts widen the spread of the others: judge again without the hosts that are certainly slow.
+        # Many slow hosts widen the spread of the others: evaluate again without the hosts that are certainly slow.
         certain = slow_values[
             (slow_values["z"] < LIMIT) | (slow_values["p"] < DISCOVERY / np.maximum(slow_values["n"], 1))
         ]

@@ -150,7 +150,7 @@ def uncertain(n: Whole, noise: Floats | float = np.inf) -> Floats:
 
 
 def p_value(z: Floats, n: Whole, noise: Floats | float = np.inf) -> Floats:
-    """Return the probability that a sound host among ``n`` lies at ``z`` or lower by chance.
+    """Return the probability that a healthy host among ``n`` lies at ``z`` or lower by chance.
 
     ``z`` is the distance from the others' median in units of their spread; ``noise`` the degrees of freedom of the
     noise, infinity if it is normal. A spread of few values is uncertain, so the distribution is Student's t, with

@@ -93,7 +93,7 @@ def learned(hosts: Sequence[Facts]) -> dict[str, Scalar]:
     """Return the values of the best of these hosts.
 
     A number is the highest over the hosts, where the lowest device of each host counts. A text is the most frequent
-    one. Facts that no host reports, and zeros, are left out.
+    one. Facts that no host reports, and zeros, are omitted.
     """
     result: dict[str, Scalar] = {}
     for name in LEARNED:

@@ -14,7 +14,7 @@ LEAST_HOSTS = 8
 DISCOVERY = 0.01
 EFFECT = 0.01  # minimum relevant mean shortfall, as a logarithm
 DRAWS = 10_000
-SUSPECT = 0.002  # maximum p value of all runs of a host for excluding its runs when other hosts are judged
+SUSPECT = 0.002  # maximum p value of all runs of a host for excluding its runs when other hosts are evaluated
 
 
 def shortfall(runs: Floats, pool: Floats) -> Floats:
@@ -39,8 +39,8 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     - ``usual``: the median of the same for the other hosts
     - ``p``, ``q``: the p value and the false discovery rate
 
-    Runs are relative to their host's median, because another test judges its typical speed. Runs of sound hosts are
-    then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
+    Runs are relative to their host's median, because another test evaluates its typical speed. Runs of healthy hosts
+    are then exchangeable, and p comes from a permutation test. All hosts of a benchmark share the test's draws.
     """
     by_host = runs.groupby(["row", "column"])["value"]
     centred = runs.assign(value=runs["value"] - by_host.transform("median"), n=by_host.transform("size"))
@@ -92,7 +92,7 @@ def _benchmark(centred: pd.DataFrame, seed: int) -> pd.DataFrame | None:
 
 
 def _pool(values: Floats, columns: npt.NDArray[np.int64], n: npt.NDArray[np.int64], seed: list[int]) -> Floats:
-    """Return the sorted runs of all hosts except the likeliest faulty ones, as the reference for chance.
+    """Return the sorted runs of all hosts except the most likely faulty ones, as the reference for chance.
 
     The slow runs of several faulty hosts would otherwise hide each other.
     """

@@ -199,7 +199,7 @@ def _selects(trait: Trait, members: npt.NDArray[np.int64], others: npt.NDArray[n
 def shared(candidates: Sequence[Trait], slow: Sequence[int], sound: Sequence[int]) -> tuple[tuple[str, str, str], ...]:
     """Return the traits with one value on all ``slow`` hosts that no ``sound`` host has.
 
-    Each result has the trait's name, the value of the slow hosts, and the values of the sound hosts. ``slow`` and
+    Each result has the trait's name, the value of the slow hosts, and the values of the healthy hosts. ``slow`` and
     ``sound`` are positions.
     """
     result = []

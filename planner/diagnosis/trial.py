@@ -15,7 +15,7 @@ _FLOOR = 1e-9  # minimum standard error of a logarithm: equal runs do not prove 
 
 
 class Gain(StrEnum):
-    """Name the verdict that follows from the interval."""
+    """The verdict that follows from the interval."""
 
     FASTER = "faster"
     SLOWER = "slower"

@@ -1,1 +1,1 @@
-"""Predict the results of a machine from figures of machines on record."""
+"""Predict the results of a machine from figures of stored machines."""

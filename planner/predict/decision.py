@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 LEAST_FAMILIES = 5
 LEAST_BENCHMARKS = 3
-FOLDS = 8  # number of groups of families; each group is left out once
+FOLDS = 8  # number of groups of families; each group is omitted once
 SHRINKING = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 SLOPE = 0.2  # standard deviation of slopes around 1, as in a transfer
 _LEAST = 1e-10  # minimum variance: a matrix of residuals that add up to zero is singular
@@ -56,7 +56,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """The statistics of some benchmarks over the machines on record.
+    """The statistics of some benchmarks over the stored machines.
 
     - ``titles``: the benchmarks; ``lines``: their figures as lines in a machine's mean
     - ``covariance``: the covariance of a new family's distances from these lines
@@ -100,13 +100,13 @@ class Level:
         return float(stats.t.sf((log - self.log) / self.se, self.df))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends of the interval."""
+        """Return the bounds of the interval."""
         reach = float(stats.t.ppf((1 + confidence) / 2, self.df)) * self.se
         return self.log - reach, self.log + reach
 
 
 def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
-    """Return the panel of the benchmarks that machines on record have in common.
+    """Return the panel of the benchmarks that stored machines have in common.
 
     ``history``: oriented logarithms, a row per machine and a column per benchmark, without gaps. ``families``: the
     family of each machine; effects shared by a family's members count once.
@@ -117,8 +117,8 @@ def learned(history: pd.DataFrame, families: Mapping[str, str]) -> Panel:
     count = len({*names})
     if count < LEAST_FAMILIES:
         raise FleetmarkError(
-            f"{count} families of machines on record have all of these benchmarks, at least {LEAST_FAMILIES} are "
-            "needed to know how benchmarks go together: import published results, or name fewer benchmarks"
+            f"{count} families of stored machines have all of these benchmarks, at least {LEAST_FAMILIES} are "
+            "needed to estimate the correlation of benchmarks: import published results, or select fewer benchmarks"
         )
     if history.shape[1] < LEAST_BENCHMARKS:
         raise FleetmarkError(
@@ -216,7 +216,8 @@ def planned(
     host: float = 0.0,
     most_hosts: int = 8,
 ) -> TestPlan:
-    """Return the test plan with the fewest runs that decides if the truth is ``distance`` from the threshold.
+    """Return the test plan with the minimum number of runs that decides if the truth is ``distance`` from the
+    threshold.
 
     ``distance`` is a difference of logarithms, above 0. ``error`` is the allowed probability of a wrong decision.
     ``known`` are the benchmarks that have been run. ``noise`` and ``host``: the variances of one host, as in ``level``.

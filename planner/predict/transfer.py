@@ -1,4 +1,4 @@
-"""Predict the missing figures of a new machine from a few known ones and the machines on record.
+"""Predict the missing figures of a new machine from a few known ones and the stored machines.
 
 Every known figure casts a vote: a regression line from it to the target over the machines that have both. The line
 includes their ratio and its trend with the figure and with facts such as cores. All known figures together cast one
@@ -25,7 +25,7 @@ from fleetmark.planner.ratio import Ratio
 
 LEVEL = 0.9  # level of the prediction intervals
 LEAST_MACHINES = 8
-BEYOND = 2.0  # maximum factor between a usable figure and the range on record
+BEYOND = 2.0  # maximum factor between a usable figure and the stored range
 TOGETHER = "all together"  # the vote of all known figures combined
 
 
@@ -36,7 +36,7 @@ class Prediction:
     - ``log``: the natural logarithm of the value, with an interval that covers ``level`` of such machines; None if
       there is no prediction, and ``reason`` says why
     - ``ratio``: the ratio to the baseline machine; None without one, or if it lacks the target
-    - ``machines``: the machines on record behind the prediction; ``families``: the number of their families
+    - ``machines``: the stored machines behind the prediction; ``families``: the number of their families
     - ``votes``: the weight of each known figure
     - ``ignored``: for each figure or fact without a vote, the reason
     """
@@ -93,9 +93,9 @@ def transfer(
     fact_values = dict(known_facts or {})
     bad = [k for k, v in {**known, **fact_values}.items() if not math.isfinite(v)]
     if bad:
-        raise FleetmarkError(f"the new machine's {bad[0]} is not a finite logarithm; leave it out or give log(value)")
+        raise FleetmarkError(f"the new machine's {bad[0]} is not a finite logarithm; exclude it, or pass log(value)")
     if baseline is not None and baseline not in record.machines:
-        raise FleetmarkError(f"the baseline {baseline!r} is not among the {len(history)} machines on record")
+        raise FleetmarkError(f"the baseline {baseline!r} is not among the {len(history)} stored machines")
     if not 0.5 <= level < 1:
         raise FleetmarkError(f"an interval of level {level:g} cannot be made; give one from 0.5 to 0.99")
     return {t: _predict(record, t, known, fact_values, baseline, level) for t in targets}
@@ -106,10 +106,12 @@ def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFr
     for noun, names in (("machine", machines), ("benchmark", columns)):
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
-            raise FleetmarkError(f"the {noun} {twice!r} is on record twice; merge its figures first")
+            raise FleetmarkError(f"the {noun} {twice!r} is recorded twice; merge its figures first")
     strays = [m for m in machines if m not in families]
     if strays:
-        raise FleetmarkError(f"{len(strays)} machines on record have no family, {strays[0]} among them; name theirs")
+        raise FleetmarkError(
+            f"{len(strays)} stored machines have no family, {strays[0]} among them; specify their families"
+        )
     values = history.to_numpy(float)
     if np.isinf(values).any():
         row, column = np.argwhere(np.isinf(values))[0]
@@ -131,18 +133,18 @@ def _predict(
         return Prediction(target=target, log=None, level=level, reason=reason, ignored=ignored or {})
 
     if target not in record.columns:
-        return cannot(f"no machine on record has {target}")
+        return cannot(f"no stored machine has {target}")
     facts = [n for n in record.facts if n in fact_values and not np.isnan(record.facts[n]).all()]
     of_facts = np.column_stack([record.facts[n] for n in facts]) if facts else np.empty((len(record.machines), 0))
     y = record.values[:, record.columns[target]]
     rows = np.flatnonzero(~np.isnan(y) & ~np.isnan(of_facts).any(axis=1))
     named = [n for n in known if n in record.columns and n != target]
-    ignored = {n: "no machine on record has it" for n in known if n not in record.columns}
+    ignored = {n: "no stored machine has it" for n in known if n not in record.columns}
     x = record.values[rows][:, np.array([record.columns[n] for n in named], dtype=np.intp)]
     rows, x = rows[~np.isnan(x).all(axis=1)], x[~np.isnan(x).all(axis=1)]
     many, families = len(rows), len(np.unique(record.family[rows]))
     if not named:
-        return cannot("none of the known figures is on record", ignored)
+        return cannot("no stored machine has any of the known figures", ignored)
     if many < LEAST_MACHINES or families < LEAST_FAMILIES:
         need = f"{LEAST_MACHINES} machines of {LEAST_FAMILIES} families are needed"
         with_facts = ", with the facts that were given" if facts else ""
@@ -161,7 +163,7 @@ def _predict(
             names.append(name)
             votes.append(cast)
         else:
-            ignored[name] = f"fewer than {LEAST_FAMILIES} families on record have it and {target}"
+            ignored[name] = f"fewer than {LEAST_FAMILIES} stored families have it and {target}"
     if not votes:
         return cannot("; ".join(f"{n} {w}" for n, w in list(ignored.items())[:2]), ignored)
     if len(names) > 1:

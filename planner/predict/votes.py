@@ -1,6 +1,6 @@
 """Compute a transfer: lines from known figures to the target, their combination, and their errors.
 
-Everything is in natural logs. Each line also predicts every machine on record without that machine's family, so its
+Everything is in natural logs. Each line also predicts every stored machine without that machine's family, so its
 errors are those to expect for a machine of a new family.
 """
 
@@ -28,7 +28,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One line's prediction for the new machine, and for each machine on record (NaN if it lacks a figure)."""
+    """One line's prediction for the new machine, and for each stored machine (NaN if it lacks a figure)."""
 
     value: float
     sd: float
@@ -116,7 +116,7 @@ class Joined:
 def join(votes: Sequence[Vote], y: Floats) -> Joined:
     """Return the mean of the votes, weighted by precision.
 
-    A machine on record has only the votes that its figures allow.
+    A stored machine has only the votes that its figures allow.
     """
     value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
     then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))

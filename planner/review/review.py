@@ -1,4 +1,4 @@
-"""Judge deliveries by the worth that a plan assumed, and plan the remaining periods again with the measured worth."""
+"""Compare deliveries with what a plan assumed, and plan the remaining periods again with the measured worth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[str, str]  # SKU and workload
 
 
 class Verdict(StrEnum):
-    """Name the verdict on a delivery for one workload."""
+    """The verdict on a delivery for one workload."""
 
     BELOW = "below"  # the whole interval lies below the promised worth
     KEPT = "kept"
@@ -139,7 +139,7 @@ def findings(question: Question, measured: Sequence[tuple[Delivery, Measured]]) 
 
 
 def owed(count: int, promise: float, measured: Estimate) -> Estimate:
-    """Return how many servers are missing for ``count`` delivered ones to serve the promised work, with the interval.
+    """Return how many more servers than the ``count`` delivered ones the promised work needs, with the interval.
 
     The numbers are fractions, and negative if the delivered servers are worth more than promised.
     """

@@ -1,8 +1,8 @@
 """Start a host's job in one round trip from Ansible, or report that it runs, has finished, or that the host is busy.
 
-An action plugin rather than a module: it sends only the agent to the host's Python. Ansible's module library would cost
-a host four times the CPU time. Arguments: ``job``, the job's file on the controller;
-``failed``, workload to message for those that could not be deployed, whose steps are left out.
+This is an action plugin instead of a module, because it sends only the agent to the host's Python. Ansible's module
+library would take four times the CPU time on the host. Arguments: ``job``, the job's file on the controller;
+``failed``, the message by workload that could not be deployed; its steps are omitted.
 """
 
 import json

@@ -1,11 +1,11 @@
 """Read the state of a host's accelerators: clocks, power, temperature, memory, load, throttling, memory errors.
 
 Imported by ``accelerators``, which samples them. Standard library only, Python 3.6 and later; NVML's Python package is
-used if the host has it. Where a device does not report a value it is absent, and so is one that no device can have.
+used if the host has it. Values that a device does not report are absent, and so are impossible values.
 
-Sources, the first that answers: NVML through ``pynvml`` (nvidia-ml-py); one ``nvidia-smi`` that prints until it is
-ended; the files of AMD's driver, which rocm-smi reads too; ``npu-smi info``, which costs a process each time and is
-asked every 5 s at most.
+The first source that answers is used: NVML through ``pynvml`` (nvidia-ml-py); one ``nvidia-smi`` that prints until
+it is stopped; the files of AMD's driver, which rocm-smi also reads; ``npu-smi info``, which starts a process each
+time and therefore runs at most every 5 s.
 """
 
 import glob
@@ -20,7 +20,7 @@ MOST_DEVICES = 64
 SLOW_SOURCE_S = 5.0  # between two calls of a command that wakes the devices
 LONGEST_LINE = 4096
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/sbin:/opt/rocm/bin"
-# Bits of the reasons why a clock is below what the load asks for (nvml.h, nvmlClocksEventReasons).
+# Bits of the reasons why a clock is below the requested rate (nvml.h, nvmlClocksEventReasons).
 REASONS = {
     0x04: "power_cap",
     0x08: "hw_slowdown",
@@ -28,7 +28,7 @@ REASONS = {
     0x40: "hw_thermal",
     0x80: "power_brake",
 }
-BOUNDS = {  # what a reading must lie within to be one
+BOUNDS = {  # bounds of plausible readings
     "power_w": (0.0, 1e5),
     "energy_j": (0.0, 1e15),
     "clock_hz": (0.0, 1e11),
@@ -42,7 +42,7 @@ BOUNDS = {  # what a reading must lie within to be one
     "corrected": (0, 1 << 53),
     "uncorrected": (0, 1 << 53),
 }
-QUERY = (  # fields of nvidia-smi --help-query-gpu, what they are here, and what one of theirs is in base units
+QUERY = (  # fields of nvidia-smi --help-query-gpu, their names here, and their units in base units
     ("power.draw", "power_w", 1.0),
     ("clocks.current.sm", "clock_hz", 1e6),
     ("clocks.current.memory", "memory_clock_hz", 1e6),
@@ -51,7 +51,7 @@ QUERY = (  # fields of nvidia-smi --help-query-gpu, what they are here, and what
     ("memory.used", "memory_used", float(1 << 20)),
     ("utilization.gpu", "busy", 0.01),
     ("utilization.memory", "memory_busy", 0.01),
-    ("clocks_throttle_reasons.active", "reasons", 1),  # newer drivers know this name too
+    ("clocks_throttle_reasons.active", "reasons", 1),  # newer drivers also accept this name
     ("ecc.errors.corrected.volatile.total", "corrected", 1),
     ("ecc.errors.uncorrected.volatile.total", "uncorrected", 1),
 )
@@ -60,7 +60,7 @@ NPU_CHIP = re.compile(r"\|\s*\d{1,4}(?:\s+(?:\d{1,4}|NA))?\s*\|\s*[0-9A-Fa-f:.]{
 
 
 def reading(values):
-    """``values`` without what is absent or out of bounds."""
+    """Return ``values`` without missing and implausible values."""
     kept = {}
     for name, value in values.items():
         if value is not None and BOUNDS[name][0] <= value <= BOUNDS[name][1]:
@@ -74,7 +74,7 @@ class Nvml(object):
     name = "nvml"
 
     def __init__(self):
-        if sys.flags.no_site:  # the runner is started without; the package is one of the site's
+        if sys.flags.no_site:  # the runner starts without the site's packages, which include pynvml
             site.main()
         import pynvml
 
@@ -89,7 +89,7 @@ class Nvml(object):
         try:
             return getattr(self.nvml, function)(handle, *more)
         except (self.nvml.NVMLError, AttributeError):
-            return None  # this device, or this version of the library, does not know it
+            return None  # this device or this version of the library does not support it
 
     def read(self):
         return [self.one(handle) for handle in self.handles]
@@ -126,7 +126,7 @@ class Nvml(object):
         try:
             self.nvml.nvmlShutdown()
         except self.nvml.NVMLError:
-            pass  # the driver went away
+            pass  # the driver was unloaded
 
 
 class NvidiaSmi(object):
@@ -154,7 +154,7 @@ class NvidiaSmi(object):
             if len(cells) != len(QUERY) + 3 or not cells[0].isdigit() or not cells[2].isdigit():
                 if readings:
                     return None
-                continue  # words of the driver before the first row
+                continue  # messages of the driver before the first row
             if int(cells[0]) != len(readings):  # a device was lost in the middle: the next sample begins with the first
                 readings = []
                 continue
@@ -196,7 +196,7 @@ class Amd(object):
         self.names = [content(path + "/product_name") or "AMD GPU" for path, _, _ in self.cards]
 
     def sensors(self, folder):
-        """Label of each temperature sensor to its file."""
+        """Return the file of each temperature sensor by its label."""
         return {content(p[: -len("input")] + "label"): p for p in glob.glob(folder + "/temp*_input")}
 
     def read(self):
@@ -228,7 +228,7 @@ class Amd(object):
 
 
 class NpuSmi(object):
-    """Huawei's npu-smi: one table of all devices a call."""
+    """Huawei's npu-smi, which prints one table of all devices per call."""
 
     name = "npu-smi"
 
@@ -280,7 +280,9 @@ class NpuSmi(object):
 
 
 def share_power(cards, readings):
-    """Share out over its chips the power of a card whose first chip alone shows it. ``cards``: of each reading."""
+    """Distribute the power of a card over its chips if only the first chip reports it. ``cards``: the card of each
+    reading.
+    """
     for card in set(cards):
         chips = [readings[n] for n in range(len(cards)) if cards[n] == card]
         if "power_w" in chips[0] and not any("power_w" in chip for chip in chips[1:]):
@@ -304,7 +306,7 @@ def number_in(path):
 
 
 def errors_in(path, kind):
-    """``ue: 0`` and ``ce: 0``, as the driver counts what ECC did not correct, and what it did."""
+    """Parse ``ue: 0`` and ``ce: 0``, the driver's counts of uncorrected and corrected ECC errors."""
     match = re.search(r"\b%s: (\d{1,15})" % kind, content(path))
     return int(match.group(1)) if match else None
 

@@ -20,7 +20,7 @@ DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/davinci_manager", "/sys/module/nv
 
 
 def watch_of(interval):
-    """Start to sample the host's accelerators. Start nothing if there is no device or no tool for it."""
+    """Start to sample the host's accelerators, if there is a device and a tool for it."""
     return Watch(interval=interval) if any(map(os.path.exists, DEVICES)) or has_tools() else Nothing()
 
 
@@ -30,7 +30,7 @@ def has_tools():
 
 
 class Nothing(object):
-    """Sample nothing, on a host without accelerators."""
+    """Sample nothing on a host without accelerators."""
 
     def start(self):
         pass

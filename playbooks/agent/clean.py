@@ -1,4 +1,4 @@
-"""Remove from a host what Fleetmark put there: its work directory, and the distribution packages that it installed.
+"""Remove Fleetmark's files from a host: the work directory, and the distribution packages that Fleetmark installed.
 
 install.sh records each package that it adds in the file ``packages`` of the work directory. Only those are removed,
 and only if no other package needs them. Standard library only, Python 3.6 and later.
@@ -23,16 +23,16 @@ REMOVALS = {
     "rhel": (["rpm", "-e", "--test"], ["rpm", "-e"]),
     "suse": (["rpm", "-e", "--test"], ["rpm", "-e"]),
     "alpine": (["true"], ["apk", "del", "--no-progress"]),
-    "arch": (["true"], ["pacman", "-R", "--noconfirm"]),  # it refuses by itself
+    "arch": (["true"], ["pacman", "-R", "--noconfirm"]),  # this command itself refuses if a package is needed
 }
 
 
 def clean(request):
-    """Remove the work directory ``request["work"]`` and the packages on record there. Return what was there.
+    """Remove the work directory ``request["work"]`` and the packages recorded in it. Return what was found.
 
     The answer has ``bytes`` of the folder, names of ``packages``, and campaigns with ``results`` that no controller has
-    collected. With ``dry_run``, nothing changes. ``discard``: also remove such results. ``error``: why the host was
-    left as it is; ``kept``: what had to stay, and why.
+    collected. With ``dry_run``, nothing changes. ``discard``: also remove such results. ``error``: why nothing was
+    removed; ``kept``: the items that could not be removed, with reasons.
     """
     work = request["work"]
     if not os.path.lexists(work):
@@ -64,15 +64,15 @@ def contents(work):
 
 
 def refuse(work, answer, request):
-    """Raise RuntimeError if the host must be left as it is."""
+    """Raise RuntimeError if nothing may be removed from the host."""
     holder = lock_holder(work)
     if holder:
-        problem = "a job of campaign %s runs; let it end, or stop it with Ctrl-C in its fleetmark"
+        problem = "a job of campaign %s is running; wait for its end, or stop it with Ctrl-C in its terminal"
         raise RuntimeError(problem % holder.get("campaign", "of another user"))
     for place in mounted(work):
         raise RuntimeError("a file system is mounted on %s; unmount it first" % place)
     if answer["results"] and not request["discard"]:
-        problem = "it holds results of %s; collect them with `fleetmark run --resume`, or give them up with --discard"
+        problem = "it contains results of %s; collect them with `fleetmark run --resume`, or delete them with --discard"
         raise RuntimeError(problem % ", ".join(answer["results"]))
 
 
@@ -92,7 +92,7 @@ def remove(work, answer, source):
     try:
         lock = Lock(work)
     except Busy:
-        raise RuntimeError("a job is starting; let it end") from None
+        raise RuntimeError("a job is starting; try again after its end") from None
     clear_leftovers(work)
     kept = remove_packages(recorded(work))
     if kept:
@@ -113,7 +113,7 @@ def discard(path):
 
 
 def recorded(work):
-    """Return family, action and name of each package on record that is still installed."""
+    """Return the family, action and name of each recorded package that is still installed."""
     try:
         with open(os.path.join(work, RECORD)) as source:
             lines = [line.split() for line in source]
@@ -131,7 +131,7 @@ def is_installed(family, name):
 
 
 def remove_packages(rows):
-    """Remove the packages. Return why they had to stay; empty if they are gone."""
+    """Remove the packages. Return why they could not be removed; empty on success."""
     for family in sorted({family for family, _, _ in rows}):
         names = [name for other, _, name in rows if other == family]
         if os.geteuid() != 0:
@@ -142,7 +142,7 @@ def remove_packages(rows):
             trial, command = REMOVALS[family]
             kept = failure(trial + names) or failure(command + names) or still_installed(family, names)
         else:
-            kept = "Fleetmark knows no package manager of %s" % family
+            kept = "Fleetmark does not support the package manager of %s" % family
         if kept:
             return "%s: %s" % (", ".join(names), kept)
     return ""
@@ -169,7 +169,7 @@ def remove_debian(rows):
 
 
 def failure(words):
-    """Run a command. Return the line of its output that says why it failed, or nothing if it did not."""
+    """Run a command. If it fails, return the line of its output that gives the reason."""
     done = run(words)
     if done.returncode == 0:
         return ""

@@ -1,7 +1,7 @@
 """Read the error counters of a host: memory, PCIe, drives, network, NVLinks, throttling, kernel log.
 
 Standard library only, Python 3.6 and later; it needs no root and starts no program. Counters that this user cannot read
-are missing. Run as a program it prints JSON once, or with --output rewrites a file for node_exporter's textfile
+are missing. As a program, it prints JSON once, or with --output rewrites a file for node_exporter's textfile
 collector every --interval seconds.
 """
 
@@ -21,7 +21,7 @@ import nic_counters
 import usage
 
 MOST_DEVICES = 512  # per kind
-MOST_MESSAGES = 10000  # of the kernel log, per reading
+MOST_MESSAGES = 10000  # maximum messages of the kernel log per reading
 MOST_COUNT = 1 << 53
 NVME_ADMIN = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD, linux/nvme_ioctl.h
 NVME_COUNTS = {"media_errors": 160, "error_log_entries": 176, "unsafe_shutdowns": 144}  # NVM Express 2.0, figure 207
@@ -29,7 +29,7 @@ SMART_COUNTS = {5: "reallocated_sectors", 187: "uncorrectable_errors", 199: "crc
 SMART_PENDING = 197
 MOST_LOG = 4096  # bytes of the last line of a log of attributes
 NVML_TOTALS = {"crc_flit": 38, "crc_data": 45, "replay": 52, "recovery": 59, "ecc_data": 160}  # NVML_FI_DEV_NVLINK_*
-NVML_BY_LINK = {"crc": 163, "replay": 161, "recovery": 162}  # the same from Hopper on, link by link
+NVML_BY_LINK = {"crc": 163, "replay": 161, "recovery": 162}  # the same for each link, from Hopper on
 NVML_SIZES = {0: 0, 1: 4, 2: 8, 3: 8}  # bytes of nvmlValueType_t; of whole numbers only
 MOST_LINKS, MOST_GPUS = 18, 64
 EVENTS = (
@@ -75,7 +75,7 @@ def put(counts, device, name, value):
 
 
 def memory(root, counts):
-    """Read EDAC: errors per controller, and per module where it has any."""
+    """Read EDAC errors by controller, and by module if available."""
     for folder in paths(root + "/sys/devices/system/edac/mc/mc[0-9]*"):
         controller = os.path.basename(folder)
         for name, kind in (("ce_count", "corrected"), ("ue_count", "uncorrected")):

@@ -1,7 +1,7 @@
 """Build the command that runs a step in a container of this host: the image's programs, on the host's own folders.
 
-Imported by the job runner on the host. Standard library only, Python 3.6 and later. Network, IPC and devices are the
-host's, as a workload is to be measured and not a network of containers; the engine's own security profile stays.
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. Network, IPC and devices are those
+of the host, because the workload is measured and not a container network. The engine's security profile is unchanged.
 """
 
 import os
@@ -12,9 +12,9 @@ import subprocess
 
 from interpreter import MORE_PATH, accelerators, engine_of
 
-# Folders of programs and of the kernel: an image has its own.
+# Folders of programs and of the kernel, which an image provides itself.
 OWN = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
-PATIENCE_S = 20.0  # for the engine to remove a container
+PATIENCE_S = 20.0  # timeout for the engine to remove a container
 MARK = "fleetmark="
 OF_IMAGE = ("PATH", "HOME", "PWD")  # of the environment
 # Variables by which the user configures the engine. The programs in a container do not get them.
@@ -29,7 +29,7 @@ OF_ENGINE = (
 
 
 def command_of(step, argv, env, scratch):
-    """``argv`` of ``step`` in its container, or as it is where it names none."""
+    """Return the ``argv`` of ``step`` in its container, or unchanged if the step has no container."""
     if not step.get("container") or not argv:
         return argv
     engine, image = engine_of(step["container"])
@@ -51,8 +51,8 @@ def program_of(engine):
 
 
 def remove(step, env):
-    """End and remove what runs of the campaign in containers on this host: the engine's client may be ended, and its
-    container, whose first process may ignore signals, goes on.
+    """Stop and remove the campaign's containers on this host. A container may outlive the engine's client, because
+    its first process may ignore signals.
     """
     if not step.get("container"):
         return
@@ -61,15 +61,15 @@ def remove(step, env):
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": env}
     try:
         ids = subprocess.run([program, *words], check=False, timeout=PATIENCE_S, **pipes).stdout.decode().split()
-        for order in (["kill"], ["rm", "-f"]):  # rm alone waits for the container to end by itself first
+        for order in (["kill"], ["rm", "-f"]):  # rm alone first waits for the container to exit
             if ids:
                 subprocess.run([program, *order, *ids], check=False, timeout=PATIENCE_S, **pipes)
     except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired):
-        pass  # an engine that is gone or hangs; processes with the campaign's mark are ended after this
+        pass  # the engine is missing or hangs; processes with the campaign's mark are killed later
 
 
 def named(argv):
-    """Folders and block devices of the host that the words of a command name, anywhere in them."""
+    """Return the folders and block devices of the host that the words of a command mention."""
     folders, devices = set(), set()
     for word in argv:
         for match in re.finditer(r"(?:^|[=:,])(/[^=:,]+)", word):
@@ -79,7 +79,7 @@ def named(argv):
                     devices.add(path)
                     continue
             except OSError:
-                pass  # a file that the command is to write
+                pass  # a file that the command will write
             folder = path if os.path.isdir(path) else os.path.dirname(path)
             if os.path.isdir(folder) and folder.split("/")[1] not in ("", *OWN):
                 folders.add(folder)

@@ -1,10 +1,10 @@
 """Report a job's events over one idle connection, and send finished steps with their files.
 
-``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (the
-first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop``
-(no longer needed), ``{"order": "here"}`` (a trial goes on only while its controller says so), ``{"order": "stop"}``,
-and ``{"order": "clean"}``, which removes the job's folder and ends. An order for a step of another job, or of another
-form, is ignored. Only the word of an order is ever stored.
+``python3 follow.py DIR``: one JSON document per line on stdout, and on stdin: ``{"order": "have", "steps": [...]}``
+(the first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or
+``drop`` (no longer needed), ``{"order": "here"}`` (a trial continues only while its controller sends this),
+``{"order": "stop"}``, and ``{"order": "clean"}``, which removes the job's folder and ends. Invalid orders and orders
+for steps of other jobs are ignored. Only the word of an order is stored.
 """
 
 import binascii
@@ -24,10 +24,10 @@ from groups import remove as remove_groups
 from lock import GONE, connect, holder_of, lock_holder
 from steps import ORDERS, is_kept, remaining, stored_result, work_of
 
-SETTING = "setting.json"  # of a trial, while its setting is not put back
-KEEPER_S = 10.0  # in which the keeper of a killed runner puts a setting back
+SETTING = "setting.json"  # the file of a trial whose setting is not restored yet
+KEEPER_S = 10.0  # time in which the keeper of a killed runner restores a setting
 DAMAGED = "its result.json is damaged on the host, so its result is lost"
-PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
+PART = 256 << 10  # maximum bytes of a file per line, as accepted by the controller
 
 
 class Follower:
@@ -88,15 +88,15 @@ class Follower:
             return None  # the job's folder was removed
 
     def left_setting(self):
-        """Wait until the keeper of a runner that is gone has put its setting back; where that is gone too, do it here.
-        Returns a sentence for each value that could not be.
+        """Wait until the keeper of an ended runner has restored the setting; if the keeper has also ended, restore it
+        here. Return a sentence for each value that could not be restored.
         """
         path = os.path.join(self.folder, SETTING)
         deadline = time.monotonic() + KEEPER_S
         while os.path.exists(path) and not self.is_left_told():
             holder = lock_holder(self.work)
             if holder and holder.get("dir") == self.folder:
-                return []  # the runner is there, and has followers enough
+                return []  # the runner is alive, and already has the maximum number of followers
             if time.monotonic() > deadline:
                 return self.restore_setting()
             time.sleep(0.1)
@@ -119,11 +119,11 @@ class Follower:
 
     def clean(self):
         if self.restore_setting():
-            return  # it cannot be put back: the old values stay here
+            return  # the setting cannot be restored, so the old values stay here
         remove_groups(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
-            os.rmdir(os.path.dirname(self.folder))  # the campaign's, if no other name of this machine is in it
+            os.rmdir(os.path.dirname(self.folder))  # the campaign's, unless another name of this machine is in it
         except OSError:
             pass  # it is
 
@@ -160,7 +160,7 @@ class Follower:
             try:
                 write_atomic(os.path.join(self.folder, "go", step), word.encode())
             except OSError:
-                return  # the folder is gone, or the disk is full: the controller does not wait forever
+                return  # the folder was removed, or the disk is full; the controller does not wait forever
             self.wake_runner()
         elif word == "here":
             self.wake_runner()
@@ -177,11 +177,11 @@ class Follower:
             pass  # it is ending, which ``drain`` notices
 
     def tell_new(self):
-        """Say the events since the last time."""
+        """Print the events since the last call."""
         try:
             with open(os.path.join(self.folder, "events.jsonl"), "rb") as source:
                 if os.fstat(source.fileno()).st_size < self.offset:
-                    self.offset = 0  # removed and begun again
+                    self.offset = 0  # the file was removed and started again
                 source.seek(self.offset)
                 data = source.read()
         except FileNotFoundError:
@@ -189,14 +189,16 @@ class Follower:
         data = data[: data.rfind(b"\n") + 1]
         self.offset += len(data)
         for line in data.splitlines():
-            event = order_in(line)  # empty for the rest of a line of a file that was removed and begun again
+            event = order_in(line)  # empty for the rest of a line of a file that was removed and started again
             if event.get("e") == "end":
                 self.tell_end(event["step"])
             elif event:
                 say(event)
 
     def tell_finished(self):
-        """Finished steps on disk, reported or not: a runner can be killed between storing a step and reporting it."""
+        """Return the finished steps on disk, reported or not, because a runner can be killed between storing and
+        reporting a step.
+        """
         steps = os.path.join(self.folder, "steps")
         try:
             names = sorted(os.listdir(steps))
@@ -225,8 +227,8 @@ class Follower:
 def is_whole(step, folder):
     """Return whether the result of a finished step can be sent.
 
-    Replace a damaged result with one that says so. The step then counts as lost, and runs again when the campaign is
-    resumed after this job.
+    Replace a damaged result with one that reports the damage. The step then counts as lost, and runs again when the
+    campaign is resumed after this job.
     """
     if stored_result(folder):
         return True
@@ -248,9 +250,9 @@ def order_in(line):
 
 
 def tell_file(step, folder, name):
-    """Say a file in parts; its size, or None for what is no plain file, which stays where it is."""
+    """Print a file in parts. Return its size, or None if it is not a plain file, which stays in place."""
     try:
-        # A link that a tool left is not followed; a pipe or a device that it left is not waited for.
+        # Do not follow a link, and do not wait for a pipe or device, that a tool left.
         source = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):

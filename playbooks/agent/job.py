@@ -25,7 +25,7 @@ def start(payload):
 
     The answer has ``state``; ``holder`` if another job holds the lock; and ``warning`` if another user's job may run at
     the same time, or if the end of a session can end the job. If an interrupted trial left a setting changed,
-    ``cleared`` says what was restored. If a setting could not be restored, ``left`` names it, and the job does not
+    ``cleared`` describes what was restored. If a setting could not be restored, ``left`` names it, and the job does not
     start, because it would measure with that setting. Raise RuntimeError if the disk is full or the work directory is
     not private, and OSError.
     """
@@ -33,7 +33,7 @@ def start(payload):
         return launch(payload)
     except OSError as error:
         if error.errno in FULL:
-            raise RuntimeError("the disk of %s is full: make room there" % payload["job"]["work"]) from error
+            raise RuntimeError("the disk of %s is full: free some space" % payload["job"]["work"]) from error
         raise
 
 
@@ -49,7 +49,7 @@ def launch(payload):
         return {"state": state, "dir": folder, "holder": holder}
     of_trials = put_back(work, payload["source"])
     if "left" in of_trials:
-        error = "a setting that a trial left is still there: %s; see that it is as it should be, then type there: rm %s"
+        error = "a setting changed by a trial was not restored: %s; restore it by hand, then run on the host: rm %s"
         answer = {"state": "error", "dir": folder, "error": error % (of_trials["left"], of_trials.pop("files"))}
     else:
         answer = begin(payload, folder)
@@ -97,7 +97,7 @@ def begin(payload, folder):
         return {"state": "finished", "dir": folder}
     events = os.path.join(folder, "events.jsonl")
     if os.path.exists(events):
-        os.unlink(events)  # old events no longer hold; finished steps are in the folder steps
+        os.unlink(events)  # old events are no longer valid; finished steps are in the folder steps
     words, warning = command(job.get("shares"))
     pid, first = detach(folder, job.get("setting"), words)
     with os.fdopen(first, "rb") as source:
@@ -143,7 +143,7 @@ def jobs_in(work):
 
 
 def is_over(path):
-    """Return whether the campaign of a job has ended without this node: its shared folder is gone, and only that."""
+    """Return whether the campaign of a job has ended without this node, so that only its shared folder is missing."""
     try:
         with open(path) as source:
             shared = json.load(source).get("shared")
@@ -201,7 +201,7 @@ def detach(folder, is_trial, scope):
         import runner
 
         runner.main(folder)
-        sys.stdout.flush()  # _exit drops what is buffered: why there is no lock
+        sys.stdout.flush()  # _exit discards the buffer, which contains the reason for the missing lock
         status = 0
     except BaseException:  # noqa: BLE001
         sys.excepthook(*sys.exc_info())

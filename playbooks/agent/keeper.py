@@ -1,8 +1,9 @@
-"""Watch the runner of a trial, and restore its setting when the runner is gone, for whatever reason.
+"""Watch the runner of a trial, and restore its setting when the runner ends for any reason.
 
-``python3 keeper.py DIR`` starts the runner of the job in DIR, which does the same at its own end: so only a host that
-loses both keeps the setting, until its next job is started or it boots. The runner hands over the old values by a pipe
-before it sets anything, so that they can be put back without the folder. Standard library only, Python 3.6 and later.
+``python3 keeper.py DIR`` starts the runner of the job in DIR, which restores the setting at its own end. If both
+processes are killed, the setting stays until the next job or reboot. The runner sends the old values through a pipe
+before it changes anything, so that they can be restored without the folder. Standard library only, Python 3.6 and
+later.
 """
 
 import json
@@ -28,11 +29,12 @@ def main():
         pass_fds=[handed],
     )
     os.close(handed)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits for the runner's line only
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits only for the runner's line
     with open(lines, "rb") as source:
         documents = [json.loads(line.decode()) for line in source if line.endswith(b"\n")]
     runner.wait()
-    if len(documents) == 1 and is_mine(folder, documents[0]):  # else it set nothing, or set it back itself
+    # Otherwise, the runner changed nothing, or restored the setting itself.
+    if len(documents) == 1 and is_mine(folder, documents[0]):
         left = setting.restore(folder, documents[0])
         if left:
             tell_left(folder, left)
@@ -40,7 +42,7 @@ def main():
 
 def is_mine(folder, state):
     """Return whether this trial must still restore the setting. The start of another job may have restored it first, or
-    a runner of the same job may have begun again.
+    another runner of the same job may have started.
     """
     holder = lock_holder(work_of(folder))
     if holder and holder.get("dir") == folder:
@@ -54,7 +56,7 @@ def is_mine(folder, state):
 
 
 def tell_left(folder, left):
-    """Have the follower know, as the runner would have."""
+    """Inform the follower in the same way as the runner."""
     event = {"e": "finish", "state": ("left: " + "; ".join(left))[:1000], "t": time.time()}
     try:
         with open(os.path.join(folder, "events.jsonl"), "a") as out:

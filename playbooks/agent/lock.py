@@ -33,7 +33,9 @@ class Lock(object):
     """The lock of this host until this process exits."""
 
     def __init__(self, work):
-        """Take the lock for the work directory ``work``. Raise Busy, or OSError if the directory cannot hold a lock."""
+        """Take the lock for the work directory ``work``. Raise Busy, or OSError if the directory does not support
+        locks.
+        """
         self.folder = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self.file = os.open(FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=self.folder)
         try:

@@ -1,6 +1,6 @@
 """Read a host's network counters of congestion and loss: pause frames, ECN marks, CNPs, discards, retries.
 
-Imported by the host's sampler, which asks before a step and after it: drivers may query their card for the answer.
+Imported by the host's sampler, which reads the counters before and after a step, because drivers may query their card.
 Standard library only, Python 3.6 and later.
 """
 
@@ -16,15 +16,16 @@ import struct
 SIOCETHTOOL, GSTRINGS, GSTATS, GSSET_INFO, STATS, WORD = 0x8946, 0x1B, 0x1D, 0x37, 1, 32  # linux/ethtool.h
 MOST_DEVICES = 16
 MOST_COUNTERS = 128  # of a device
-MOST = 1 << 53  # from here on a count is garbage: the archive takes none that a float cannot hold
-SLACK = 8192  # statistics: the kernel copies as many as there are now, whatever it was asked for
+MOST = 1 << 53  # larger counts are invalid, because the archive stores only exact floats
+SLACK = 8192  # maximum number of statistics; the kernel copies all of them, regardless of the requested number
 KEPT = re.compile(r"pause|pfc|xoff|ecn|cnp|discard|drop|out_of_(?:buffer|sequence)|seq_err|retrans|ack_timeout", re.I)
-RING = re.compile(r"\[[0-9]|ring|queue|xdp|(?:^|_)(?:[rt]xq?|ch)_?[0-9]", re.I)  # of one ring: the port counts them too
+# Counters of one ring, which the port's counters include.
+RING = re.compile(r"\[[0-9]|ring|queue|xdp|(?:^|_)(?:[rt]xq?|ch)_?[0-9]", re.I)
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}$")
 
 
 def statistics(nic):
-    """Return what "ethtool -S" prints for a network device, by name; {} if it prints nothing."""
+    """Return the counters that "ethtool -S" prints for a network device, by name; {} if there are none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
 
         def ask(data):
@@ -43,7 +44,7 @@ def statistics(nic):
         except OSError:
             return {}
     if struct.unpack("=I", names[8:12])[0] != number or struct.unpack("=I", values[4:8])[0] != number:
-        return {}  # their number has just changed: names and values may not belong together
+        return {}  # their number has just changed, so names and values may not match
     names, values = names[12:], values[8 : 8 + number * 8]
     words = [names[n * WORD : (n + 1) * WORD].partition(b"\0")[0] for n in range(number)]
     numbers = struct.unpack("=%dQ" % number, values)
@@ -51,7 +52,7 @@ def statistics(nic):
 
 
 def kept(counts):
-    """Return those of a device's counters that show congestion or loss on its port."""
+    """Return the counters of a device that show congestion or loss on its port."""
     names = sorted(n for n in counts if NAME.match(n) and KEPT.search(n) and not RING.search(n))
     return {name: counts[name] for name in names[:MOST_COUNTERS]}
 
@@ -71,7 +72,7 @@ def port(folder):
 
 
 def counters(root=""):
-    """Counters now, by device: "net:eth0", "rdma:mlx5_0/1"."""
+    """Return the current counters by device: "net:eth0", "rdma:mlx5_0/1"."""
     devices = {}
     for path in sorted(glob.glob(root + "/sys/class/net/*/device"))[:MOST_DEVICES]:
         nic = path.split("/")[-2]

@@ -35,12 +35,13 @@ WAITED_S = 900.0  # like ``runner.ABANDONED_S``: no controller releases a waitin
 LAST_S = 20.0  # after Slurm's termination signal; Slurm kills the job after 30 s
 LOST = "lost"
 NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)  # the folder of a process
-# Slurm asks every process of the step to end. Only the job itself shall: a follower would report that as its end.
+# Slurm sends the signal to every process of the step, but only the job itself must end: a follower would report its own
+# end as the end of the job.
 UNTIL_ASKED = ["/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh"]
 
 
 class Node:
-    """The processes of one node. Each has a thread that carries its input."""
+    """The processes of one node. Each process has a thread that copies its input."""
 
     def __init__(self, shared, name):
         self.shared, self.folder = shared, os.path.join(shared, "nodes", name)
@@ -69,7 +70,7 @@ class Node:
             self.forget()
 
     def is_begun(self):
-        """Return whether a controller began a job on any node."""
+        """Return whether a controller started a job on any node."""
         nodes = os.path.join(self.shared, "nodes")
         return any(
             Node(self.shared, name).request(number).get("again")
@@ -84,7 +85,7 @@ class Node:
         """
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
-            os.dup2(null, stream)  # NFS keeps a file that is open
+            os.dup2(null, stream)  # NFS keeps an open file
         path = os.path.realpath(self.shared)
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
@@ -98,7 +99,9 @@ class Node:
             pass  # files of another node, job or campaign
 
     def bury(self):
-        """Mark the processes of an earlier start of this Slurm job as lost. The request to begin the job, if any."""
+        """Mark the processes of an earlier start of this Slurm job as lost. Return the request to start the job, if
+        any.
+        """
         again = None
         for number in self.numbers():
             self.seen.add(number)
@@ -109,8 +112,8 @@ class Node:
         return again
 
     def on_term(self, *_):
-        """Slurm ends this start of its job, and may begin another. Followers end first: what the job says now is not
-        its end.
+        """Stop, because Slurm ends this start of its job and may start it again. Followers stop first, because the
+        job's next messages do not mean its end.
         """
         self.ending = self.ending or time.monotonic()
         for process in list(self.running.values()):
@@ -123,7 +126,7 @@ class Node:
             try:
                 os.kill(holder["pid"], signal.SIGTERM)
             except OSError:
-                pass  # it has just ended
+                pass  # the process has just ended
 
     def holder(self):
         """Return the holder of the host's lock if this program started or followed its job."""
@@ -132,7 +135,7 @@ class Node:
         return next((holder for holder in holders if holder and holder.get("dir") in jobs), None)
 
     def jobs(self):
-        """Return the folders of jobs that were begun or followed here. Another job on this machine may hold the
+        """Return the folders of jobs that were started or followed here. Another job on this machine may hold the
         lock.
         """
         for number in self.numbers():
@@ -173,8 +176,8 @@ class Node:
         return self.holder() is None
 
     def is_waiting(self):
-        """Return whether the last event of a job says that it waits for other hosts, although nobody coordinates them
-        here.
+        """Return whether the last event of a job shows that it waits for other hosts, although no controller
+        coordinates them.
         """
         for number in list(self.running):
             with open(os.path.join(self.folder, number, "out"), "rb") as out:
@@ -191,13 +194,13 @@ class Node:
             return {}
 
     def begin(self, number, prefix=""):
-        """Start a process as requested; with ``prefix`` once more, its output beside that of the first time."""
+        """Start a process as requested. With ``prefix``, start it again with its own output files."""
         self.seen.add(number)
         folder = os.path.join(self.folder, number)
         argv = self.request(number).get("argv")
         for other, process in list(self.running.items()):
             if self.request(other).get("argv") == argv:
-                process.kill()  # of a controller that is gone
+                process.kill()  # of a controller that has ended
         try:
             process = subprocess.Popen(
                 UNTIL_ASKED + argv,
@@ -215,11 +218,12 @@ class Node:
         threading.Thread(target=self.carry, args=(number, prefix, process), daemon=True).start()
 
     def carry(self, number, prefix, process):
-        """Carry what the controller writes to a process until it ends."""
+        """Copy the controller's input to a process until the process ends."""
         folder = os.path.join(self.folder, number)
         offset, open_ = 0, True
         while process.poll() is None:
-            last = os.path.exists(os.path.join(folder, "in.end"))  # before the bytes are read: they come before it
+            # Check before reading, because the data is written before the end marker.
+            last = os.path.exists(os.path.join(folder, "in.end"))
             data = read_from(os.path.join(folder, "in"), offset)
             offset += len(data)
             try:
@@ -230,7 +234,7 @@ class Node:
                     open_ = False
                     process.stdin.close()
             except OSError:
-                open_ = False  # it reads no more
+                open_ = False  # the process reads no more input
             sync(os.path.join(folder, prefix + "out"))
             if not data:
                 time.sleep(LOOK_S)

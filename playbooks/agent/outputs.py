@@ -1,4 +1,4 @@
-"""Collect the output and files of a step within size limits, and report what is not kept.
+"""Collect the output and files of a step within size limits, and report discarded files.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-GRACE_S = 3.0  # for a process to end after SIGTERM
+GRACE_S = 3.0  # timeout for a process to end after SIGTERM
 
 
 def listening(port):
@@ -30,7 +30,7 @@ def listening(port):
 
 
 def ended_within(child, patience_s):
-    """Return whether a child ends by itself within this many seconds."""
+    """Return whether a child exits by itself within this many seconds."""
     try:
         child.wait(patience_s)
     except subprocess.TimeoutExpired:
@@ -80,7 +80,7 @@ def reap_orphans():
 
 
 def end_marked(campaign):
-    """End processes that a launcher (mpirun, srun) of another host started here, by this campaign's mark."""
+    """Kill the processes with this campaign's mark that a launcher (mpirun, srun) on another host started here."""
     mark = b"FLEETMARK_CAMPAIGN=%s" % campaign.encode()
     for path in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -92,7 +92,7 @@ def end_marked(campaign):
 
 
 def born(pid):
-    """Start time of a process in clock ticks since boot (proc(5)); ``?`` where it has ended."""
+    """Return the start time of a process in clock ticks since boot (proc(5)), or ``?`` if it has ended."""
     try:
         with open("/proc/%d/stat" % pid) as source:
             return source.read().rpartition(")")[2].split()[19]
@@ -101,7 +101,7 @@ def born(pid):
 
 
 def children_of(parent):
-    """Process ids of the children of a process; of all its threads, as the kernel lists them where it can."""
+    """Return the process ids of the children of all threads of a process."""
     try:
         children = []
         for thread in os.listdir("/proc/%d/task" % parent):

@@ -25,19 +25,19 @@ from telemetry import Sampler
 LISTENS_S = 60  # timeout for a server to listen, which includes creating a database
 RESERVE = 1 << 20  # reserved bytes, so that a full disk can still be reported
 UNWATCHED_S = 30.0  # a trial ends and restores its setting after this time without its controller
-ABANDONED_S = 900.0  # a waiting job gives up after this time without its controller
+ABANDONED_S = 900.0  # a waiting job ends after this time without its controller
 # Why a step did not start, or why the controller ended it, as recorded on the host; the archive has more detail.
 RELEASED = {
-    "skip": ("lost", "a host that it needs did not come"),
-    "fail": ("error", "a host that it needs could not be prepared"),
-    "cancel": ("lost", "a host that it needs was lost"),
+    "skip": ("lost", "a required host did not join"),
+    "fail": ("error", "a required host could not be prepared"),
+    "cancel": ("lost", "a required host was lost"),
     "drop": ("dropped", None),
 }
 SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
 
 class Stop(Exception):
-    """Report that the job was asked to end, and by whom."""
+    """Report a request to end the job, and its origin."""
 
 
 class Runner:
@@ -50,14 +50,14 @@ class Runner:
         self.trial = trial_of(self.job, folder, keeper)
         self.stopping = None
         self.stopped_at = None
-        self.left_groups = []  # the control groups that this process left for those of its shares
+        self.left_groups = []  # the control groups to which this process belonged before its shares applied
         self.followers = Followers(self.job, folder)
         self.tell, self.sleep = self.followers.tell, self.followers.sleep
 
     # -- the job
 
     def enter_shares(self):
-        """Hold this process and its children to the shares of the suite, if it has some. Raise NotHeld."""
+        """Limit this process and its children to the shares of the suite, if any. Raise NotHeld."""
         if self.job.get("shares"):
             paths = [self.folder, *paths_of(self.job["steps"])]
             self.left_groups = enter(self.job["shares"], self.folder, has_systemd(), paths)
@@ -123,7 +123,7 @@ class Runner:
     def leaves(self, step):
         """Return whether to end ``step`` because the job was asked to stop.
 
-        A server waits for its clients. They learn of the stop a moment later, and would report an earlier end of their
+        A server waits for its clients. They receive the stop slightly later, and would report an earlier end of their
         server as a failed run.
         """
         return self.stopping and time.monotonic() - self.stopped_at >= (GRACE_S if step.get("serves") else 0)
@@ -442,7 +442,7 @@ def main(folder, keeper=None):
         sys.stdout.write("busy\n")
         return
     except OSError as error:
-        sys.stdout.write("%s: the work directory cannot hold a lock (%s)\n" % (runner.job["work"], error.strerror))
+        sys.stdout.write("%s: cannot lock the work directory (%s)\n" % (runner.job["work"], error.strerror))
         return
     sys.stdout.write("started\n")
     sys.stdout.flush()

@@ -41,7 +41,7 @@ def begin(folder, items):
         part["old"] = current(part)
         rehearse(part)
     if all(is_equal(part, part["old"], part["value"]) for part in parts):
-        raise CannotSet("%s is %s already, so there is nothing to try" % (name(parts[0]), parts[0]["value"]))
+        raise CannotSet("%s is already %s, so there is nothing to try" % (name(parts[0]), parts[0]["value"]))
     state = {"boot": boot(), "by": "%d %r" % (os.getpid(), time.time()), "items": parts}
     store(folder, state)
     return state
@@ -56,7 +56,7 @@ def refuse_dependents(items):
         shown = sorted(glob.glob(item["unless"])) if item.get("unless") else []
         if shown:
             raise CannotSet(
-                "%s shows that something else follows %s, and would not come back with it" % (shown[0], name(item))
+                "%s shows that another value depends on %s and would not be restored" % (shown[0], name(item))
             )
 
 
@@ -160,7 +160,10 @@ def salvage(folder):
         booted = re.search(r'"boot": *"([^"]+)"', text)
         old = [] if booted and booted.group(1) != boot() else readable_parts(text)
     except OSError as error:
-        return "%s cannot be read (%s), so the old value of a trial cannot be restored from it" % (path, reason(error))
+        return "%s cannot be read (%s), so it cannot be used to restore the old value of a trial" % (
+            path,
+            reason(error),
+        )
     back, left = [], []
     for part in old:
         try:
@@ -171,7 +174,7 @@ def salvage(folder):
         except CannotSet as error:
             left.append("%s was %s and could not be restored: %s" % (name(part), part["old"], error))
     words = ["%s is damaged" % path]
-    words += ["restored what could be read of it: %s" % ", ".join(back[:4])] if back else []
+    words += ["restored the readable part: %s" % ", ".join(back[:4])] if back else []
     words += left[:4] or ([] if old else ["so the old value of a trial cannot be restored from it"])
     return ", ".join(words)
 
@@ -217,8 +220,8 @@ def clear(folder):
     if left:
         return "", "; ".join(left)
     if booted:
-        return "an interrupted trial had left a setting; this host has booted since, which put it back (%s)" % shown, ""
-    return "restored what an interrupted trial had left: %s" % shown, ""
+        return "an interrupted trial had changed a setting, which a reboot of this host restored (%s)" % shown, ""
+    return "restored the setting of an interrupted trial: %s" % shown, ""
 
 
 def load(folder):
@@ -301,10 +304,10 @@ def current(part):
     else:
         match = re.search(part["match"], command(part["read"]), re.MULTILINE)
         if not match or not match.groups():
-            raise CannotSet("%s does not say what is set" % " ".join(part["read"]))
+            raise CannotSet("%s does not show the current value" % " ".join(part["read"]))
         value = match.group(1)
     if not value or len(value) > WORD or "\n" in value:
-        raise CannotSet("%s reads as no single value" % name(part))
+        raise CannotSet("%s does not have a single value" % name(part))
     return value
 
 

@@ -1,4 +1,4 @@
-"""Ansible connection to a node of a Slurm job, over the folder that it shares with the controller: no SSH, no root."""
+"""Connect Ansible to a node of a Slurm job through a folder that it shares with the controller, without SSH or root."""
 
 import shlex
 from pathlib import Path
@@ -23,11 +23,11 @@ options:
     vars:
       - name: fm_node
 """
-LONGEST_S = 7200.0  # of one command; Ansible's own limit of a task comes first
+LONGEST_S = 7200.0  # timeout of one command; Ansible's task timeout is shorter
 
 
 class Connection(ConnectionBase):
-    """Commands on a node, one after the other."""
+    """Run commands on a node, one after the other."""
 
     transport = "fleetmark_node"
     has_pipelining = True
@@ -37,7 +37,7 @@ class Connection(ConnectionBase):
         return self
 
     def exec_command(self, cmd, in_data=None, sudoable=True):
-        """Run a command to its end. Returns its exit status, stdout and stderr."""
+        """Run a command to its end. Return its exit status, stdout and stderr."""
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         ran = self._run(cmd, in_data or b"")
         return ran.rc, ran.out, ran.err

@@ -198,7 +198,7 @@ def map_of_hosts(view: View, deviations: Deviations, side: Message, limits: Mapp
     notes = [message("Percent from the median of the host's own generation; positive is better, for latency too.")]
     if len(hosts) > len(table):
         n = f"{len(hosts) - len(table):,}"
-        notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=n))
+        notes.append(message("The hosts furthest from their median are shown; {n} others are closer.", n=n))
     if len(by_metric_) > len(shown):
         notes.append(message("{n} more benchmarks are in the tables.", n=len(by_metric_) - len(shown)))
     heading = message("Deviation from generation median")

@@ -150,7 +150,7 @@ def _hardware(facts: Facts) -> Iterator[str | None]:
 def unmeasured(view: View, *, has_reference: bool) -> str:
     """Return the areas of work that no benchmark covers, and the machines' prices or a note that they are unknown.
 
-    A single host cannot measure the network, and without a reference it cannot be judged slow.
+    A single host cannot measure the network, and without a reference nothing shows that it is slow.
     """
     classes = _classes(view)
     if not classes:
@@ -214,7 +214,7 @@ def calm(view: View) -> str:
     """Return the statement that nothing is unusual, and the evidence for it."""
     parts = [part for part in view.headlines_in_parts() if len(part)]
     if not parts:
-        return message("No figures to judge.")
+        return message("There are no figures to judge.")
     largest = max((float(part["cv"].max()) for part in parts if part["cv"].notna().any()), default=None)
     repeats = min(int(part["n"].min()) for part in parts)
     if largest is None or repeats < REPEATS:

@@ -20,18 +20,18 @@ def section(grades: Grades) -> Section:
 
 def _notes(grades: Grades) -> Iterator[Message]:
     yield message(
-        "Share: the time that the roofs of the device itself allow over the median time, at most 100%; of a class the "
-        "geometric mean. The roofs, matrix products and copies of memory, were measured in the same run."
+        "Share: the shortest time that the device's roofs allow, divided by the median time, at most 100%; for a "
+        "class, the geometric mean. The roofs (matrix products and memory copies) were measured in the same run."
     )
     yield scale()
     if any(g.is_launch_bound for g in grades.operators):
         yield message(
-            "Launching: the host takes longer to start the operator than the device to run it, so the share is the "
-            "host's. An operator that was timed as a graph of the device has the device's own share."
+            "Launching: the host takes longer to start the operator than the device takes to run it, so the host "
+            "limits the share. For an operator that was timed as a device graph, the share is that of the device."
         )
     if grades.reference:
         yield message(
-            "Score: the rate over that of the pinned reference {reference}, above 1 is faster.",
+            "Score: the rate divided by the rate of the pinned reference {reference}; above 1 is faster.",
             reference=fmt.clean(grades.reference),
         )
 

@@ -28,7 +28,7 @@ def _exhibits(view: View, side: Message) -> Iterator[Exhibit]:
     if known.columns:
         if several:
             omitted = message("{n} generations more are not shown.", n=known.left_out) if known.left_out else None
-            yield Note(joined([message("What most hosts of each generation have."), omitted], " "), quiet=True)
+            yield Note(joined([message("Facts of most hosts of each generation."), omitted], " "), quiet=True)
         titles = [
             Column(
                 f"side{n}",
@@ -51,10 +51,10 @@ def _exhibits(view: View, side: Message) -> Iterator[Exhibit]:
         rows = tuple(_deviation(view, deviation, sides) for deviation in known.deviations)
         yield Tabular("deviations", message("Deviations"), columns, rows, limits={"html": 300, "pdf": 30})
     elif several and known.columns:
-        yield Note(message("All hosts of a generation are configured alike."))
+        yield Note(message("All hosts of a generation have the same configuration."))
     yield from _without_facts(known.unseen)
     if not known.columns and not known.unseen:
-        yield Note(message("No host is on record."))
+        yield Note(message("No host is recorded."))
 
 
 def _without_facts(unseen: Iterable[tuple[str, Sequence[str]]]) -> Iterator[Note]:

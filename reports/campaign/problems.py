@@ -95,7 +95,7 @@ def go_on(results: Results) -> tuple[str, str] | None:
     failed = bool((outcomes["status"].isin([Status.FAILED, Status.INVALID]) & outcomes["started"].astype(bool)).any())
     command = _resume(results)
     if not failed:
-        return None if results.campaign.finished else (message("The campaign is not finished. Go on with it"), command)
+        return None if results.campaign.finished else (message("The campaign is not finished. Resume it"), command)
     if results.campaign.finished:
         return message("Run the failed, lost and invalid runs again"), f"{command} --retry-failed"
     return message("Finish the campaign, and run the failed, lost and invalid runs again"), f"{command} --retry-failed"
@@ -117,7 +117,7 @@ def run_on_failed(results: Results) -> tuple[str, str] | None:
     if "--limit" in words:
         del words[words.index("--limit") : words.index("--limit") + 2]
     command = fmt.typed([*words, "--limit", f"@{file}"])
-    return message("Or start anew, on {hosts} alone", hosts=count(len(failed), "host")), command
+    return message("Or start a new campaign on {hosts} only", hosts=count(len(failed), "host")), command
 
 
 def _alike(reason: object) -> str:
@@ -146,9 +146,9 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
         if unreached is not None:
             cause = cause_of(_reason(unreached.reason))
             return cause.advice, _mend(cause, unreached)
-        return message("fetch what was finished and run the rest"), (go_on(results) or ("", _resume(results)))[1]
+        return message("collect the finished steps and run the others"), (go_on(results) or ("", _resume(results)))[1]
     if status is Status.SKIPPED or not row["started"]:  # no command ran, so there is no output
-        return message("supply what is needed, then run again"), fmt.typed(results.campaign.command)
+        return message("provide the missing input, then run again"), fmt.typed(results.campaign.command)
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
     return message("see the tool's output"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"

@@ -43,7 +43,7 @@ def exhibits(campaign: CampaignInfo, *, has_appendix: bool = False) -> Iterator[
     if campaign.hashes:
         columns = (Column("sha256", message("SHA-256"), "code"), Column("file", message("file"), "text"))
         rows = tuple((Cell(digest), Cell(fmt.clean(file))) for file, digest in sorted(campaign.hashes.items()))
-        heading = message("{files} that figures rest on", files=count(len(rows), "file"))
+        heading = message("{files} that the figures depend on", files=count(len(rows), "file"))
         limits: dict[Kind, int] = {} if has_appendix else {"pdf": MOST_ON_PAPER}
         key = f"hashes_{campaign.id}"
         yield Tabular(key, heading, columns, rows, is_folded=len(rows) > MOST_ON_PAPER, limits=limits)

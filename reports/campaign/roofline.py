@@ -24,12 +24,12 @@ def pictures(grades: Grades, language: Language | None = None) -> list[Chart]:
 def _picture(key: tuple[str, str], grades: Grades, _: Language) -> Chart:
     mine = [g for g in grades.operators if (g.workload, g.side) == key]
     titles = (
-        _(message("operations per byte, over those at which computing becomes the limit")),
+        _(message("operations per byte, relative to the point where computing becomes the limit")),
         _(message("share of the peak of its precision")),
     )
     note = message(
-        "A dot per operator and precision; the line is the roof: at its left the rate of memory, at its right that of "
-        "matrix products, both as this device reached them. What only moves data stands at the left edge."
+        "One dot per operator and precision. The line is the measured roof of this device: the memory rate on the "
+        "left, and the rate of matrix products on the right. Operators that only move data are at the left edge."
     )
     return Chart(joined([key[0], key[1]], ": "), note, spec=lambda: roofline(_ROOF, list(_dots(mine)), *titles))
 

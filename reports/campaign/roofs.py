@@ -58,7 +58,7 @@ def _rates(view: View) -> Iterator[Rate]:
 def _metrics_of_parts(view: View) -> dict[tuple[str, ...], str]:
     """Return the metrics that are a rate of one host's part, and the part.
 
-    Metrics of several hosts together are left out.
+    Metrics of several hosts together are omitted.
     """
     joint = set(
         view.results.values.distinct("workload", "case", condition="members <> ''").itertuples(index=False, name=None)

@@ -189,7 +189,7 @@ class _Tabs:
         columns = (*_NAMES, Column("better", message("direction")), *hosts)
         if len(self.view.of_merged) > limit:
             n = f"{len(self.view.of_merged):,}"
-            text = message("{n} figures are too many to stand here; Headlines has the spread over hosts.", n=n)
+            text = message("{n} figures are too many for this table; Headlines has the spread over hosts.", n=n)
             return Tabular(key, heading, columns, (), notes=(text,))
         return Tabular(key, heading, columns, LazyRows(make, len(self.rows)), notes=(note,))
 

@@ -18,7 +18,7 @@ _QUANTITIES: tuple[tuple[str, Message, str], ...] = (
     ("hottest_c", message("hottest CPU sensor"), "degC"),
     ("power_w", message("mean power, median run"), "W"),
     ("steal", message("stolen share of the machine, worst sample"), "1"),
-    ("foreign_cores", message("cores others kept busy, worst run"), "1"),
+    ("foreign_cores", message("cores used by other processes, worst run"), "1"),
     ("gpu_clock_hz", message("accelerators: mean clock, median run"), "Hz"),
     ("gpu_lowest_clock_hz", message("accelerators: lowest clock"), "Hz"),
     ("gpu_hottest_c", message("hottest accelerator"), "degC"),

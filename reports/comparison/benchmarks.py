@@ -56,8 +56,8 @@ def _notes(face: Face) -> Iterator[Note]:
     if comparison.per != "server":
         sentences.append(
             message(
-                "Ratios of capacity are per {per}, those of responsiveness are not; the figures beside them are those "
-                "of whole servers.",
+                "Ratios of capacity are per {per}, those of responsiveness are not; the figures next to them are for "
+                "whole servers.",
                 per=per_title(comparison.per),
             )
         )
@@ -279,8 +279,8 @@ def guardrails(face: Face) -> Iterator[Exhibit]:
     )
     notes = (
         message(
-            "What must hold. With a limit every host has to keep to it; without one the candidate must not be worse "
-            "than the baseline."
+            "Guardrails must be kept: every host must meet a given limit, and without a limit the candidate must "
+            "not be worse than the baseline."
         ),
     )
     cells = tuple(_guard(row, scales[row.benchmark]) for row in rows)

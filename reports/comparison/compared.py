@@ -1,4 +1,4 @@
-"""Hold a comparison and what is known of its sides: the input of its documents."""
+"""Represent a comparison with the facts about its sides: the input of its documents."""
 
 from __future__ import annotations
 

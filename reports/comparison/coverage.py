@@ -36,7 +36,7 @@ _ReasonKey = tuple[str, str]
 
 
 class State(StrEnum):
-    """Return what is known of a class on a side."""
+    """How far a class is measured on a side."""
 
     MEASURED = "measured"
     ESTIMATED = "estimated"
@@ -62,7 +62,7 @@ _TONES: Mapping[State, Tone] = {State.MISSING: "bad", State.EXCLUDED: "unsure", 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Hold what is known of a class on a side.
+    """The coverage of a class on a side.
 
     ``present``: its benchmarks on this side, out of ``known`` benchmarks on all sides. ``label``: the label that counts
     as one host in results without hosts.
@@ -342,7 +342,7 @@ def commands(gaps: Sequence[Gap], known_sides: Collection[str] = ()) -> Iterator
         sides = joined([fmt.clean(side) for side in gap.sides])
         text = message("Not measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
         if gap.is_partial:
-            text = message("Measured in part on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
+            text = message("Only partly measured on {sides}: {classes}. To close the gap", classes=classes, sides=sides)
         yield Command(_on_some(text, gap), gap.command)
 
 

@@ -1,4 +1,4 @@
-"""Report what a comparison leaves out, and why: benchmarks, hosts, and notes on headlines."""
+"""Report what a comparison omits, and why: benchmarks, hosts, and notes on headlines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = 12  # maximum benchmarks named per reason
 
 
 def sections(face: Face) -> Iterator[Section]:
-    """Yield what is left out: everything for pages, the benchmarks and notes for other formats."""
+    """Yield what is omitted: everything for pages, the benchmarks and notes for other formats."""
     gaps, notes = tuple(_gaps(face)), tuple(map(Note, face.comparison.notes))
     warnings = tuple(Note(titled(warning), "unsure") for warning in face.comparison.warnings)
     hosts, headlines = tuple(_hosts(face)), tuple(_headlines(face))
@@ -93,7 +93,7 @@ def _headlines(face: Face) -> Iterator[Note]:
 
 
 def listing(face: Face) -> Tabular:
-    """Return everything that is left out as one table for a workbook: a row per benchmark, host, class and note."""
+    """Return everything that is omitted as one table for a workbook: a row per benchmark, host, class and note."""
     columns = (
         Column("kind", message("kind"), "name"),
         Column("side", message("candidate"), "side"),

@@ -164,7 +164,7 @@ def _peers(comparison: Comparison, around: Around) -> str:
     if not counts or around.outliers or comparison.grouped:
         return ""
     if max(counts) == 1:
-        return message("No side has several hosts, so an odd host would not show")
+        return message("No side has several hosts, so an unusual host cannot be detected")
     return message("No host differs from its peers") if min(counts) >= LEAST else ""
 
 

@@ -66,14 +66,14 @@ def no_interval(comparison: Comparison, candidate: Candidate, e: Equivalence) ->
     clusters = [(c, side) for c, side in sides if c is not None]
     if clusters:
         fewest, side = min(clusters, key=lambda item: item[0].number)
-        return message("{number} of {side} are too few to tell", number=numbered(fewest)[0], side=side)
+        return message("{number} of {side} are too few for an interval", number=numbered(fewest)[0], side=side)
     reasons = (
-        (ratio.clusters, message("the hosts of a size are of too few clusters to tell")),
+        (ratio.clusters, message("the hosts of a size form too few clusters for an interval")),
         (e.basis is Basis.STRATA, message("a side has a single host in one of the sizes")),
         (min(ratio.n, default=1) < 2, message("a side is one machine or publisher, measured once")),
-        (e.basis is Basis.TOTALS, message("hosts of a side differ too much for their totals to tell")),
+        (e.basis is Basis.TOTALS, message("hosts of a side differ too much for an interval of their totals")),
     )
-    return next((reason for holds, reason in reasons if holds), message("its figures do not tell how sure it is"))
+    return next((reason for holds, reason in reasons if holds), message("its figures do not show its uncertainty"))
 
 
 def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
@@ -87,7 +87,7 @@ def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
 def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[str, str]:
     """Return each title shortened to the words that distinguish it from the others.
 
-    For example: ``505.mcf_r`` for ``spec_cpu2017 505.mcf_r base_ratio``. The metric is left out if the other words are
+    For example: ``505.mcf_r`` for ``spec_cpu2017 505.mcf_r base_ratio``. The metric is omitted if the other words are
     enough.
     """
     words = {title: title.split() for title in titles}
@@ -112,7 +112,7 @@ WORKLOAD = message("your workload: where, at 95%, work of this class lies that i
 
 
 def _times(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message:
-    """Return the ratio with its interval and hosts, such as ``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
+    """Return the ratio with its interval and hosts, such as ``2.11x (95% 2.04-2.17, 2 hosts per side)``."""
     value = fmt.ratio(ratio.value)
     if ratio.interval is None:
         return message("{ratio}x", ratio=value)
@@ -135,7 +135,7 @@ def _few(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Messag
         return message("2 hosts") if ratio.n[1] == 2 else None
     two = [side for n, side in zip(ratio.n, sides, strict=True) if n == 2]
     if len(two) == 2 and not comparison.grouped.keys() & set(two):
-        return message("2 hosts a side")
+        return message("2 hosts per side")
     return joined([_two(side, comparison.grouped.get(side)) for side in two]) or None
 
 

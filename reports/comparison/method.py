@@ -36,33 +36,33 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Figure of a host"),
             message(
-                "The mean of the logarithms of its repeats that passed, their median for storage and network, "
-                "inverted where lower is better; then the mean over campaigns."
+                "The mean of the logarithms of its passed repeats (the median for storage and network), "
+                "inverted if lower is better; then the mean over campaigns."
             ),
         ),
         (
             message("Ratio"),
             message(
-                "The exponential of the difference of two sides' means over hosts: 1.83 says that one candidate does "
-                "the work of 1.83 of the baseline."
+                "The exponential of the difference of two sides' means over hosts: 1.83 means that one candidate "
+                "does the work of 1.83 baseline machines."
             ),
         ),
         (
             message("Kind"),
             message(
-                "Capacity is work that a whole machine gets done in a time: two do twice as much, so one is worth so "
-                "many of another. Responsiveness is how fast one job, request or flow goes: so many times as fast. It "
-                "is never shared out, and in no headline of capacity. A guardrail is a condition: kept or broken, "
-                "against its limit, or else against the baseline. Settings are labels."
+                "Capacity is the work that a whole machine does per unit of time. Two machines do twice as much, so "
+                "one machine replaces a number of others. Responsiveness is the speed of one job, request or flow. It "
+                "is never divided, and never part of a capacity headline. A guardrail is kept or broken, compared "
+                "with its limit or else with the baseline. Settings are labels."
             ),
         ),
         (
             message("Class"),
             message(
-                "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
-                "weight (correlation of at least 0.98 over at least 8 compared generations; with fewer generations "
-                "only identical figures do), and so do those that measure the same, such as memory bandwidth over all "
-                "cores by several tools. Classes are mixed only by weights that are given."
+                "The weighted geometric mean of its benchmarks' ratios. Highly correlated benchmarks share one weight "
+                "(correlation of at least 0.98 over at least 8 compared generations; with fewer generations "
+                "only identical figures do), and so do benchmarks of the same quantity, such as the memory bandwidth "
+                "of all cores measured by several tools. Classes are combined only with given weights."
             ),
         ),
         (
@@ -71,8 +71,8 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
                 [
                     interval[comparison.pairing],
                     message(
-                        "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is if "
-                        "there is no difference; n counts hosts."
+                        "± is half of the interval, in per cent of the ratio; p is the probability of a ratio "
+                        "this far from 1 if there is no difference; n is the number of hosts."
                     ),
                     message("Above ±50%, ×÷ is the factor to multiply and divide by."),
                 ],
@@ -138,17 +138,17 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Coverage"),
             message(
-                "A headline is over what both sides measured, or a panel that is named; unmatched benchmarks "
-                "are listed, not penalised. Hosts that lack some of it stay: a mixed model (an intercept per host, "
-                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2; with two "
-                "hosts only this) the interval, Satterthwaite the degrees of freedom. Nothing is imputed."
+                "A headline covers the benchmarks that both sides measured, or the named panel. Unmatched "
+                "benchmarks are listed, not penalised. Hosts with missing figures are kept: a mixed model (an "
+                "intercept per host, REML) estimates each side. The variance is the larger of the model's "
+                "and the cluster-robust variance (CR2; with two hosts only CR2), with Satterthwaite's degrees of "
+                "freedom. Nothing is imputed."
             ),
         ),
         (
             message("Never compared"),
             message(
-                "Runs that did not pass, units that differ, values that are zero or negative, benchmarks of one side "
-                "only."
+                "Runs that did not pass, different units, zero or negative values, and benchmarks of one side only."
             ),
         ),
         *_per(comparison.per),
@@ -159,7 +159,7 @@ def _per(per: str) -> Sequence[tuple[Message, str]]:
     if per == "server":
         return ()
     text = message(
-        "Each figure of capacity is divided by what its host had of it. Responsiveness and guardrails stay as they "
-        "are: half the cores do not halve a latency."
+        "Each capacity figure is divided by the number of these units in its host. Responsiveness and guardrails "
+        "are not divided, because half the cores do not halve a latency."
     )
     return ((message("Per {per}", per=word(per)), text),)

@@ -163,9 +163,9 @@ def lone(comparison: Comparison, candidate: Candidate) -> dict[str, Message]:
         for title, ratio in each.items():
             if ratio.n[place] == 1 < largest:
                 notes[title] = (
-                    message("one host of {side} ran it: the interval is by its repeats", side=side)
+                    message("one host of {side} ran it: the interval comes from its repeats", side=side)
                     if ratio.interval is not None
-                    else message("one host of {side} ran it, and repeats do not tell: no interval", side=side)
+                    else message("one host of {side} ran it, with too few repeats: no interval", side=side)
                 )
     return notes
 
@@ -177,7 +177,7 @@ def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
 def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
     remarks = [e.reason, headline.based(e)]
     if e.ratio and e.gaps and e.basis is Basis.MEAN:
-        remarks.append(message("hosts lack figures: by a mixed model"))
+        remarks.append(message("hosts lack figures: estimated by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if lo is not None and hi is not None:
         remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=fmt.ratio(lo), hi=fmt.ratio(hi)))
@@ -278,9 +278,9 @@ def question(comparison: Comparison) -> str:
         "per": word(comparison.per),
     }
     if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
-        return message("How fast is {candidates} beside {baseline}?", **values)
+        return message("How fast is {candidates} compared with {baseline}?", **values)
     if comparison.per != "server":
-        return message("How much work does {candidates} do per {per}, beside {baseline}?", **values)
+        return message("How much work does {candidates} do per {per}, compared with {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
             "How many {baseline} servers does one {candidates} replace, the same hosts before and after?", **values

@@ -48,7 +48,9 @@ def _map(comparison: Comparison, sides: Mapping[str, Side]) -> Iterator[Tabular]
         rows.append((Cell(str(host)), Cell(title), *cells))
     notes = [message("Percent from the median of the host's own side; positive is better, for latency too.")]
     if left_out := len(hosts) - len(rows):
-        notes.append(message("Hosts furthest from their median; {n} more lie nearer.", n=f"{left_out:,}"))
+        notes.append(
+            message("The hosts furthest from their median are shown; {n} others are closer.", n=f"{left_out:,}")
+        )
     yield Tabular("peers", message("Deviation from group median"), columns, tuple(rows), notes=tuple(notes))
 
 

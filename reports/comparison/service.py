@@ -34,7 +34,7 @@ class Service:
 def services(comparison: Comparison, families: Sequence[Family], number: int = SERVERS) -> tuple[Service, ...]:
     """Return each family at the speed for which the most candidates have a figure.
 
-    Among equally good speeds, the one nearest the middle is chosen. Families without any figure are left out.
+    Among equally good speeds, the one nearest the middle is chosen. Families without any figure are omitted.
     ``number``: the number of baseline units to replace.
     """
     if comparison.per not in _PER:

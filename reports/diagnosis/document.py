@@ -1,4 +1,4 @@
-"""Build a diagnosis's document: the answer, the next steps, suspects with evidence, and what was not judged."""
+"""Build a diagnosis's document: the answer, the next steps, suspects with evidence, and what was not evaluated."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _answer(diagnosis: Diagnosis, acceptance: Acceptance | None) -> str:
 
 
 def _in_brief(diagnosis: Diagnosis, slow: Sequence[SlowHost], answer: str) -> Brief:
-    """Return the brief of the diagnosis: suspects, what could not be judged, and what to do next."""
+    """Return the brief of the diagnosis: suspects, what could not be evaluated, and what to do next."""
     listed = [*diagnosis.groups(), *diagnosis.borders()]
     listed += [findings[0] for findings in diagnosis.suspects().values()] + diagnosis.links()
     shown = [message("{name}: {what}", name=fmt.clean(owner(f) or f.place), what=sentence(f)) for f in listed]
@@ -179,7 +179,7 @@ def _heat(diagnosis: Diagnosis) -> Iterator[Exhibit]:
     columns = (Column("host", message("host"), "name"), *(Column(name, name, "number") for name in order))
     rows = tuple((Cell(host), *(_hot(by_cell.get((host, name))) for name in order)) for host in hosts)
     yield Note(
-        message("How much worse than its peers' median; darker is worse. A dash means within the usual range."),
+        message("How much worse than its peers' median; darker is worse. A dash marks values within the usual range."),
         quiet=True,
     )
     yield Tabular("heat", message("Suspects and benchmarks"), columns, rows)

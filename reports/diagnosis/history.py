@@ -85,10 +85,10 @@ def headline(history: History) -> Message:
     changed = history.changed()
     slower = [s for s in changed if s.slower]
     if not changed:
-        return message("Nothing changed for good over {campaigns}.", campaigns=count(history.campaigns, "campaign"))
+        return message("There is no lasting change over {campaigns}.", campaigns=count(history.campaigns, "campaign"))
     together = [s for s in slower if not s.host]
     single = message(
-        "Over {campaigns}, {slower} became worse for good, {better} better.",
+        "Over {campaigns}, {slower} became permanently worse, {better} better.",
         campaigns=count(history.campaigns, "campaign"),
         slower=count(len({s.host for s in slower if s.host}), "host"),
         better=f"{len({s.host for s in changed if s.host and not s.slower})}",
@@ -160,7 +160,7 @@ def _plots(order: Sequence[Series]) -> Iterator[Section]:
         panels.setdefault(title(series.benchmark), []).append(series)
     text = message(
         "A point is a campaign, oldest first; plots of one benchmark share their scale, which is logarithmic. A dashed "
-        "line is where the level changed for good."
+        "line marks a lasting change of the level."
     )
     for number, (name, series_of_panel) in enumerate(panels.items()):
         values = [v for series in series_of_panel for v in series.values]

@@ -37,7 +37,7 @@ def sentence(fault: Fault) -> Message:
 def _slowness(reason: Reason, members: str, missing: str) -> Message:
     match reason:
         case Reason.INTRA_HOST:
-            return message("{host} is {deficit} slower than others by itself.", host=members, deficit=missing)
+            return message("{host} is {deficit} slower than others when it runs alone.", host=members, deficit=missing)
         case Reason.ALL_PARTNERS:
             return message(
                 "{host} is {deficit} slower with every known-good partner, so the host or its port is at fault.",
@@ -64,8 +64,8 @@ def _slowness(reason: Reason, members: str, missing: str) -> Message:
             )
         case Reason.UNLABELLED:
             return message(
-                "{hosts} are {deficit} slower with all other hosts but not with each other: they share something that "
-                "no label names, such as a switch or an uplink.",
+                "{hosts} are {deficit} slower with all other hosts but not with each other: they share a component "
+                "without a label, such as a switch or an uplink.",
                 hosts=members,
                 deficit=missing,
             )
@@ -75,7 +75,7 @@ def _failure(reason: Reason, members: str) -> Message:
     """Return the sentence for runs that failed instead of being slow."""
     match reason:
         case Reason.INTRA_HOST:
-            return message("{host} fails by itself.", host=members)
+            return message("{host} fails when it runs alone.", host=members)
         case Reason.ALL_PARTNERS:
             return message(
                 "{host} fails with every known-good partner, so the host or its port is at fault.", host=members
@@ -88,7 +88,7 @@ def _failure(reason: Reason, members: str) -> Message:
             return message("{border}: every pair across it fails, so the connection is at fault.", border=members)
         case Reason.UNLABELLED:
             return message(
-                "{hosts} fail with all other hosts but not with each other: they share something that no label names, "
+                "{hosts} fail with all other hosts but not with each other: they share a component without a label, "
                 "such as a switch or an uplink.",
                 hosts=members,
             )
@@ -126,14 +126,15 @@ def cost(isolated: Isolated) -> Message:
     s = isolated.suspicion
     if s.alone:
         return message(
-            "{runs} of groups and {hosts} by themselves; all pairs are {all}, plain bisection would take {bisection}.",
+            "{runs} of groups and {hosts} alone. Testing all pairs takes {all} runs, and plain bisection {bisection}.",
             runs=count(s.runs, "run"),
             hosts=count(s.alone, "host"),
             all=f"{s.all_pairs:,}",
             bisection=f"{s.bisection:,}",
         )
     return message(
-        "{runs} beyond those of the campaign; all pairs are {all}, plain bisection would take {bisection}.",
+        "{runs} in addition to those of the campaign. Testing all pairs takes {all} runs, and plain bisection "
+        "{bisection}.",
         runs=count(s.runs, "run"),
         all=f"{s.all_pairs:,}",
         bisection=f"{s.bisection:,}",

@@ -33,14 +33,14 @@ def benchmark_labels(benchmark: Mapping[str, str]) -> dict[str, str]:
 
 def findings(deficits: Iterable[tuple[Mapping[str, str], float]]) -> Family:
     """Return a sample for each finding: its labels and the missing share."""
-    family = Family(FINDING, "The share that is missing against what is expected.")
+    family = Family(FINDING, "The missing share, relative to the expected value.")
     for labels, deficit in deficits:
         family.add(deficit, labels)
     return family
 
 
 def diagnosis(result: Diagnosis) -> list[Family]:
-    """Return the findings that no repeat cleared, and how many hosts were measured and judged."""
+    """Return the findings that no repeat cleared, and how many hosts were measured and evaluated."""
     hosts = Family("fleetmark_diagnosis_hosts", "Hosts in the campaign that was diagnosed.")
     hosts.add(result.hosts)
     judged = Family("fleetmark_diagnosis_judged_hosts", "Hosts that were compared with peers.")

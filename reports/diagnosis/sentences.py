@@ -253,18 +253,18 @@ def repeated(settled: Settled) -> Message:
     parts = {"deficit": share(settled.deficit), "runs": count(settled.runs, "run"), "campaign": settled.campaign}
     match settled.verdict:
         case Verdict.CONFIRMED:
-            return message("Confirmed: {deficit} worse again in {runs} beside sound hosts ({campaign}).", **parts)
+            return message("Confirmed: {deficit} worse again in {runs} next to healthy hosts ({campaign}).", **parts)
         case Verdict.CLEARED:
             return message(
-                "Cleared: at most {high} worse in {runs} beside sound hosts ({campaign}).",
+                "Cleared: at most {high} worse in {runs} next to healthy hosts ({campaign}).",
                 high=share(max(settled.high, 0.0)),
                 runs=parts["runs"],
                 campaign=settled.campaign,
             )
         case Verdict.OPEN:
             return message(
-                "Neither confirmed nor cleared: {low} to {high} worse in {runs} beside sound hosts; repeat once more "
-                "({campaign}).",
+                "Neither confirmed nor cleared: {low} to {high} worse in {runs} next to healthy hosts; repeat once "
+                "more ({campaign}).",
                 low=share(settled.low),
                 high=share(settled.high),
                 runs=parts["runs"],

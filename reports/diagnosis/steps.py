@@ -44,7 +44,10 @@ def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Ste
     confirmed = [f for f in slow if f.settled is not None and f.settled.verdict is Verdict.CONFIRMED]
     if confirmed:
         yield Step(
-            message("Take {hosts} out of work and look for the cause: a repeat confirmed it.", hosts=_named(confirmed))
+            message(
+                "Take {hosts} out of service and look for the cause: a repeat confirmed the finding.",
+                hosts=_named(confirmed),
+            )
         )
     open_ = [f for f in slow if f not in confirmed]
     explained = [host for host in slow_hosts if host.causes and any(f.host == host.host for f in open_)]
@@ -53,7 +56,7 @@ def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Ste
         yield Step(advice(host), host.command if is_one else "")
     if open_ and not is_one:
         yield Step(
-            message("Measure {hosts} again, beside sound hosts.", hosts=_named(open_)),
+            message("Measure {hosts} again, next to healthy hosts.", hosts=_named(open_)),
             _command(diagnosis, "diagnose", diagnosis.campaign, "--confirm"),
         )
     yield from _isolations(diagnosis, slow)
@@ -65,14 +68,14 @@ def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Ste
     for place in dict.fromkeys(f.place for f in diagnosis.groups()):
         yield Step(
             message(
-                "Look at what {place} has in common, and give these hosts what the others have. If the difference is "
-                "meant to stay, label the hosts apart (gen).",
+                "Check what these hosts share ({place}), and configure them like the others. If the difference is "
+                "intended, give the hosts different labels (gen).",
                 place=fmt.clean(place),
             )
             if place
             else message(
-                "Find out what differs between the groups of hosts, or hold them against a reference (--reference). If "
-                "the difference is meant to stay, label the hosts apart (gen)."
+                "Find out what differs between the groups of hosts, or compare them with a reference (--reference). If "
+                "the difference is intended, give the hosts different labels (gen)."
             )
         )
     if diagnosis.everywhere():
@@ -81,7 +84,7 @@ def _steps(diagnosis: Diagnosis, slow_hosts: Sequence[SlowHost]) -> Iterator[Ste
         yield Step(
             message(
                 "Too few hosts to compare with each other: check them against a specification, or compare them with a "
-                "reference of sound hosts (--reference)."
+                "reference of healthy hosts (--reference)."
             ),
             _command(diagnosis, "gate", "acceptance", diagnosis.campaign),
         )

@@ -84,7 +84,7 @@ def notes(tried: Tried) -> list[Message]:
         before, after = ", ".join(tried.before), ", ".join(tried.after)
         listed.append(
             message(
-                "{what} was {before} and {after} in turns, read after every run",
+                "{what} was alternately {before} and {after}, read after every run",
                 what=setting,
                 before=before,
                 after=after,
@@ -241,7 +241,7 @@ def preview(preview: Preview) -> Document:
     lines = (
         preview.evidence or message("The rule does not apply to {host}.", host=preview.host),
         message("would set: {what}", what=preview.setting.shown),
-        message("would measure {n} times without and with it, in turns: {cases}", n=preview.blocks, cases=cases),
+        message("would measure {n} times without and with it, alternately: {cases}", n=preview.blocks, cases=cases),
         message("Nothing was changed. Use --try --become to try the setting and restore it."),
     )
     data = {

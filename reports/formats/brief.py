@@ -58,7 +58,7 @@ _FOOT = 60  # characters of the title below the page
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The sentences of a part under its title, each with a command or "". ``omitted``: how many are left out."""
+    """The sentences of a part under its title, each with a command or "". ``omitted``: how many are omitted."""
 
     key: str
     title: str
@@ -69,7 +69,7 @@ class Part:
 def render(document: Document, sheet: Sheet, language: Language, *, templates: Path | None = None) -> bytes:
     """Return the brief of a document as a PDF file with one page: A4, or a slide of 16:9.
 
-    The least important details are left out until everything fits. See ``formats.html.render`` for ``templates``.
+    The least important details are omitted until everything fits. See ``formats.html.render`` for ``templates``.
     """
     pages = (
         page("brief.html.j2", _context(document, sheet, size, language), language, templates=templates, medium="paper")

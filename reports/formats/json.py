@@ -47,7 +47,7 @@ def _rows(rows: Iterable[Any]) -> Iterator[str]:
 
 
 def exhibits(document: Document, kinds: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every exhibit with figures of these formats, and its name. Very large tables are left out."""
+    """Yield every exhibit with figures of these formats, and its name. Very large tables are omitted."""
     for section in document.sections:
         if section.only and not {*section.only} & {*kinds}:
             continue

@@ -31,7 +31,7 @@ def render(document: Document, language: Language, *, templates: Path | None = N
 
 
 def of_html(page: str, manifest: Mapping[str, Any] | None = None) -> bytes:
-    """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are left out.
+    """Return a page of Fleetmark as a PDF/UA-1 file. Only ``data:`` URLs are loaded; other references are omitted.
 
     ``manifest``: the manifest to attach as a file.
     """

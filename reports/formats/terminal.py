@@ -26,7 +26,7 @@ SUBJECTS, FINDINGS, NOTES = 20, 4, 12  # shown per section: subjects, findings a
 def render(document: Document, _: Language) -> Iterator[RenderableType]:
     """Yield the parts to print, in order.
 
-    Charts without a text drawing are left out. Long lists end with the number of omitted items.
+    Charts without a text drawing are omitted. Long lists end with the number of omitted items.
     """
     yield from dropwhile(lambda part: isinstance(part, Text) and not part, _parts(document, _))
 

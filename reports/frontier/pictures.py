@@ -72,7 +72,10 @@ def _work(block: Block, _: Language, *, is_only: bool) -> list[Chart]:
     ]
 
 
-_LINES = message("Faint points are worse than another one of the same machine; the grey band joins the best of all.")
+_LINES = message(
+    "Faint points are worse than another point of the same machine; the grey band connects the best points of all "
+    "machines."
+)
 _MOST_SERIES = 60  # series that a reader can choose
 
 

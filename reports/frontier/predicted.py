@@ -62,8 +62,8 @@ def document(question: Question, predicted: Sequence[Predicted], speed: float, c
     operator_tables = tuple(_operator_tables(question, predicted, speed, calibration))
     sections = (
         Section("frontier", message("Frontier"), (*_at_speed(answers, speed), *_chart(predicted))),
-        Section("certainty", message("How sure this is"), tuple(_notes(question, predicted, calibration))),
-        Section("loads", message("Loads"), (_loads("loads", message("Loads that no other one beats"), unbeaten),)),
+        Section("certainty", message("Uncertainty"), tuple(_notes(question, predicted, calibration))),
+        Section("loads", message("Loads"), (_loads("loads", message("Pareto-optimal loads"), unbeaten),)),
         Section("operators", message("Time by operator"), operator_tables, is_folded=True),
         Section("chips", message("Chips"), (_rates(predicted),), FILES, is_folded=True),
     )
@@ -145,7 +145,9 @@ def _chart(predicted: Sequence[Predicted]) -> Iterator[Chart]:
     )
     yield Chart(
         message("Throughput against speed (log)"),
-        message("A point is a load; higher and further right is better. The band holds {level}.", level=f"{LEVEL:.0%}"),
+        message(
+            "A point is a load; higher and further right is better. The band contains {level}.", level=f"{LEVEL:.0%}"
+        ),
         spec=partial(charts.curve, lines, across, up, Across.SPEED),
         lines=drawing(clouds, across, up),
         native=native,
@@ -244,7 +246,11 @@ def _rates(predicted: Sequence[Predicted]) -> Tabular:
 
 def _of_chip(chip: Chip) -> tuple[Cell, ...]:
     parts = [part for part, source in chip.source.items() if source == MEASURED]
-    measured = message("measured, by the usual share of the sheet: {parts}", parts=joined(parts)) if parts else None
+    measured = (
+        message("measured, divided by the usual share of the data sheet value: {parts}", parts=joined(parts))
+        if parts
+        else None
+    )
     sheets = dict.fromkeys(source for source in chip.source.values() if source not in (MEASURED, GIVEN))
     return (
         Cell(chip.name),
@@ -260,11 +266,14 @@ def _notes(question: Question, predicted: Sequence[Predicted], calibration: Cali
     new = [p.chip.name for p in predicted if not calibration.is_known(group(question.software, p.chip))]
     engines = joined(calibration.known_groups())
     if not question.software:
-        text = message("No engine is named, so intervals are wide; name one with --engine: {engines}.", engines=engines)
+        text = message(
+            "No engine is selected, so intervals are wide; select one with --engine: {engines}.", engines=engines
+        )
         yield Note(text, tone="unsure")
     elif new:
         text = message(
-            "{chips}: no points of this engine on this generation, so the interval is wide; choose from {engines}.",
+            "{chips}: no points of this engine on this generation, so the interval is wide; engines with points: "
+            "{engines}.",
             chips=joined(new),
             engines=engines,
         )
@@ -278,7 +287,7 @@ def _notes(question: Question, predicted: Sequence[Predicted], calibration: Cali
     if min(streams) < STREAMS[0] or max(streams) > STREAMS[-1]:
         ends = {"fewest": STREAMS[0], "most": STREAMS[-1]}
         yield Note(
-            message("Efficiencies are of {fewest} to {most} streams; other loads go beyond them.", **ends),
+            message("Efficiencies were fitted to {fewest} to {most} streams; other loads are extrapolated.", **ends),
             tone="unsure",
         )
     for metric, error in calibration.errors.items():
@@ -288,15 +297,16 @@ def _notes(question: Question, predicted: Sequence[Predicted], calibration: Cali
             "held": fmt.share(calibration.coverage[metric], 0),
         }
         text = message(
-            "{metric}: on chips left out of the fit, the median error is {error}; intervals held {held} of points.",
+            "{metric}: on chips left out of the fit, the median error is {error}; intervals contained {held} of the "
+            "points.",
             **words,
         )
         missed = error > _GOAL
-        goal = message(" This misses the goal of {goal}.", goal=fmt.share(_GOAL, 0)) if missed else ""
+        goal = message(" This misses the target of {goal}.", goal=fmt.share(_GOAL, 0)) if missed else ""
         yield Note(joined([text, goal], ""), tone="unsure" if missed else "", quiet=not missed)
     yield Note(message("Loads that do not fit into the memory are left out."), quiet=True)
     if any(p.chip.watts and p.chip.source["power"] != GIVEN for p in predicted):
         yield Note(
-            message("Power counts GPUs only, at their limit; give --watts for a share of server and cooling."),
+            message("Power is only the limit of the GPUs; add a share of server and cooling with --watts."),
             quiet=True,
         )

@@ -72,7 +72,7 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
             yield message("Answers may be worse than the baseline's by at most: {bounds}.", bounds=bounds)
     yield message("A dominated load is worse than another one in work, speed and wait.")
     if family.provisioned:
-        yield message("MW: of the power that is provisioned for a server.")
+        yield message("MW: the power that is provisioned for a server.")
     if family.sources:
         yield message("Power: by {sources}.", sources=joined(fmt.clean(s) for s in family.sources))
 

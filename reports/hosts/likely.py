@@ -34,7 +34,7 @@ class SlowHost:
     """A host that is slower than its peers.
 
     ``sentence``: how much slower it is, such as ``n17 is 15% worse than the median of genoa``. ``causes``: the facts
-    that may explain it, the likeliest first. ``command``: the command that repeats its slow benchmarks.
+    that may explain it, the most likely first. ``command``: the command that repeats its slow benchmarks.
     """
 
     host: str

@@ -208,8 +208,8 @@ def _picture(kind: str, device: bool, group: Sequence[Line], ceilings: Sequence[
     title = message("GPUs: {kind}", kind=kind) if device else message("{kind}", kind=kind)
     hosts = count(max(line.hosts for line in group), "host")
     note = message(
-        "The roofs that {hosts} measured: what rises is moving data, what is level is computing; a load lies below the "
-        "lowest of those that it uses. Dashed: the theoretical peak.",
+        "The measured roofs of {hosts}: rising lines are data transfer rates, and level lines are compute rates. A "
+        "load lies below the lowest roof that it uses. Dashed lines are theoretical peaks.",
         hosts=hosts,
     )
     return Chart(title, note, spec=lambda: roofline(ceilings, (), *titles))

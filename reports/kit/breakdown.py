@@ -1,4 +1,4 @@
-"""Hold what is behind the figures of a document: hosts, repeats, files and commands, shown by a page on demand."""
+"""Represent the evidence for the figures of a document: hosts, repeats, files and commands, shown on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Figures = npt.NDArray[np.float64]
 class Entry:
     """The figures behind a cell: a value for each member of the breakdown, NaN if missing.
 
-    ``shown``: the format of the figures, whose base unit is ``unit``. ``lo``, ``hi``: the ends of each spread. ``n``:
+    ``shown``: the format of the figures, whose base unit is ``unit``. ``lo``, ``hi``: the bounds of each spread. ``n``:
     the number of values behind each figure.
     """
 

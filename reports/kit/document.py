@@ -111,11 +111,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """Hold what a single page or slide shows besides the document's answer.
+    """The content of a single page or slide, in addition to the document's answer.
 
     ``question``: the question that the answer answers. ``table``: the main figures. The other parts are sentences:
     ``cost``, ``worse`` (what gets worse, or may fail, under ``worse_title``), ``missing`` (what was not measured),
-    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is left out.
+    ``certainty`` (how sure the answer is), ``steps`` (what to do next). An empty part is omitted.
     """
 
     question: str

@@ -15,7 +15,7 @@ FIRST_ROW = HEAD_ROW + 1
 
 
 def sheet_columns(table: Tabular) -> Iterator[tuple[Column, End, int]]:
-    """Yield the columns of the sheet: each column, followed by further columns for the ends of its interval, if any.
+    """Yield the columns of the sheet: each column, followed by further columns for the bounds of its interval, if any.
 
     The last item of each tuple is the number of the column in the table.
     """

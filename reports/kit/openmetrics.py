@@ -23,7 +23,7 @@ class Family:
     samples: dict[tuple[tuple[str, str], ...], float] = field(default_factory=dict)
 
     def add(self, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """Set the sample with these labels. Labels without a value are left out."""
+        """Set the sample with these labels. Labels without a value are omitted."""
         self.samples[tuple((k, v) for k, v in (labels or {}).items() if v)] = value
 
     def lines(self, suffix: str) -> Iterable[str]:

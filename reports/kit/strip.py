@@ -15,7 +15,7 @@ class StripSide:
 
     - ``price``, ``watts``, ``rack_units``: of one server or piece; None if unknown
     - ``ratios``: by class, how many baseline servers one server replaces for equal work; empty for the baseline
-    - ``given``: the ratio of the initial mix with the ends of its interval, None if it has none
+    - ``given``: the ratio of the initial mix with the bounds of its interval, None if it has none
     """
 
     title: str

@@ -69,7 +69,7 @@ class Column:
 class Cell:
     """A text, and its number ``value`` with full precision; None if the text is not a number or is empty.
 
-    ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the ends of its interval, which
+    ``unit``: the base unit of ``value``, if ``text`` has a unit. ``lo``, ``hi``: the bounds of its interval, which
     ``shown`` adds to ``text``. ``tone``: whether it is good or bad news. ``plot``: an inline SVG, for pages. ``hint``:
     an explanation that a page shows on hover. ``link``: the id of a section or table of the same page. ``formula``: as
     ``Column.formula``, for this cell only. ``is_input``: the reader of a workbook may change the cell, between

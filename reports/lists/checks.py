@@ -36,7 +36,7 @@ class Check:
 def document(checks: Sequence[Check]) -> Document:
     """Return a line per check, with the command that installs or fixes what is missing."""
     missing = sum(check.is_needed and not check.is_good for check in checks)
-    answer = message("Everything that a run needs is here.")
+    answer = message("All requirements of a run are met.")
     if missing:
         answer = message("{things} that a run needs.", things=count(missing, "thing is missing", "things are missing"))
     lines = tuple(Note(_line(check), tone=_tone(check), is_unbroken=True) for check in checks)

@@ -48,7 +48,7 @@ class Decision:
     is_imported: bool
 
     def ratio(self, contender: Contender) -> tuple[float, float, float]:
-        """Return a contender's ratio to the baseline (or to the best contender), and the ends of the 95% interval."""
+        """Return a contender's ratio to the baseline (or to the best contender), and the bounds of the 95% interval."""
         against = self.reference or self.contenders[self.leader]
         if against is contender:
             return 1.0, 1.0, 1.0
@@ -107,8 +107,8 @@ def _answer(decision: Decision) -> Message:
     }
     if not decision.is_decided:
         return message(
-            "Not decided: one {candidate} replaces {ratio} {baseline}; the chance that it is on the other side of "
-            "{least} is {doubt}.",
+            "Not decided: one {candidate} replaces {ratio} {baseline}; the probability that it is on the other "
+            "side of {least} is {doubt}.",
             **figures,
         )
     if value >= decision.at_least:

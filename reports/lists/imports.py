@@ -41,7 +41,7 @@ def _finding(one: Import) -> Finding:
     document = one.metadata
     if not one.new:
         text = message(
-            "{source} is there already, imported {created} as {campaign}; to import it again, delete:",
+            "{source} is already imported ({created}, as {campaign}); to import it again, delete:",
             source=document["source"],
             created=document["created"],
             campaign=one.campaign,

@@ -35,7 +35,9 @@ def of_document(
     answer = first_of(name, differing) if differing else message("{subject} is equal to its record", subject=name)
     notes = []
     if differing and made_by:
-        notes.append(message("Fleetmark {version} made it; this is another version, which may differ", version=made_by))
+        notes.append(
+            message("Fleetmark {version} created it; this is another version, which may differ", version=made_by)
+        )
     signed = [Note(fmt.clean(text), quiet=True) for r in records for text in _notes(r, signers, r.campaign)]
     return Document(
         title=message("Verification of {subject}", subject=name),
@@ -90,7 +92,7 @@ def first_of(subject: str, differences: Sequence[Difference]) -> Message:
 def _answer(checked: Integrity) -> Message:
     if not checked.is_chained:
         return message(
-            "{subject} is not chained: an older Fleetmark recorded it, so changes to it cannot be found",
+            "{subject} has no hash chain: an older version of Fleetmark recorded it, so changes cannot be detected",
             subject=checked.campaign,
         )
     if checked.differences:
@@ -107,11 +109,13 @@ def _answer(checked: Integrity) -> Message:
 def _notes(checked: Integrity, signers: str, subject: str) -> Iterator[Message]:
     values = {"signer": checked.signer, "subject": subject, "key": checked.key}
     if checked.signer and checked.differences:
-        yield message("{signer} signed {subject} with {key}, but not what differs", **values)
+        yield message(
+            "{signer} signed {subject} with {key}, but the signature does not cover the differences", **values
+        )
     elif checked.signer:
         yield message("{signer} signed {subject} with {key}", **values)
     elif checked.key and not signers:
-        yield message("{key} signed {subject}; name the keys that you trust: --signers FILE", **values)
+        yield message("{key} signed {subject}; specify the keys that you trust with --signers FILE", **values)
     if checked.is_own and checked.differences:
         yield message("You recorded {subject}: your signature on this machine does not cover what differs", **values)
     elif checked.is_own:

@@ -71,7 +71,7 @@ def document(predictions: Sequence[BenchmarkPrediction]) -> Document:
     ]
     if predicted:
         level = f"{predicted[0].prediction.level:.0%}"
-        text = message("The interval holds {level} of machines of a family that is not on record.", level=level)
+        text = message("The interval contains {level} of the machines of a new family.", level=level)
         notes.append(Note(text, quiet=True))
     exhibits = ((table,) if predicted else ()) + tuple(notes)
     section = Section("predictions", "", exhibits)

@@ -77,9 +77,7 @@ def one(host: RecordedHost, history: History | None, reason: str, created: str, 
         tuple((Cell(name),) for name in reversed(host.campaigns)),
     )
     sections = (
-        Section(
-            "configuration", message("Configuration"), (facts,) if rows else (Note(message("No facts on record")),)
-        ),
+        Section("configuration", message("Configuration"), (facts,) if rows else (Note(message("No facts recorded")),)),
         Section("campaigns", message("Campaigns"), (campaigns,)),
     )
     if history is None:

@@ -221,7 +221,7 @@ def _refusal(answer: Answer, command: str) -> tuple[Message, tuple[Section, ...]
     exhibits: list[Exhibit] = [Finding("", _relaxation(answer.question, limit)) for limit in conflict.limits]
     if not conflict.smallest:
         exhibits.append(Note(message("(a smaller set of limits in conflict may exist)"), quiet=True))
-    head = message("No plan is possible: {limits} cannot hold together", limits=limits)
+    head = message("No plan is possible: {limits} cannot be met together", limits=limits)
     return head, (Section("conflict", "", tuple(exhibits)), _provenance(answer.question, command))
 
 
@@ -240,7 +240,7 @@ def _change(q: Question, limit: Limit) -> Message:
     """Return by how much the limit must be relaxed, or that relaxing it does not help."""
     if limit.relax is None:
         others = joined(limit.beside, message(" and ")) or message("the others")
-        return message("changing it alone does not help: {others} still cannot hold together", others=others)
+        return message("changing it alone does not help: {others} still cannot be met together", others=others)
     amount, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
     figure = fmt.amount(amount)
     unit = singular(unit) if figure == "1" else unit

@@ -51,7 +51,7 @@ class Supply:
     all sites where it may run. ``share``: the workload's share of these servers. ``pool``: the name of the pool, empty
     for the servers that all others share. ``bound_by``: the share of its servers whose work is limited by each
     resource, or by speed under an empty name; empty if the workload needs no resources. ``load``: the utilisation of
-    its servers at the planned demand with everything up. ``load_lost``: the same for the servers left without the worst
+    its servers at the planned demand without failures. ``load_lost``: the same for the servers left without the worst
     failure domain (None if the plan does not survive that loss). ``runs``: for pre-emptible work, the least share that
     gets done on average; None for other work.
     """
@@ -82,7 +82,7 @@ class Supply:
 class Load:
     """A site in a period: its servers, and their use of each limit (None without a limit).
 
-    Power is in W, at peak or as provisioned. ``mean_w``: the mean power with everything up. ``failover_w``: the mean
+    Power is in W, at peak or as provisioned. ``mean_w``: the mean power without failures. ``failover_w``: the mean
     power with a failure domain lost elsewhere. ``racks``: used rack positions. ``liquid``: used positions with liquid
     cooling.
     """

@@ -1,1 +1,1 @@
-"""Report the review of a plan: what was delivered, what is owed, and how the plan changes."""
+"""Report the review of a plan: what was delivered, what is outstanding, and how the plan changes."""

@@ -58,7 +58,7 @@ def _answer(review: Review) -> str:
         return _owes(review, review.below[0])
     if review.below:
         return message(
-            "{lots} are below what was promised. To keep the promise takes {more}: {money} {currency}.",
+            "{lots} are below the promised worth. {more} are needed to keep the promise: {money} {currency}.",
             lots=count(len(review.below), "lot"),
             more=count(sum(f.servers for f in review.below), "more server"),
             money=fmt.money(sum(f.money for f in review.below)),
@@ -67,7 +67,7 @@ def _answer(review: Review) -> str:
     open_ = [f for f in review.findings if f.verdict is Verdict.CANNOT_TELL]
     if open_:
         lots = joined(dict.fromkeys(fmt.clean(f.delivery.lot.name) for f in open_))
-        return message("{lots} may be below what was promised: the measurement cannot tell.", lots=lots)
+        return message("{lots} may be below the promised worth: the measurement is not precise enough.", lots=lots)
     return message("Every delivered lot performs as promised.")
 
 
@@ -349,11 +349,11 @@ def _next(review: Review) -> Iterator[Exhibit]:
     unsure = dict.fromkeys(f.delivery.lot.name for f in review.findings if f.verdict is Verdict.CANNOT_TELL)
     for lot in unsure:
         yield Note(
-            message("Measure more servers of {lot}: its interval includes what was promised.", lot=fmt.clean(lot))
+            message("Measure more servers of {lot}: its interval includes the promised worth.", lot=fmt.clean(lot))
         )
     if review.plan is None:
         yield Note(message("Relax one of these limits in the question, then plan again."))
     elif purchases(review):
-        yield Note(message("Order as the table of purchases says, and review again when the next lot is delivered."))
+        yield Note(message("Order as in the table of purchases, and review again when the next lot is delivered."))
     else:
         yield Note(message("Nothing remains to be ordered."))

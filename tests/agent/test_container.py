@@ -93,7 +93,10 @@ def test_a_host_without_the_image_is_skipped_with_the_reason(answer: dict[str, A
 
 def test_a_workload_of_torch_names_its_container_itself() -> None:
     suite = Suite(name="s", description="x", workloads={"torch_ops": Choice(in_container=IMAGE)})
-    with pytest.raises(FleetmarkError, match=r"torch_ops names its container by torch_ops.python \(docker:IMAGE\)"):
+    with pytest.raises(
+        FleetmarkError,
+        match=r"torch_ops cannot use in_container; set its container with torch_ops.python \(docker:IMAGE\)",
+    ):
         settings_of(suite, {})
     with pytest.raises(ValueError, match="in_container"):
         Choice(in_container="--privileged")

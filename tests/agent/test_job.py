@@ -202,7 +202,7 @@ def test_a_lead_whose_node_was_lost_ends_as_lost_with_the_reason(tmp_path: Path)
             send("cancel", "00000")
         if doc["e"] == "end":
             result = unpack(doc)
-    assert (result["ended"], result["reason"]) == ("lost", "a host that it needs was lost")
+    assert (result["ended"], result["reason"]) == ("lost", "a required host was lost")
 
 
 def test_an_event_while_a_follower_is_greeted_wakes_it(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
         if doc["e"] == "end":
             result = unpack(doc)
             ended[doc["step"]] = (result["ended"], result.get("reason"))
-    skipped = ("lost", "a host that it needs did not come")
+    skipped = ("lost", "a required host did not join")
     assert ended == {"00000": ("exit", None), "00001": skipped, "00002": ("exit", None)}
 
 

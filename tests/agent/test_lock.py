@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_hold_a_lock_is_one_sentence(tmp_path: Path, monkey
     (tmp_path / "lock").mkdir()
     answer = Job(tmp_path, [step(0, ["true"])]).start()
     assert answer["state"] == "error"
-    assert answer["error"] == f"{tmp_path}: the work directory cannot hold a lock (Is a directory)"
+    assert answer["error"] == f"{tmp_path}: cannot lock the work directory (Is a directory)"
 
 
 def test_leftovers_of_killed_jobs_are_removed_by_the_next_start(tmp_path: Path) -> None:

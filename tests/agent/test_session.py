@@ -192,7 +192,7 @@ def test_a_full_disk_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # of a write, which names no file
 
     monkeypatch.setitem(agent["launch"].__globals__, "open_private", full)
-    with pytest.raises(RuntimeError, match=f"^the disk of {tmp_path} is full: make room there$"):
+    with pytest.raises(RuntimeError, match=f"^the disk of {tmp_path} is full: free some space$"):
         agent["start"]({"job": {"work": str(tmp_path), "folder": str(tmp_path / "job")}, "source": {}})
 
 

@@ -77,11 +77,11 @@ def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_pat
     [
         ([{"path": "{}/none*", "value": "1"}], "this host has no"),
         ([{"path": "{}/folder", "value": "1"}], "folder cannot be read"),
-        ([{"path": "{}/knob", "value": "old"}], "is old already, so there is nothing to try"),
-        ([{"path": "{}/empty", "value": "1"}], "reads as no single value"),
-        ([{"path": "{}/lines", "value": "1"}], "reads as no single value"),
+        ([{"path": "{}/knob", "value": "old"}], "is already old, so there is nothing to try"),
+        ([{"path": "{}/empty", "value": "1"}], "does not have a single value"),
+        ([{"path": "{}/lines", "value": "1"}], "does not have a single value"),
         ([{"read": ["no-such-program"], "match": "x", "write": ["true"], "value": "1"}], "cannot be started"),
-        ([{"read": ["echo", "y"], "match": "(x)", "write": ["true"], "value": "1"}], "does not say what is set"),
+        ([{"read": ["echo", "y"], "match": "(x)", "write": ["true"], "value": "1"}], "does not show the current value"),
         ([{"read": ["echo", "x"], "match": "(x)", "write": ["false"], "value": "1"}], "false: exit status 1"),
     ],
 )
@@ -134,7 +134,7 @@ def test_after_another_boot_the_old_value_is_not_forced_on_the_kernel(setting: A
     (tmp_path / "setting.json").write_text(json.dumps({**stored, "boot": "another"}))
     knob.write_text("booted")
     done, left = setting.clear(str(tmp_path))
-    assert "has booted since, which put it back" in done and not left
+    assert "which a reboot of this host restored" in done and not left
     assert knob.read_text() == "booted" and not (tmp_path / "setting.json").exists()
     assert setting.clear(str(tmp_path)) == ("", "")
 
@@ -161,7 +161,7 @@ def test_what_can_be_read_of_a_damaged_file_is_put_back(setting: Any, tmp_path: 
     stored.write_text(text[: text.rindex('"old"')] if cut else text.replace('"boot"', '"root"', 1))
     done, left = setting.clear(str(tmp_path))
     assert knob.read_text().startswith("old") and second.read_text().startswith("new" if cut else "was")
-    assert not done and left.startswith(f"{stored} is damaged, restored what could be read of it: {knob} = old")
+    assert not done and left.startswith(f"{stored} is damaged, restored the readable part: {knob} = old")
     assert stored.exists()  # there may have been more in it
 
 
@@ -201,7 +201,7 @@ def test_the_file_of_a_later_runner_is_not_removed(setting: Any, tmp_path: Path,
 def test_a_value_that_something_else_follows_is_not_tried(setting: Any, tmp_path: Path, knob: Path) -> None:
     (tmp_path / "upper_vlan7").touch()
     item = {"path": str(knob), "value": "new", "unless": str(tmp_path / "upper_*")}
-    with pytest.raises(setting.CannotSet, match="upper_vlan7 shows that something else follows"):
+    with pytest.raises(setting.CannotSet, match="upper_vlan7 shows that another value depends on"):
         setting.begin(str(tmp_path), [item])
 
 
@@ -311,7 +311,7 @@ def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job
     assert knob.read_text().startswith("new")
     other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
     answer = other.start()
-    assert answer["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
+    assert answer["cleared"] == f"restored the setting of an interrupted trial: {knob} = old"
     assert other.results()["00000"]["files"]["stdout"].startswith("old")
     assert "cleared" not in Job(tmp_path / "work", [step(0, ["true"])], "third").start()
 
@@ -352,7 +352,7 @@ def test_the_next_job_puts_it_back_while_another_user_holds_the_name_of_the_lock
     kill_both(running)
     with squatter("greets", running.folder):
         other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
-        assert other.start()["cleared"] == f"restored what an interrupted trial had left: {knob} = old"
+        assert other.start()["cleared"] == f"restored the setting of an interrupted trial: {knob} = old"
         assert other.results()["00000"]["files"]["stdout"].startswith("old")
 
 
@@ -365,9 +365,9 @@ def test_nothing_starts_where_a_setting_is_left(running: Job, tmp_path: Path, kn
     else:
         knob.unlink()
     answer = Job(tmp_path / "work", [step(0, ["true"])], "other").start()
-    assert answer["state"] == "error" and "a setting that a trial left is still there" in answer["error"]
+    assert answer["state"] == "error" and "a setting changed by a trial was not restored" in answer["error"]
     assert "cleared" not in answer and ("is damaged" if damage else "could not be restored") in answer["left"]
-    assert answer["error"].endswith(f"then type there: rm {stored}") and stored.exists()
+    assert answer["error"].endswith(f"then run on the host: rm {stored}") and stored.exists()
 
 
 @pytest.mark.parametrize("victim", ["runner", ""])

@@ -200,7 +200,9 @@ def test_a_host_with_rdma_holds_no_network(tmp_path: Path, groups: ModuleType) -
     root = host(tmp_path, "", "")
     groups.refuse_paths({"network": 1e6}, [], root)
     (tmp_path / "sys" / "class" / "infiniband" / "mlx5_0").mkdir(parents=True)
-    with pytest.raises(groups.NotHeld, match="can send past the kernel by RDMA, which no group limits; remove"):
+    with pytest.raises(
+        groups.NotHeld, match="can bypass the kernel with RDMA, which control groups cannot limit; remove"
+    ):
         groups.refuse_paths({"network": 1e6}, [], root)
     groups.refuse_paths({"disk": 1e6}, [], root)
 
@@ -297,11 +299,11 @@ def test_the_kernel_holds_a_network(tmp_path: Path, groups: ModuleType, shares: 
 def test_a_network_that_the_kernel_does_not_hold_is_refused(
     tmp_path: Path, groups: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(groups.NotHeld, match="it has no cgroup v2, which a limit of the network needs; run as"):
+    with pytest.raises(groups.NotHeld, match="it has no cgroup v2, which a network limit requires; run as"):
         groups.hold_network(1e6, [groups.Hierarchy(1, frozenset({"cpu"}), "/", "/")], False)
     place = groups.Hierarchy(2, frozenset(), str(tmp_path), str(tmp_path))
     (tmp_path / "cgroup.procs").write_text(f"1\n{os.getpid()}\n")
-    with pytest.raises(groups.NotHeld, match="systemd gave the job no control group of its own; run as root"):
+    with pytest.raises(groups.NotHeld, match="systemd did not create a control group for the job; run as root"):
         groups.hold_network(1e6, [place], True)
     with pytest.raises(groups.NotHeld, match="the kernel does not limit its network .*; run as root"):
         groups.hold_network(1e6, [place], False)  # a folder that is no group
@@ -356,7 +358,7 @@ def test_a_job_gets_a_scope_only_where_logind_would_end_it(site: Path, groups: M
     (site / "answers").write_text("KillUserProcesses=yes\nLinger=no\n")
     started, warning = groups.command(None, str(site))
     assert started == words
-    assert warning.endswith(f"to keep it, type on the host: sudo loginctl enable-linger {user}")
+    assert warning.endswith(f"to keep it, run on the host: sudo loginctl enable-linger {user}")
     for answers in (
         "KillUserProcesses=no\n",
         "",

@@ -129,7 +129,7 @@ def test_results_that_nobody_collected_stay(site: Fleet, tmp_path: Path) -> None
     write(site, f"{folder}/jobs/20261121T010114-x-bcd4/h1/job.json", "{}")
     site.exec("h1", ["chmod", "700", folder])
     done = clean(command)
-    assert done.returncode == 1 and "it holds results of 20261121T010114-x-bcd4" in done.stdout
+    assert done.returncode == 1 and "it contains results of 20261121T010114-x-bcd4" in done.stdout
     site.exec("h1", ["test", "-e", f"{folder}/jobs/20261121T010114-x-bcd4/h1/job.json"])
     assert clean(command, "--discard").returncode == 0
     assert site.exec("h1", ["test", "-e", folder], check=False).returncode

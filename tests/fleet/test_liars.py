@@ -114,7 +114,7 @@ def test_a_lying_agent_costs_its_own_host(
         expected = (
             f"{host} sent an invalid reply ("
             if reason
-            else "its agent reports the end of its job, and has not sent all steps"
+            else "its agent reported the end of its job, but did not send all steps"
         )
         assert outcome[0] == "lost" and outcome[1].startswith(expected) and (reason or "") in outcome[1]
     done = fleetmark(tmp_path, "run", "--resume", "last", rc=0)  # honest again

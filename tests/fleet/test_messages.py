@@ -1,5 +1,5 @@
 """Programs that are unpacked, over real SSH: UCX and qperf between two hosts and on one, HPC Challenge by MPI on one, and a
-soak of a sound host beside one that is throttled; and a build of a project that the user gives."""
+soak of a healthy host beside one that is throttled; and a build of a project that the user gives."""
 
 from __future__ import annotations
 

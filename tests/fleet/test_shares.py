@@ -113,15 +113,17 @@ def test_a_campaign_under_shares_says_so(command: Command) -> None:
     assert job["shares"] == {"cpu": 0.5, "memory": 200 << 20}
     words = [FLEETMARK, "report", "last", "--format", "json"]
     shown = subprocess.run(words, capture_output=True, text=True, env=command.env, check=True).stdout
-    note = "Held to shares of each host: 50% of the CPU time, 200MiB of memory. More may be possible."
+    note = (
+        "Limited to shares of each host: 50% of the CPU time, 200MiB of memory. Without shares, results may be higher."
+    )
     assert note in json.loads(shown)["notes"]
 
 
 @pytest.mark.parametrize(
     ("shares", "host", "problem"),
     [
-        ("{network: 1 Gbit/s}", "h1", "it has no cgroup v2, which a limit of the network needs; run as root"),
-        ("{network: 1 Gbit/s}", "h3", "systemd gave the job no control group of its own; run as root"),
+        ("{network: 1 Gbit/s}", "h1", "it has no cgroup v2, which a network limit requires; run as root"),
+        ("{network: 1 Gbit/s}", "h3", "systemd did not create a control group for the job; run as root"),
         ("{disk: 10 MB/s}", "h2", "the kernel limits buffered writes only with cgroup v2; boot it"),
     ],
 )

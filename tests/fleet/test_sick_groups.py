@@ -39,7 +39,7 @@ SUITE = {
     },
 }
 
-LEAST = ("--least", "50%")  # a busy machine delays a sound pair by less; the slow port takes 80%
+LEAST = ("--least", "50%")  # a busy machine delays a healthy pair by less; the slow port takes 80%
 LOOPBACK = ("rate", "20mbit", "burst", "128kb", "latency", "400ms")  # of which a busy machine gives anything else
 
 

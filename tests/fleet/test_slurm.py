@@ -204,7 +204,7 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
     long = ("--set", "selftest.seconds=60", "--suite", "selftest")
     sentence = lent.refused("--time", "5", *long)
     assert sentence.startswith(
-        "fleetmark: --time 5 is 5 min, and suite selftest takes about 6 min there: ask for more with"
+        "fleetmark: --time 5 is 5 min, and suite selftest takes about 6 min there; request more with"
     )
     sentence = lent.refused("--partition", "short", *long)
     assert sentence.startswith(
@@ -214,7 +214,7 @@ def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: s
     sentence = lent.refused("--partition", "short", "--time", "5")
     assert sentence == "fleetmark: --time 5: partition short allows at most 1:00 per job; request less"
     sentence = lent.refused("--nodes", "1", "--constraint", "gen:none", "--suite", slow)
-    none = "fleetmark: --constraint gen:none: none of the 8 nodes of partition all fit; what there is: gen:new, gen:old, ib"
+    none = "fleetmark: --constraint gen:none: none of the 8 nodes of partition all fit; the available features are gen:new, gen:old, ib"
     assert sentence == none
     sentence = lent.refused("--nodelist", "h[1-2],h77", "--suite", slow)
     assert sentence == "fleetmark: --nodelist h[1-2],h77: partition all has no node h77"

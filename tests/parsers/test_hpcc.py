@@ -29,7 +29,7 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
             metric, factor = KEYS[key]
             assert (value(parsed, metric) or 0) * factor == pytest.approx(figure, rel=1e-12), key
     assert cases(parsed) == {"2p"} and parsed.invalid is None
-    assert parsed.notes == ("the output does not say which BLAS it used",)
+    assert parsed.notes == ("the output does not show which BLAS was used",)
 
 
 def test_our_own_run() -> None:

@@ -36,8 +36,8 @@ TRUNCATED = "the output is cut: it ends inside line 48"
 NOT_SEQUENTIAL = {"v3.10_icelake_noroot.txt", "v3.11_noroot_2numa_unaligned_columns.txt"}
 RANDOM = "latencies are of random access: not comparable with sequential ones"
 PREFETCHED = (
-    "latencies are of sequential access with the prefetchers left on: "
-    "comparable neither with MLC's usual ones nor with random ones"
+    "latencies of sequential access with enabled prefetchers: not "
+    "comparable with MLC's usual latencies or with random ones"
 )
 
 

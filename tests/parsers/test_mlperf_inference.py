@@ -318,7 +318,7 @@ def test_detail_log_that_ends_before_the_verdict() -> None:
     ):
         parse(b"".join(lines[:line_number]))
     parsed = parse(b"".join(lines[:line_number] + lines[line_number + 1 :]))
-    assert parsed.invalid == "no line says whether the result is valid: the log is cut or damaged"
+    assert parsed.invalid == "no line states whether the result is valid: the log is truncated or damaged"
     cut = parse(b"".join(lines)[:-30])
     assert cut.notes[-1] == "the log ends before its last line"
     assert cut.invalid == "the output is cut: the log ends before its last line"
@@ -343,7 +343,7 @@ def test_summary_that_is_cut() -> None:
     assert (cases(beheaded), beheaded.invalid) == ({"Server"}, None)
     assert "no line names the scenario: Server judging by the printed figures" in beheaded.notes
     no_verdict = parse(text.replace(b"Result is : VALID\n", b""))
-    assert no_verdict.invalid == "no line says whether the result is valid: the log is cut or damaged"
+    assert no_verdict.invalid == "no line states whether the result is valid: the log is truncated or damaged"
     with pytest.raises(
         ParseError, match="line 6: expected samples per second or latencies in LoadGen's summary, got 'Mode"
     ):
@@ -409,7 +409,7 @@ def test_report_of_the_endpoints_client() -> None:
     assert set(parsed.notes) == {
         "accuracy of quartz_maths is incomplete",
         "Server and Interactive cannot be distinguished: the report does not print the latency limits",
-        "the report does not say whether the result is valid",
+        "the report does not state whether the result is valid",
         "2 samples failed",
     }
     assert "Interactive" in cases(ours("v6.1_interactive_report.txt", "cat", "deepseek-r1/Interactive/report.txt"))
@@ -457,8 +457,8 @@ def test_a_line_of_the_harness() -> None:
     line = b"Result: early_stopping_latency_ss: 70775, Result is INVALID, 10-min runtime requirement met: False\n"
     short = parse(line)
     assert first(short, "latency") == pytest.approx(70.775e-6)
-    assert short.invalid == "INVALID: LoadGen does not say why"
-    assert "short: the harness says that the run took less than 10 minutes" in short.notes
+    assert short.invalid == "INVALID: LoadGen gives no reason"
+    assert "short: the harness reports that the run took less than 10 minutes" in short.notes
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ def test_no_status_where_the_printed_target_was_reached() -> None:
     lines = (record(T, "target_accuracy", 0.25), evaluation(1, 0.25, epoch_num=1))
     result = parsed(log(*lines, status=None))
     assert value(result, "time_to_train") == 100
-    assert result.notes[:2] == (DERIVED, "run_stop does not say success; the target that the log prints was reached")
+    assert result.notes[:2] == (DERIVED, "run_stop does not report success, but the target in the log was reached")
 
 
 def test_ranks_that_contradict_one_another() -> None:
@@ -553,7 +553,7 @@ def test_minigo_v06_prints_its_own_result() -> None:
     ]
     result = parsed("\n".join(lines) + "\n")
     assert value(result, "time_to_train") == 1725.875
-    assert result.notes == ("time_to_train is what eval_result says",)
+    assert result.notes == ("time_to_train is the value of eval_result",)
     assert "did not end" in error("\n".join(lines[:4]) + "\n")
 
 

@@ -155,7 +155,7 @@ def test_a_test_that_fails_among_others_is_told_however_it_failed() -> None:
     gather = text[start:end]
     failures = {
         gather[: gather.index("# nThread")]: "no rows of results",
-        gather[: gather.index("# Out of bounds")]: "the test did not come to its end",
+        gather[: gather.index("# Out of bounds")]: "the test did not finish",
         gather[: gather.index("# nThread")] + "all_gather_perf: error while loading shared libraries\n": (
             "no rows of results: all_gather_perf: error while loading shared libraries"
         ),
@@ -341,7 +341,7 @@ def test_hosts_side_by_side() -> None:
 def test_single_gpu_has_no_bus_bandwidth() -> None:
     result = read(TOOL, "2.9_single_gpu.txt")
     assert {m.metric for m in result.measurements} == {"time", "algbw", "ranks", "nodes"}
-    assert notes(result) == ["nccl: one rank: a bus bandwidth says nothing and is left out"]
+    assert notes(result) == ["nccl: one rank: the bus bandwidth has no meaning and is omitted"]
     without_list = "\n".join(line for line in raw("2.9_single_gpu.txt").splitlines() if "Rank" not in line)
     assert {m.metric for m in parsed(without_list).measurements} == {"time", "algbw"}
     named = parsed(raw("2.9_single_gpu.txt"), "./build/all_reduce_perf", "-g", "1")
@@ -415,10 +415,10 @@ def test_text_that_ends_early() -> None:
     rows = ONE[: ONE.index("# Out of bounds")]
     result = parsed(rows)
     assert "avg_busbw" not in {m.metric for m in result.measurements}
-    assert "all_reduce: the test did not come to its end" in result.notes
+    assert "all_reduce: the test did not finish" in result.notes
     killed = parsed(rows + "slurmstepd: error: *** STEP 9.0 ON larch01 CANCELLED DUE TO TIME LIMIT ***\n")
     assert (
-        "all_reduce: the test did not come to its end: slurmstepd: error: *** STEP 9.0 ON larch01 CANCELLED DUE TO "
+        "all_reduce: the test did not finish: slurmstepd: error: *** STEP 9.0 ON larch01 CANCELLED DUE TO "
         "TIME LIMIT ***" in killed.notes
     )
     cut = parsed(rows[:-20])
@@ -426,10 +426,10 @@ def test_text_that_ends_early() -> None:
     assert any(note.endswith("a row that is cut or has other text in it is left out") for note in cut.notes[-4:])
     head = ONE[: ONE.index("# Avg bus bandwidth    : 292.0") + 29]
     assert "avg_busbw" not in {m.metric for m in parsed(head).measurements}  # 292. may have had more digits
-    place = "all_reduce: the test did not come to its end: line 31 ends within its average"
+    place = "all_reduce: the test did not finish: line 31 ends within its average"
     assert parsed(head).invalid == f"the output is cut: {place}"
     for text in (rows, rows[:-20]):
-        assert parsed(text).invalid == "the output is cut: all_reduce: the test did not come to its end"
+        assert parsed(text).invalid == "the output is cut: all_reduce: the test did not finish"
 
 
 def test_figures_that_disagree() -> None:
@@ -477,7 +477,7 @@ def test_remarks_become_notes(remark: str, note: str) -> None:
 
 def test_average_below_what_was_asked_for() -> None:
     result = parsed(ONE.replace("292.048 ", "292.048 FAILED"))
-    assert "all_reduce: the average bus bandwidth is below the minimum that was asked for" in result.notes
+    assert "all_reduce: the average bus bandwidth is below the requested minimum" in result.notes
     assert result.invalid is None
 
 

@@ -38,7 +38,7 @@ def test_json_as_it_was_misspelt() -> None:
     del report["average_bus_bandwidth"]
     result = parsed(json.dumps(report))
     assert value(result, "avg_busbw") == 17.25e9
-    assert "reduce_scatter: the average bus bandwidth is below the minimum that was asked for" in result.notes
+    assert "reduce_scatter: the average bus bandwidth is below the requested minimum" in result.notes
 
 
 def test_json_wrong_data_and_nothing_to_check() -> None:
@@ -79,17 +79,17 @@ def test_json_that_is_cut() -> None:
     assert {m.labels["size"] for m in result.measurements if "size" in m.labels} == {"4194304"}
     assert result.notes[:2] == (
         "the JSON that begins on line 1 is cut off: only its complete results are read",
-        "reduce_scatter: the test did not come to its end: its JSON output is cut off",
+        "reduce_scatter: the test did not finish: its JSON output is cut off",
     )
     assert value(result, "ranks") == 4
-    place = "reduce_scatter: the test did not come to its end: its JSON output is cut off"
+    place = "reduce_scatter: the test did not finish: its JSON output is cut off"
     assert result.invalid == f"the output is cut: {place}"
 
 
 def test_text_after_json_that_is_cut() -> None:
     result = parsed(raw("2.17.9_report_cut.json") + "\n" + ONE)
     assert cases(result) == {"all_reduce"}
-    left_out = "reduce_scatter: left out: the test did not come to its end: its JSON output is cut off"
+    left_out = "reduce_scatter: left out: the test did not finish: its JSON output is cut off"
     assert left_out in result.notes
     assert result.invalid is None
     assert "all_reduce: line 25: a row that is cut or has other text in it is left out" in result.notes

@@ -153,7 +153,7 @@ def test_nccom_cut_and_failed() -> None:
     result = parse(text[: text.index("54.37") + 4].encode())  # 54.3 may have lost a digit
     assert value(result, "time", size="4194304", type="fp32") is None
     assert "nccom-all_gather: line 5: a row that is cut or has other text in it is left out" in result.notes
-    assert "nccom-all_gather: the test did not come to its end" in result.notes
+    assert "nccom-all_gather: the test did not finish" in result.notes
     failed = parse(text.replace("Avg bus", "1 errors found - test failed\nAvg bus").encode())
     assert failed.invalid == "nccom-all_gather: ended with: 1 errors found - test failed"
     assert error(raw("nccom_failed.txt")) == (

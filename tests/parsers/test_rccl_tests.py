@@ -44,7 +44,7 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
             assert value(result, "avg_busbw") == (None if printed is None else pytest.approx(printed * 1e9))
     if path.name == "mi300x8_allreduce_truncated.txt":
         assert (result.version, value(result, "ranks")) == ("develop:83d38d9", 8)
-        assert "all_reduce: the test did not come to its end" in result.notes
+        assert "all_reduce: the test did not finish" in result.notes
     else:
         assert notes(result) == [
             "all_reduce: line 1: no heading; columns read as those of nccl-tests 2.13 and later",

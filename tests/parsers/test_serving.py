@@ -102,7 +102,7 @@ def test_sglangs_failures_stand_among_its_details() -> None:
     assert cases(parsed) == {"r4"} and figure(parsed, "failures") == 0.25
     assert parsed.invalid == "1 of 4 requests failed" and parsed.notes == ()
     assert {m.labels["model"] for m in parsed.measurements} == {"meta-llama/Llama-3.1-8B"}
-    assert "does not say how many requests failed" in read("sglang_bench", "schema.jsonl").notes[0]
+    assert "the number of failed requests is missing" in read("sglang_bench", "schema.jsonl").notes[0]
 
 
 def test_aiperfs_newer_settings_are_of_phases() -> None:
@@ -239,7 +239,10 @@ def test_our_runs_against_transformers_serve() -> None:
     assert figure(parsed, "ttft_p50") == pytest.approx(3514.284412454 - 3508.881306124)
     assert figure(parsed, "tpot_p50") == pytest.approx((3517.08812993 - 3514.284412454) / 31)
     assert not [m for m in parsed.measurements if m.metric == "itl_p50"]  # a piece is no token
-    assert "c2: the server sends 1.44 tokens a piece: gaps are of pieces (piece_gap), not of tokens" in parsed.notes
+    assert (
+        "c2: the server sends 1.44 tokens per piece: gaps are between pieces (piece_gap), not between tokens"
+        in parsed.notes
+    )
 
 
 def test_our_own_runs() -> None:

@@ -35,7 +35,7 @@ def test_it_is_the_same_each_time_and_lies_near_welch() -> None:
 
 
 def test_coverage_with_twenty_hosts() -> None:
-    """Nominal 95% over 20 hosts a side covers about 93%, as methodology's table has it; less would be a fault."""
+    """Nominal 95% over 20 hosts per side covers about 93%, as methodology's table has it; less would be a fault."""
     rng = np.random.default_rng(5)
     covered = 0
     for _ in range(300):

@@ -130,9 +130,7 @@ def test_the_plan_has_as_many_hosts_and_benchmarks_as_it_takes() -> None:
 
 def test_too_little_on_record() -> None:
     history, families = record(6, machines=4, families=4)
-    with pytest.raises(
-        FleetmarkError, match="4 families of machines on record have all of these benchmarks, at least 5"
-    ):
+    with pytest.raises(FleetmarkError, match="4 families of stored machines have all of these benchmarks, at least 5"):
         learned(history, families)
     history, families = record(6)
     with pytest.raises(FleetmarkError, match="2 benchmarks: at least 3"):

@@ -153,8 +153,8 @@ def test_too_few_figures_say_how_many_more() -> None:
     b.iloc[0, 1:] = b.iloc[1, [0, 2]] = b.iloc[2, :2] = np.nan  # a host for each benchmark
     result = compare(a, b)
     assert result.ratio is None and len(result.each) == 3
-    assert result.reason.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not tell")
-    assert "measure 2 more of what they lack" in result.reason
+    assert result.reason.startswith("3 hosts of the candidate with 3 figures over 3 benchmarks do not separate")
+    assert "measure 2 more of the missing figures" in result.reason
 
 
 def test_the_workload_lies_where_the_benchmarks_do() -> None:
@@ -213,7 +213,7 @@ def test_the_named_ends_have_wider_intervals() -> None:
 
 
 def test_your_workload_is_never_narrower_than_the_fleet() -> None:
-    """Two hosts a side leave two degrees of freedom; benchmarks that agree would add more than they widen."""
+    """Two hosts per side leave two degrees of freedom; benchmarks that agree would add more than they widen."""
     a, b = side([[1.0] * 8, [1.1] * 8]), side([[2.0] * 8, [2.3] * 8], first=3)
     b += np.linspace(0, 0.001, 8)
     result = compare(a, b)

@@ -1,4 +1,4 @@
-"""Simulate the search for hosts that slow down a case over several hosts; the rate of a sound group is unknown."""
+"""Simulate the search for hosts that slow down a case over several hosts; the rate of a healthy group is unknown."""
 
 from __future__ import annotations
 

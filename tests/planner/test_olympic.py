@@ -107,7 +107,7 @@ def test_what_is_no_time_is_not_averaged(wrong: float) -> None:
 def test_a_benchmark_the_rules_do_not_name(name: str) -> None:
     result = olympic_mean(name, [1.0] * 50)
     assert (result.mean, result.required, result.count) == (None, None, 50)
-    assert result.reason == f"the training rules name no number of runs for {name!r}"
+    assert result.reason == f"the training rules do not specify a number of runs for {name!r}"
 
 
 def test_the_numbers_of_runs() -> None:

@@ -1,4 +1,4 @@
-"""Test the search for slow pairs in simulated fleets: every kind of fault is named by its reason, and no sound host."""
+"""Test the search for slow pairs in simulated fleets: every kind of fault is named by its reason, and no healthy host."""
 
 from __future__ import annotations
 

@@ -111,4 +111,4 @@ def test_a_group_says_most_and_has_none_that_is_barred() -> None:
     members, bits = choose(posterior, 8, [{"n00", "n01"}])
     assert len(members) == len(set(members)) == 8 and not {"n00", "n01"} & set(members)
     assert 0.8 < bits <= math.log2(3)
-    assert set(members) & set(hosts[12:])  # the others ran in a sound group
+    assert set(members) & set(hosts[12:])  # the others ran in a healthy group

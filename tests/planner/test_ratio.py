@@ -66,7 +66,7 @@ def test_equal_sides_have_welchs_degrees_of_freedom() -> None:
 
 
 def test_a_pick_among_many_has_a_wider_interval() -> None:
-    """Check both extremes of 50 ratios: level 1 - 0.05 * 2 / 50 = 0.998 and, with five hosts a side, 8 df."""
+    """Check both extremes of 50 ratios: level 1 - 0.05 * 2 / 50 = 0.998 and, with five hosts per side, 8 df."""
     x = np.array([-0.02, -0.01, 0, 0.01, 0.02])
     ratio = welch(x.tolist(), (0.3 + x).tolist())
     half = float(stats.t.ppf(0.999, 8)) * math.sqrt(2 * 2.5e-4 / 5)

@@ -150,7 +150,7 @@ def test_few_hosts_of_which_many_are_slow_are_two_groups() -> None:
 
 
 def minority(seed: int, hosts: int, sick: int, low: float, high: float, noise: str = "normal") -> tuple[set[int], int]:
-    """Return the sick hosts that are named or in a slower group, and the number of sound ones."""
+    """Return the sick hosts that are named or in a slower group, and the number of healthy ones."""
     rng = np.random.default_rng(seed)
     shape = (METRICS, hosts, 5)
     runs = RUN * (rng.normal(size=shape) if noise == "normal" else rng.standard_t(3, shape))

@@ -165,7 +165,7 @@ def test_missing_figures() -> None:
     known = {"b0": float(figure(sample, "m3", "b0")), "b1": float(figure(sample, "m3", "b1")), "other": 1.0}
     p = transfer(history, families, known, ["b2"])["b2"]
     assert interval(p)[1] <= figure(sample, "m3", "b2") <= interval(p)[2] and interval(p)[2] - interval(p)[1] < 0.5
-    assert p.ignored == {"other": "no machine on record has it"}
+    assert p.ignored == {"other": "no stored machine has it"}
     serving = history["b2"].notna() & history[["b0", "b1"]].notna().any(axis=1)
     assert list(p.machines) == list(history.index[serving])
     assert p.families == len({families[m] for m in p.machines})
@@ -236,7 +236,7 @@ class TestCannotTell:
 
     def test_nothing_to_go_by(self) -> None:
         history, families, known = without(machines(), "m3", "b0")
-        assert "no machine on record has x" in transfer(history, families, known, ["x"])["x"].reason
+        assert "no stored machine has x" in transfer(history, families, known, ["x"])["x"].reason
         for nothing in ({}, {"y": 1.0}, {"b2": 1.0}):
             assert "none of the known figures" in transfer(history, families, nothing, ["b2"])["b2"].reason
         empty = transfer(history.assign(e=np.nan), families, known, ["e"])["e"]
@@ -283,9 +283,9 @@ def test_what_is_no_record_is_refused() -> None:
             lambda: transfer(endless, families, known, ["b2"]),
             "b0 of m0 is infinite",
         ),
-        (lambda: transfer(pd.concat([history, history]), families, known, ["b2"]), "machine 'm0' is on record twice"),
-        (lambda: transfer(history[["b0", "b0"]], families, known, ["b2"]), "benchmark 'b0' is on record twice"),
-        (lambda: transfer(history, {"m0": "f"}, known, ["b2"]), "46 machines on record have no family, m1 among them"),
+        (lambda: transfer(pd.concat([history, history]), families, known, ["b2"]), "machine 'm0' is recorded twice"),
+        (lambda: transfer(history[["b0", "b0"]], families, known, ["b2"]), "benchmark 'b0' is recorded twice"),
+        (lambda: transfer(history, {"m0": "f"}, known, ["b2"]), "46 stored machines have no family, m1 among them"),
         (lambda: transfer(history, families, {"b0": math.nan}, ["b2"]), "b0 is not a finite logarithm"),
         (lambda: transfer(history, families, known, ["b2"], baseline="m3"), "'m3' is not among the 47 machines"),
         (lambda: transfer(history, families, known, ["b2"], level=1.0), "level 1 cannot be made"),

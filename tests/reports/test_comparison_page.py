@@ -71,7 +71,7 @@ def test_the_page_of_a_comparison(three: Compared, page: Page) -> None:
             "Above 1, the candidate is better",
             "Percent from the median of the host's own side",
             "Value: ",
-            "What most hosts of each generation have",
+            "Facts of most hosts of each generation",
             "Benchmarks not compared",
             "Welch's t interval at 95% over hosts",
             "fleetmark compare --baseline gen=icelake --candidate gen=genoa --candidate gen=turin",
@@ -129,7 +129,7 @@ def test_one_host_a_side_has_no_interval(tmp_path: Path) -> None:
 
 def test_one_host_a_side_has_an_interval_of_its_repeats(tmp_path: Path) -> None:
     page = two(tmp_path, {TRIAD: [[10e9, 10.1e9]]}, {TRIAD: [[20e9, 20.1e9]]})
-    assert "its interval is of this machine, not of its kind" in " ".join(page.words.split())
+    assert "its interval describes this machine, not its kind" in " ".join(page.words.split())
     assert page.table_row("stream all-cores triad")[2].endswith(") cannot tell")
 
 

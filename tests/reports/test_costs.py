@@ -163,7 +163,7 @@ def test_the_command_for_a_gap_of_many_hosts_names_as_many_of_each_side(root: Pa
 def test_the_first_screen_names_the_gap_and_its_command(root: Path) -> None:
     report = document(compared(root))
     for text in (" ".join(rendered.shown(report).split()), markdown.render(report, ENGLISH).replace("\\", "")):
-        gap = text.index("Measured in part on turin: memory latency")
+        gap = text.index("Only partly measured on turin: memory latency")
         assert gap < text.index("Coverage by side") and "--suite mlc" in text
 
 

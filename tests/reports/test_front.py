@@ -88,7 +88,7 @@ def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None
     seen = view(sample.many(130))
     shown = map_of_hosts(seen, Deviations(seen), message("generation"), {"pdf": 5})
     assert shown is not None and len(shown.rows) == 100
-    assert "Hosts furthest from their median; 29 more lie nearer." in shown.notes  # one never answered
+    assert "The hosts furthest from their median are shown; 29 others are closer." in shown.notes  # one never answered
     assert "n0017" in [row[0].text for row in shown.rows[:5]]
     one = view(sample.one())
     assert map_of_hosts(one, Deviations(one), message("generation"), {}) is None

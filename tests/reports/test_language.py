@@ -76,8 +76,8 @@ def test_terms_of_prices_and_classes_of_one_benchmark_have_chinese_names() -> No
 
 
 def test_no_space_follows_a_full_width_stop() -> None:
-    both = joined([message("Nothing is bought."), message("No host is on record.")], " ")
-    assert both == "Nothing is bought. No host is on record." and " " not in language("zh-CN")(both)
+    both = joined([message("Nothing is bought."), message("No host is recorded.")], " ")
+    assert both == "Nothing is bought. No host is recorded." and " " not in language("zh-CN")(both)
 
 
 def test_the_catalogue_is_chinese() -> None:

@@ -43,7 +43,7 @@ def test_a_campaigns_report_has_the_roofs_in_every_format(tmp_path: Path) -> Non
     assert f"## {TITLE}" in markdown and f"| {' | '.join(network)} | 16 | 806 MB/s | n05 |" in markdown
     page = Page(files["html"].read_text())
     assert page.table_row("network")[:5] == network and page.words.count(TITLE) == 2  # contents and heading
-    assert files["html"].read_text().count("The roofs that 16 hosts measured") >= 1
+    assert files["html"].read_text().count("The measured roofs of 16 hosts") >= 1
     assert faults(files["pdf"].read_bytes()) == []  # PDF/UA
     sheet = openpyxl.load_workbook(files["xlsx"])["Measured bandwidth against"]
     row = next(cells for cells in sheet.iter_rows() if cells[0].value == "network")

@@ -138,7 +138,7 @@ def test_a_folder_that_is_none_is_refused(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(extensions.VARIABLE, "")
     sentence = refused(tmp_path, "rebuild", "last", "--workloads", str(tmp_path / folder))
-    assert sentence.startswith(f"--workloads {tmp_path / folder}: {problem}; name a folder with manifests")
+    assert sentence.startswith(f"--workloads {tmp_path / folder}: {problem}; choose a folder with manifests")
 
 
 def test_its_roles_are_found_by_ansible_behind_the_users_own(acme: Path) -> None:

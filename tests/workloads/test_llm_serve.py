@@ -239,7 +239,7 @@ def test_what_ends_a_server_is_told_without_the_key(tmp_path: Path) -> None:
 def test_several_tokens_a_piece_are_told(served: Served) -> None:
     parsed = measured(served, "--concurrency=4", "--model=pieces")
     assert parsed.invalid is None
-    assert any("the server sends 4 tokens a piece" in note for note in parsed.notes)
+    assert any("the server sends 4 tokens per piece" in note for note in parsed.notes)
     metrics = {m.metric for m in parsed.measurements}
     assert "piece_gap_p50" in metrics and "itl_p50" not in metrics
     assert value(parsed, "output_tokens") == 16

@@ -144,7 +144,7 @@ def test_a_trace_is_replayed_at_its_own_times(tmp_path: Path, name: str, text: s
     assert [r["output_tokens"] for r in seen] == [4 + k % 5 for k in expected]
     assert all(abs(r["prompt_tokens"] - 30 - k) <= 3 for r, k in zip(seen, expected, strict=True))
     assert all(r["sent"] >= r["due"] for r in seen), "and none before its time"
-    assert any("1 requests of the trace are left out" in note for note in parsed.notes) == left_out
+    assert any("1 requests of the trace are omitted" in note for note in parsed.notes) == left_out
     assert {m.case for m in parsed.measurements} == {"x2"}
 
 
@@ -322,6 +322,6 @@ def test_lateness_is_told_of_every_run() -> None:
     assert invalid() is None
     assert invalid(run=0.02) == (
         "r2: the client itself was 0.02 s late (99%), more than 0.01 s; raise processes, give the client's host more "
-        "processors, or ask for less"
+        "processors, or reduce the load"
     )
     assert str(invalid(trial=0.02)).startswith("search at 3/s: the client itself was 0.02 s late")

@@ -236,7 +236,7 @@ def test_unlike_hosts_are_refused_together_and_measure_by_themselves(
     [
         ({"commit": "v2.19.6"}, "needs sources or programs: commit as a full hash of 40 digits"),
         ({"commit": "z" * 40}, "commit as a full hash"),
-        ({"commit": "b" * 40}, f"nccl_tests.commit: {'b' * 40} needs its checksum; set nccl_tests.commit_sha256 too"),
+        ({"commit": "b" * 40}, f"nccl_tests.commit: {'b' * 40} needs a checksum; also set nccl_tests.commit_sha256"),
         ({"commit": "b" * 40, "commit_sha256": "c" * 63}, "commit as a full hash of 40 digits and commit_sha256"),
         ({"git": "", "commit": ""}, "needs sources or programs"),
         ({"path": "nccl-tests/build"}, "path as an absolute path"),

@@ -115,14 +115,14 @@ def _read(file: Path, folder: Path | None) -> Contents:
             contents = _index(tar, next(members, None), file)
             left = {entry.path: entry for entry in contents.entries}
             if len(left) < len(contents.entries):
-                raise FleetmarkError(f"{file}: a bundle lists each file once; collect it again")
+                raise FleetmarkError(f"{file}: it contains a file twice; collect it again")
             for member in members:
                 entry = left.pop(member.name, None)
                 if entry is None or not member.isreg() or member.size != entry.bytes:
-                    raise FleetmarkError(f"{file}: {member.name[:200]!r} is not as {INDEX} lists it; collect it again")
+                    raise FleetmarkError(f"{file}: {member.name[:200]!r} does not match {INDEX}; collect it again")
                 _take(tar, member, entry, file, folder)
     except (tarfile.TarError, EOFError) as error:
-        raise FleetmarkError(f"{file}: no bundle, or cut off ({error}); collect it again") from error
+        raise FleetmarkError(f"{file}: not a bundle, or truncated ({error}); collect it again") from error
     if left:
         raise FleetmarkError(f"{file}: {min(left)} is missing; collect it again")
     return contents
@@ -149,7 +149,7 @@ def _bound_headers(file: Path) -> None:
 
 def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> Contents:
     if member is None or member.name != INDEX or not member.isreg() or member.size > MAX_INDEX:
-        raise FleetmarkError(f"{file}: no bundle: its first file is not {INDEX}; write one by fleetmark bundle")
+        raise FleetmarkError(f"{file}: not a bundle: its first file is not {INDEX}; create one with fleetmark bundle")
     text = tar.extractfile(member)
     assert text is not None  # a regular file
     try:
@@ -161,7 +161,7 @@ def _index(tar: tarfile.TarFile, member: tarfile.TarInfo | None, file: Path) -> 
     for entry in contents.entries:
         name = entry.path.rpartition("/")[2]
         if entry.path.startswith("sources/") and not name.startswith(f"{entry.sha256}-"):
-            raise FleetmarkError(f"{file}: {entry.path}: its name has another SHA-256 than {entry.sha256}")
+            raise FleetmarkError(f"{file}: {entry.path}: the SHA-256 in its name is not {entry.sha256}")
     return contents
 
 

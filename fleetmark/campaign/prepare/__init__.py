@@ -89,7 +89,7 @@ def refuse_busy(checked: Sequence[Checked], urls: Collection[str], console: Cons
         ignore = f"; if services may stay, list their ports as {IGNORED_PORTS} in the inventory" if has_services else ""
         raise FleetmarkError(
             f"hosts in use: {sum(map(len, refused.values()))}; nothing was deployed on any host; add --include-busy to "
-            f"measure anyway, or leave hosts out with --limit{ignore}"
+            f"measure anyway, or exclude hosts with --limit{ignore}"
         )
 
 

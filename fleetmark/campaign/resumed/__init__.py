@@ -1,1 +1,1 @@
-"""Resume a recorded campaign: check its author, and restore its credentials, jobs and owed steps."""
+"""Resume a recorded campaign: check its author, and restore its credentials, jobs and outstanding steps."""

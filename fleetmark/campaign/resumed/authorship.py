@@ -28,7 +28,7 @@ def request_to_run(archive: Archive, inventory: Sequence[str], console: Console)
         kind = "a job of Slurm" if request.slurm else "a trial of a setting"
         raise FleetmarkError(f"{author}, and only its author can resume {kind}; start a new campaign")
     if request.inventory and not inventory:
-        raise FleetmarkError(f"{author}, so its inventory is not used; name your own with -i")
+        raise FleetmarkError(f"{author}, so its inventory is not used; specify your own with -i")
     if not (console.is_terminal and sys.stdin.isatty()):
         raise FleetmarkError(f"{author}; resume it from a terminal, where you can review it and agree")
     if not _agrees(request, author, inventory, console):

@@ -25,8 +25,8 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
             before = settings.get(entry, {}).get(name)
             if not lacks_credentials(before):
                 raise FleetmarkError(
-                    f"--set {entry}.{name} with --resume: a campaign resumes as scheduled, and only credentials are "
-                    "given again; start a new one for changes"
+                    f"--set {entry}.{name} with --resume: a resumed campaign keeps its settings, and accepts only "
+                    "credentials again; start a new campaign for other settings"
                 )
             if value != before:
                 raise FleetmarkError(f"--set {entry}.{name} with --resume: the campaign has {before}, not {value}")
@@ -48,7 +48,8 @@ def refuse_without(credentials: Mapping[str, str], variables: Mapping[str, Mappi
                 incomplete = [v for v in (value if isinstance(value, list) else [value]) if lacks_credentials(v)]
                 if setting not in credentials and any(v not in credentials for v in incomplete):
                     raise FleetmarkError(
-                        f"{host} needs {item['workload']}, and the credentials of {setting} are not kept: "
-                        f"give them again in place of {MARK}: fleetmark run --resume {campaign} --set {setting}="
+                        f"{host} needs {item['workload']}, and the credentials of {setting} are not "
+                        f"stored: pass them again in place of {MARK}: fleetmark run --resume {campaign} --set "
+                        f"{setting}="
                         f"'{','.join(incomplete)}'"
                     )

@@ -24,7 +24,8 @@ UNLISTED = "its files are not in the journal"
 
 
 def set_aside_lost(archive: Archive, console: Console | None = None) -> None:
-    """Move lost and damaged steps aside, so that they can run again, and record in the journal that they are owed.
+    """Move lost and damaged steps aside, so that they can run again, and record in the journal that they are
+    outstanding.
 
     A step that passed is damaged if its files no longer give a passed outcome. If a crash cut the end of a chained
     journal, the files that it does not list are lost, and their host sends them again. Print the number of steps with
@@ -91,9 +92,9 @@ def note_joined(archive: Archive, request: Request) -> None:
 def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
-    """Map each host to the ids of its owed steps.
+    """Map each host to the ids of its outstanding steps.
 
-    A server's step is owed as long as the step of its client is owed.
+    A server's step is outstanding as long as the step of its client is outstanding.
     """
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     settled = {key for key, status in last.items() if status != Status.LOST}
@@ -115,7 +116,7 @@ def owed_steps(
 
 
 def note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], reason: str) -> None:
-    """Record in the journal that the owed steps of an unreachable host are lost."""
+    """Record in the journal that the outstanding steps of an unreachable host are lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(status=Status.LOST, reason=reason))

@@ -97,8 +97,8 @@ def _request(archive: Archive, document: Mapping[str, Any]) -> Request:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(map(str, first["loc"]))[:80]
         raise FleetmarkError(
-            f"{archive.path / 'campaign.json'}: damaged ({location}: {first['msg'][:160]}), so the campaign cannot go "
-            "on; restore it; what was measured is read by `fleetmark report`"
+            f"{archive.path / 'campaign.json'}: damaged ({location}: {first['msg'][:160]}), so the campaign cannot be "
+            "resumed; restore the file, or see the measured results with `fleetmark report`"
         ) from error
 
 
@@ -179,14 +179,14 @@ def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str
         try:
             schedule = _schedule(request, able, schedule)
         except FleetmarkError as error:
-            raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
+            raise FleetmarkError(f"{_first(archive, broken)}, and cannot be recreated: {error}; {_REMEDY}") from error
     if schedule is None or not broken.keys() <= schedule.hosts.keys():
         raise _not_the_same(archive, broken)
     return schedule
 
 
 _KEPT = ("command", "versions", "extensions", "sha256", "parent")  # copied from an adopted campaign.json
-_REMEDY = "restore the file, or start a new campaign; what was measured is read by `fleetmark report`"
+_REMEDY = "restore the file, or start a new campaign; `fleetmark report` shows the measured results"
 
 
 def _schedule(request: Request, able: Sequence[tuple[Host, Facts]], onto: Schedule | None) -> Schedule:
@@ -281,7 +281,7 @@ def _facts(archive: Archive, request: Request, host: str, broken: Mapping[str, s
     try:
         facts = facts_of(archive, request, host)
     except FleetmarkError as error:
-        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
+        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be recreated: {error}; {_REMEDY}") from error
     if facts is None:
         raise FleetmarkError(f"{_first(archive, broken)}, and the facts of {host} are missing as well; {_REMEDY}")
     return facts

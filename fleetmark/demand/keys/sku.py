@@ -33,7 +33,7 @@ _MOST_SLIP = 24
 
 
 class Has(Valued):
-    """The amount of a resource in one server: its ``value``, or a rate on record."""
+    """The amount of a resource in one server: its ``value``, or a stored rate."""
 
     value: Resource | None = None
     measured: Measured | None = None
@@ -148,7 +148,7 @@ class Sku(_SkuKeys):  # type: ignore[misc]
         if self.failure_rate and not self.repair[0]:
             raise ValueError("failure_rate: give repair, the time from a failure to the server's return (2 weeks)")
         if self.price_change and isinstance(self.price, list | dict):
-            raise ValueError("price_change: the price is already given by period; leave out price_change")
+            raise ValueError("price_change: the price is already given by period; remove price_change")
         return self
 
     @property

@@ -106,9 +106,9 @@ class Demand(Part):
                 "give one of: a figure for every period, start and growth, quantiles (p50, p90), or a history"
             )
         if self.start is None and self.growth is not None:
-            raise ValueError("start is missing: what the demand is in the first period")
+            raise ValueError("start is missing: write the demand in the first period")
         if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:
-            raise ValueError("sigma goes with p50 alone: the median, and the standard deviation of its logarithm")
+            raise ValueError("sigma is valid only with p50: the median, and the standard deviation of its logarithm")
         return self
 
 
@@ -164,7 +164,7 @@ class Workload(Part):
         if (self.utilisation is None) == (self.slo is None):
             raise ValueError(f"give utilisation (above 0, up to {CAP:.0%}) or slo, one of them")
         if self.dedicated and self.availability == "preemptible":
-            raise ValueError("what may be pre-empted runs on servers of others: leave out dedicated or preemptible")
+            raise ValueError("preemptible work runs on servers of other workloads: remove dedicated or preemptible")
         if self.dedicated and self.pool is not None:
-            raise ValueError("servers of its own are no pool with others: leave out dedicated or pool")
+            raise ValueError("a workload with dedicated servers cannot share a pool: remove dedicated or pool")
         return self

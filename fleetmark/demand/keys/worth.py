@@ -98,17 +98,17 @@ class Worth(Valued):
         if sum(w is not None for w in sources) != 1:
             raise ValueError("give one of value, compare, reference, measured and profile")
         if (self.lo is None) != (self.hi is None):
-            raise ValueError("lo and hi go together: the ends of the 95% interval")
+            raise ValueError("lo and hi are both needed: the bounds of the 95% interval")
         if self.utilisation is not None and (self.slots is not None or self.speed is not None):
-            raise ValueError("slots and speed give the utilisation: give them, or the utilisation")
+            raise ValueError("slots and speed determine the utilisation: write either these two or the utilisation")
         if self.lo is not None and self.value is None:
-            raise ValueError("lo and hi go with value; a worth on record has its own interval")
+            raise ValueError("lo and hi are valid only with value; a worth from stored results has its own interval")
         if self.lo is not None and self.error is not None:
-            raise ValueError("error repeats lo and hi; give one of them")
+            raise ValueError("error and lo, hi state the same uncertainty; remove one of them")
         if self.hosts is not None and self.value is None:
-            raise ValueError("hosts goes with value; a worth on record names its own")
+            raise ValueError("hosts is valid only with value; a worth from stored results has its own hosts")
         if self.df is not None and self.value is None:
-            raise ValueError("df goes with value; a worth on record has its own")
+            raise ValueError("df is valid only with value; a worth from stored results has its own")
         if self.lo is not None and self.hi is not None and self.value is not None:
             value = self.value.value
             if not self.lo <= value <= self.hi:

@@ -58,7 +58,7 @@ class Node:
 
 @dataclass(kw_only=True, frozen=True, slots=True)
 class Request:
-    """Store a request for ``sbatch``. ``nodes``: None for all usable nodes; ``time``: in Slurm's format."""
+    """A request for ``sbatch``. ``nodes``: None for all usable nodes; ``time``: in Slurm's format."""
 
     partition: str | None = None
     nodes: int | None = None
@@ -89,7 +89,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Store a job's state (such as ``PENDING``), why it waits or ended, its exit status, and its nodes.
+    """A job's state (such as ``PENDING``), why it waits or ended, its exit status, and its nodes.
 
     The nodes have Slurm's abbreviated form (``n[1-3]``).
     """

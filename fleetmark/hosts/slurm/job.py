@@ -88,7 +88,7 @@ class Job:
     def submit(cls, request: Request, name: str, folder: Path) -> Job:
         """Submit a job that starts the agent on every node. Raise FleetmarkError if Slurm refuses it."""
         if "'" in str(folder) or "\n" in str(folder):
-            raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
+            raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job script cannot contain")
         try:
             for level in (folder.parent.parent, folder.parent, folder, folder / "nodes"):
                 refuse_replaceable(level, create=True)

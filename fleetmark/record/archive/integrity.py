@@ -105,9 +105,9 @@ def _read(archive: StoredCampaign, result: Integrity) -> _Journal:
             offset += len(line) + 1
             stated = chain.stated(line)
             if line is rest:
-                result.differences.append(Difference(place, message("it is cut: its end is missing")))
+                result.differences.append(Difference(place, message("it is truncated: its end is missing")))
             elif not stated:
-                result.differences.append(Difference(place, message("it is cut, or was added without a digest")))
+                result.differences.append(Difference(place, message("it is truncated, or was added without a digest")))
             if line is rest or not stated:
                 continue
             if not chain.follows(line, head):
@@ -200,7 +200,7 @@ def _file(
         sizes = {"now": f"{size:,}", "before": f"{recorded[0]:,}"}
         yield Difference(name, message("it has {now} bytes and had {before} when it was stored", **sizes))
     elif digest != recorded[1]:
-        yield Difference(name, message("its {size} bytes are not those that were stored", size=f"{size:,}"))
+        yield Difference(name, message("its {size} bytes differ from the stored bytes", size=f"{size:,}"))
 
 
 def _of_hosts(archive: StoredCampaign, result: Integrity) -> Iterator[Difference]:
@@ -222,7 +222,7 @@ def _of_hosts(archive: StoredCampaign, result: Integrity) -> Iterator[Difference
             if name not in recorded:
                 yield Difference(f"{kind}/{name}", message("it was added: campaign.json does not list it"))
             elif digest != recorded[name]:
-                reason = message("its {size} bytes are not those that were stored", size=f"{size:,}")
+                reason = message("its {size} bytes differ from the stored bytes", size=f"{size:,}")
                 yield Difference(f"{kind}/{name}", reason)
 
 
@@ -260,7 +260,7 @@ def _signed(
     if signers is not None:
         result.signer = ssh_signature.signer(text, signature, signers)
         if not result.signer:
-            reason = message("{key} signed it, and {file} does not allow that key", key=result.key, file=str(signers))
+            reason = message("{key} signed it, but {file} does not allow this key", key=result.key, file=str(signers))
             yield Difference(place, reason)
     if line < journal.others:
         yield Difference(

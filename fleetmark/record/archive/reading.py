@@ -69,9 +69,9 @@ class StoredCampaign:
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is not a campaign: it has no campaign.json") from error
         except ValidationError as error:
-            raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or leave the campaign out") from error
+            raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or exclude the campaign") from error
         except (OSError, ValueError) as error:
-            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}; restore it, or leave it out") from error
+            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}; restore it, or exclude it") from error
         campaign: dict[str, Any] = document
         return campaign
 

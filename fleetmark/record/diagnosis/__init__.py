@@ -36,13 +36,13 @@ _HEAVY = 2.0  # a host's distribution is tested from this multiple of the usual 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Store the diagnosis of a campaign.
+    """The diagnosis of a campaign.
 
     ``root``: the value of ``--results`` for the campaign's folder. ``hosts``, ``benchmarks`` and ``judged``: numbers of
     hosts, benchmarks and compared values. ``findings``: the hosts with the largest deficits come first. ``notes``: the
-    parts that could not be judged, with reasons. ``power``: the smallest losses that are found. ``uncompared``: whether
-    the named baseline has no benchmark in common. ``classes``: those of the benchmarks. ``prices``: amount and unit by
-    host, such as (15500.0, "EUR"), where labels give them.
+    parts that could not be evaluated, with reasons. ``power``: the smallest losses that are found. ``uncompared``:
+    whether the named baseline has no benchmark in common. ``classes``: those of the benchmarks. ``prices``: amount and
+    unit by host, such as (15500.0, "EUR"), where labels give them.
     """
 
     campaign: str
@@ -114,7 +114,7 @@ def _why_nothing(archive: Archive) -> str:
     events = journal.read(archive)[1]
     if events and not any(event["e"] == "ended" for event in events):
         resume = f"fleetmark run --resume {archive.id}"
-        return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` goes on with it)"
+        return f"nothing is measured yet: it is still running, or was interrupted (`{resume}` continues it)"
     return "no measurements, so no host can be diagnosed"
 
 
@@ -127,9 +127,9 @@ def diagnose(
 ) -> Diagnosis:
     """Compare every host of a campaign with the others of its cohort, in headlines or in ``everything``.
 
-    Groups of one kind that share a fact or label are compared first; hosts are then judged without their group's loss.
-    With ``against``, also compare each host with its values in that baseline. ``least``: the smallest relevant deficit
-    by class of metrics ("": every class), instead of the usual ones. Raise FleetmarkError if nothing was
+    Groups of one kind that share a fact or label are compared first; hosts are then evaluated without their group's
+    loss. With ``against``, also compare each host with its values in that baseline. ``least``: the smallest relevant
+    deficit by class of metrics ("": every class), instead of the usual ones. Raise FleetmarkError if nothing was
     measured, or if a file is damaged.
     """
     document = archive.campaign()
@@ -233,7 +233,7 @@ def _facts(archive: Archive, host: str) -> Facts | None:
 def _cohort(
     table: Table, cohort: Cohort, facts: Callable[[str], Facts | None], levels: np.ndarray
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return the findings, notes and number of judged values of a cohort.
+    """Return the findings, notes and number of evaluated values of a cohort.
 
     ``levels``: its values, corrected for the common losses of groups.
     """
@@ -246,7 +246,7 @@ def _cohort(
         return [*_slow(table, cohort, verdicts.slow), *apart], [], verdicts.judged
     verdicts = outliers.judge(values, table.errors(columns), table.deficit, table.repeats(columns))
     slow = _slow(table, cohort, verdicts.slow)
-    if cohort.mixed:  # its peers are judged separately
+    if cohort.mixed:  # its peers are evaluated separately
         return slow, [], 0
     return (
         [*slow, *_groups(table, cohort, values, verdicts, facts), *_tails(table, cohort, columns)],

@@ -105,7 +105,7 @@ class Rules(BaseModel, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Store the results of checking a campaign against rules."""
+    """The results of checking a campaign against rules."""
 
     campaign: str
     rules: str  # the file's name

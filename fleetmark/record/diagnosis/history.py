@@ -39,7 +39,7 @@ MONTH_DAYS = 30.44
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Store the history of one benchmark on one host.
+    """The history of one benchmark on one host.
 
     ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit) are sorted, oldest first. The ``position`` of each
     of the ``changes``, and the ends of the ``trends``, are indices into these lists. ``host`` is empty for the changes
@@ -88,9 +88,9 @@ def _moment(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Store the requested series, benchmark by benchmark.
+    """The requested series, benchmark by benchmark.
 
-    ``campaigns``: the number of campaigns read; ``short``: the number of series with too few campaigns to judge.
+    ``campaigns``: the number of campaigns read; ``short``: the number of series with too few campaigns to evaluate.
     """
 
     campaigns: int
@@ -169,7 +169,7 @@ def history(
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Store the input for judging a series: oriented logarithms, their errors, the smallest relevant change, and the
+    """The input for evaluating a series: oriented logarithms, their errors, the smallest relevant change, and the
     usual noise.
     """
 

@@ -30,7 +30,7 @@ _MEDIAN_DIFFERENCE = 0.954  # median absolute difference of two normal values, i
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Store the ``metric`` of a multi-host ``case`` to explain. ``labels``: those that name the places of hosts."""
+    """The ``metric`` of a multi-host ``case`` to explain. ``labels``: those that name the places of hosts."""
 
     workload: str
     case: str
@@ -40,7 +40,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """Store the answer to a question about a campaign.
+    """The answer to a question about a campaign.
 
     ``suspicion``: the suspected hosts; ``campaigns``: the further campaigns that were run, as paths relative to
     ``campaign``; ``ran``: the groups of hosts in each of them.

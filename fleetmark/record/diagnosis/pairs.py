@@ -47,8 +47,8 @@ def judge(
     known: shared.Known | None = None,
     least: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], list[Message], int]:
-    """Return slow borders, groups, nodes and links, notes on parts that cannot be judged, and the number of judged
-    values.
+    """Return slow borders, groups, nodes and links, notes on parts that cannot be evaluated, and the number of
+    evaluated values.
 
     ``least``: the smallest relevant deficit by class of metrics ("": every class).
     """

@@ -1,4 +1,4 @@
-"""Plan repeats on suspect hosts, and judge each finding by its repeats."""
+"""Plan repeats on suspect hosts, and evaluate each finding by its repeats."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _KIND = "gen"  # the label that distinguishes kinds of hosts
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Store the ``labels`` and ``identity`` of hosts, and a function that reads all their ``facts``."""
+    """The ``labels`` and ``identity`` of hosts, and a function that reads all their ``facts``."""
 
     labels: Mapping[str, Mapping[str, str]]
     identity: Mapping[str, Identity | None]

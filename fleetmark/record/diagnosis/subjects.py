@@ -148,7 +148,7 @@ def _responsive(table: Table) -> set[str]:
 
 @dataclass(slots=True)
 class _Runs:
-    """Store the extremes over a host's runs.
+    """The extremes over a host's runs.
 
     The extremes are the highest mean steal time, the highest mean wait for a CPU while other processes were busy, and
     the highest mean clock (Hz) under load. Waiting counts only while other processes are busy, because a program with

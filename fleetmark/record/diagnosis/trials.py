@@ -35,7 +35,7 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Store the result of a trial.
+    """The result of a trial.
 
     ``items``: the settings, one per line; ``before``, ``after``: the values on the host without and with the setting;
     ``changes``: the benchmarks, with the largest change first; ``campaign``: the path of the trial below the campaign

@@ -26,7 +26,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The results of the rules for a campaign. ``without_facts``: hosts that the rules cannot judge."""
+    """The results of the rules for a campaign. ``without_facts``: hosts that the rules cannot evaluate."""
 
     campaign: str
     hosts: int

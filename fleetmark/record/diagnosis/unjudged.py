@@ -1,4 +1,4 @@
-"""List what a diagnosis cannot judge, with reasons, and the smallest losses that it finds."""
+"""List the benchmarks and hosts that a diagnosis cannot evaluate, with reasons, and the smallest losses that it finds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def benchmarks(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outli
     if verdicts.constant:
         notes.append(
             message(
-                "The same value on every host, so it says nothing about single hosts: {benchmarks}.",
+                "Equal on every host, so there is nothing to compare: {benchmarks}.",
                 benchmarks=_titles(table, verdicts.constant),
             )
         )
@@ -102,7 +102,7 @@ def small_cohorts(groups: Sequence[Cohort], least: Mapping[str, float] | None = 
         elif n < outliers.LEAST:
             notes.append(
                 message(
-                    "Only {hosts} of {cohort}: at least {least} are needed to tell a slow host from an ordinary one. "
+                    "Only {hosts} of {cohort}: at least {least} are needed to identify a slow host. "
                     "Compare them with a specification or with an earlier campaign.",
                     hosts=count(n, "host"),
                     cohort=cohort.kind,

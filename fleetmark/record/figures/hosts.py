@@ -31,7 +31,7 @@ Rank = Callable[[str, Sequence[str]], Sequence[int]]  # maps a column and its va
 
 @dataclass(frozen=True)
 class HostFigures:
-    """Store a figure per metric and host.
+    """A figure per metric and host.
 
     ``metrics``: a row per metric, in order, with METRIC, the columns that describe it, and ``over`` ("repeats" or
     "pairs"). ``hosts``: names, in order. ``rows``: sorted by ``metric`` and ``host`` (positions in the former two),

@@ -29,7 +29,7 @@ _SHARED = """
 
 @dataclass(frozen=True, slots=True)
 class SideFigures:
-    """Store the figures of a side. ``record`` is the position of a host in the side.
+    """The figures of a side. ``record`` is the position of a host in the side.
 
     ``benchmarks``: a row per benchmark with the columns BENCHMARK; all pairs of hosts are one subject. ``benchmark`` is
     a position in it. ``rows``: ``record``, ``benchmark``, the number ``n`` of values, ``log``, the natural logarithm of

@@ -74,7 +74,7 @@ def amounts(
     hint, label = _HINTS.get(per, message("its facts lack this value")), without[0].labels.get(_LABELS.get(per, ""))
     if is_imported(without[0]):
         hint = message(
-            "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
+            "its table has no label {label}: import it with such a column, or remove --per", label=_LABELS[per]
         )
     if label is not None and positive(label) is None:
         hint = message("its label {label} is {value}, which is not a number above 0", label=_LABELS[per], value=label)

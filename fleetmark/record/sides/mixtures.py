@@ -110,7 +110,7 @@ def under_shares(title: str, chosen: Sequence[Machine]) -> Iterator[Message]:
     if held:
         part = sum(1 for machine in chosen if machine.shares)
         yield message(
-            "{side}: {n} of {hosts} were held to shares of the host: {shares}",
+            "{side}: {n} of {hosts} were limited to shares of the host: {shares}",
             side=title,
             n=part,
             hosts=count(len(chosen), "host"),
@@ -211,7 +211,7 @@ def population(text: str) -> str:
     """Return the number and speed of modules: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` becomes ``16 x PC4-3200``. Other texts
     are returned unchanged.
 
-    The module size is left out, because larger modules are as fast, but fewer modules are not.
+    The module size is omitted, because larger modules are as fast, but fewer modules are not.
     """
     modules = _POPULATION.findall(text)
     if not modules:

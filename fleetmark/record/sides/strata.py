@@ -37,7 +37,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """Hold how two sides are compared within strata.
+    """The way in which two sides are compared within strata.
 
     ``keys``: the strata of the baseline by name; empty if no matching is needed. ``traits``: the sizes that define the
     strata. ``refused``: why the sides cannot be matched.

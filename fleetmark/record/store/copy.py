@@ -40,7 +40,7 @@ _SPARE = 1 << 30  # bytes to leave free on the disk
 
 
 class Need(IntEnum):
-    """Name the part of the root that a verb reads; each level includes the previous ones."""
+    """The part of the root that a verb reads; each level includes the previous ones."""
 
     SHELVES = 0  # pinned references, baselines, profiles, imported tables
     LIST = 1  # and the small files of campaigns

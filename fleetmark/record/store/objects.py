@@ -82,7 +82,7 @@ class Objects:
         return sorted(n for n in names if _is_plain(n) and not n.startswith("."))
 
     def files(self, folders: Sequence[str]) -> dict[str, dict[str, Stored]]:
-        """Return the objects directly in each of the ``folders``, by name. Many folders are listed at once."""
+        """Return the objects directly in each of the ``folders``, by name. Many folders are listed concurrently."""
         with self._asked("list"), ThreadPoolExecutor(_AT_ONCE) as pool:
             listed = list(pool.map(lambda f: self._listed(f"{self._base}/{f}"), folders))
         return {

@@ -153,7 +153,9 @@ def _with_ids(lots: Sequence[Delivery], root: Path) -> list[Delivery]:
     for delivery in lots:
         archive = find(root, delivery.campaign)
         if archive.path.parent.resolve() != root.resolve():
-            raise FleetmarkError(f"{delivery.campaign}: is not a campaign under {root}; name its folder with --results")
+            raise FleetmarkError(
+                f"{delivery.campaign}: is not a campaign under {root}; specify its folder with --results"
+            )
         result.append(replace(delivery, campaign=archive.id))
     return result
 
@@ -175,7 +177,7 @@ def _measured(
             raise FleetmarkError(f"{place} does not measure the worth for {workload}: {error}") from error
     if not result:
         raise FleetmarkError(
-            f"lot {delivery.lot.name}: the question gives the worth of {delivery.lot.sku} as a figure; say how it is "
-            "measured: --baseline gen=icelake --class cpu-int"
+            f"lot {delivery.lot.name}: the question gives the worth of {delivery.lot.sku} as a figure; specify how "
+            "to measure it: --baseline gen=icelake --class cpu-int"
         )
     return result

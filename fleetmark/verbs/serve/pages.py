@@ -169,7 +169,7 @@ class Pages:
         ]
         start = _start(fields, len(names))
         shown = [_recorded_host(now, name) for name in names[start : start + ROWS]]
-        nothing = message("No host on record matches.") if words else message("No host is on record.")
+        nothing = message("No recorded host matches.") if words else message("No host is recorded.")
         document = recorded.document(shown, _part(start, len(names), "hosts"), nothing)
         form = Form(
             "/hosts", message("Search"), (Field(name="q", label=message("Host or label"), value=" ".join(words)),)
@@ -178,7 +178,7 @@ class Pages:
 
     def _host(self, now: Recorded, name: str) -> Page:
         if name not in now.campaigns_by_host:
-            raise Missing(f"host {fmt.clean(name)!r} is not on record; search it under /hosts")
+            raise Missing(f"host {fmt.clean(name)!r} is not recorded; search it under /hosts")
         host = _recorded_host(now, name)
 
         def make() -> Document:
@@ -291,7 +291,7 @@ def _addresses(now: Recorded) -> Callable[[str], str]:
 def _archive(now: Recorded, name: str) -> Archive:
     """Return a recorded campaign. No other path is ever opened."""
     if name not in now.summaries:
-        raise Missing(f"campaign {fmt.clean(name)!r} is not on record; / lists the campaigns")
+        raise Missing(f"campaign {fmt.clean(name)!r} is not recorded; / lists the campaigns")
     return Archive(now.summaries[name].path)
 
 

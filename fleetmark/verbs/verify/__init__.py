@@ -89,7 +89,7 @@ def _refuse_missing(path: Path, manifest: Manifest, root: Path) -> None:
     if missing:
         further = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise FleetmarkError(
-            f"{path}: its figures come from {missing[0]}{further}, which is not in {root}; name another --results"
+            f"{path}: its figures come from {missing[0]}{further}, which is not in {root}; use another --results"
         )
 
 

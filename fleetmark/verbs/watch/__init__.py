@@ -1,4 +1,4 @@
-"""Implement ``fleetmark watch``: measure idle hosts in rounds, judge each round, and report new findings."""
+"""Implement ``fleetmark watch``: measure idle hosts in rounds, evaluate each round, and report new findings."""
 
 from __future__ import annotations
 

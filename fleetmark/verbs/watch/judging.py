@@ -1,4 +1,4 @@
-"""Judge a campaign of the watch with ``diagnose``, ``history`` and ``gate``, and compare with the earlier open
+"""Evaluate a campaign of the watch with ``diagnose``, ``history`` and ``gate``, and compare with the earlier open
 findings.
 """
 
@@ -44,9 +44,9 @@ def judge(
     reference: str | None,
     least: Mapping[str, float] | None = None,
 ) -> Judgement:
-    """Return the verdicts of the three judges on a campaign.
+    """Return the verdicts of ``diagnose``, ``history`` and ``gate`` on a campaign.
 
-    If a judge lacks data, report a problem instead of failing.
+    If the data do not suffice for one of them, report a problem instead of failing.
 
     ``least``: the smallest loss for ``diagnose`` to report, by class of metrics ("": every class).
     """

@@ -15,7 +15,7 @@ JUDGES = ("diagnose", "history", "gate")
 def families(state: WatchState, judged: Sequence[Family], moment: float) -> list[Family]:
     """Return the metrics of rounds, hosts, open findings and hardware counters.
 
-    ``judged``: the round's metrics from the judges.
+    ``judged``: the metrics from the round's evaluation.
     """
     rounds = Family("fleetmark_watch_rounds", "Rounds of the watch.", "counter")
     rounds.add(state.rounds)

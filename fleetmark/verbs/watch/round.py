@@ -1,4 +1,4 @@
-"""Run one round of the watch: query the hosts, measure a share of the idle ones, and judge the campaign."""
+"""Run one round of the watch: query the hosts, measure a share of the idle ones, and evaluate the campaign."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ class WatchQuestion:
 def run(question: WatchQuestion, console: Console, judged: Sequence[Family] = ()) -> tuple[bool, Sequence[Family]]:
     """Run a round, and store its state and metrics.
 
-    ``judged``: the metrics from the judges of the last round that measured. Return whether no finding is open, and the
-    metrics from this round's judges. Raise FleetmarkError if the inventory or the state of the watch cannot be read.
+    ``judged``: the metrics from the last round that measured. Return whether no finding is open, and
+    the metrics from this round. Raise FleetmarkError if the inventory or the state of the watch cannot be
+    read.
     """
     root = question.options.root
     state = watched.load(root)
@@ -159,7 +160,7 @@ def _idle(
 
 
 def _measure(question: WatchQuestion, state: WatchState, names: Sequence[str], console: Console) -> Sequence[Family]:
-    """Run a campaign on these hosts and judge it. Return the judges' metric families."""
+    """Run a campaign on these hosts and evaluate it. Return its metric families."""
     options = question.options
     limit = ",".join(names) if options.inventory else None
     _say(console, f"measuring {count(len(names), 'host')}: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}")

@@ -39,7 +39,7 @@ def window(text: str) -> Window:
     except ValueError:
         raise FleetmarkError(f"--window {text}: write it as 22:00-06:00, in local time") from None
     if result.start == result.end:
-        raise FleetmarkError(f"--window {text}: starts when it ends; leave --window out to measure at any time")
+        raise FleetmarkError(f"--window {text}: starts when it ends; remove --window to measure at any time")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Explain why a question has no plan: a set of contradicting limits, and the least relaxation of each limit.
+"""Explain why a question has no plan: a set of contradicting limits, and the smallest relaxation of each limit.
 
 An irreducible set comes from a deletion filter (Chinneck, Feasibility and Infeasibility in Optimization, 2008). The
 filter drops one limit after another, and leaves it out if there is still no plan. Several orders are tried.
@@ -30,7 +30,7 @@ from fleetmark.planner.capacity.search import highs, search
 ANY = 1.0  # gap at which any plan is accepted
 PROBE = 10.0  # seconds for a single search for a plan
 MOST_SETS = 400  # number of smaller sets that are tried to prove that none is in conflict
-A_LITTLE = 1e-6  # relative increase of the least relaxation, so that rounding does not make it infeasible
+A_LITTLE = 1e-6  # relative increase of the smallest relaxation, so that rounding does not make it infeasible
 SAVED = 0.4  # share of the time that is reserved for relaxations
 Without = frozenset[Label]
 
@@ -58,7 +58,7 @@ class _Oracle:
 def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Conflict:
     """Find the smallest reachable set of limits in conflict, for a question without a plan.
 
-    Each limit has the least relaxation that is sufficient for a plan, and the cost of this plan.
+    Each limit has the smallest relaxation that is sufficient for a plan, and the cost of this plan.
 
     Raise FleetmarkError if time runs out before a set is found.
     """
@@ -194,7 +194,7 @@ def _beside(question: Question, margin: Margin, limit: Label, seconds: float) ->
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:
-    """Return the least relaxation of this limit that is sufficient for a plan, and the cost of that plan."""
+    """Return the smallest relaxation of this limit that is sufficient for a plan, and the cost of that plan."""
     end = time.monotonic() + seconds
     relax: float | None
     if limit[0] in limits.AMOUNTS:

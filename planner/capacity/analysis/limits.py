@@ -338,7 +338,7 @@ def duals(model: Model) -> tuple[float, Mapping[Label, float]] | None:
     if result.status == 2:
         return None
     if result.status != 0:
-        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
+        raise FleetmarkError(message("the solver failed on the capacity question: {why}", why=result.message))
     value: Floats = np.zeros(len(model.labels))
     value[below], value[above] = np.split(np.abs(result.ineqlin.marginals), [int(below.sum())])
     prices: dict[Label, float] = {}

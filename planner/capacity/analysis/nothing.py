@@ -15,7 +15,7 @@ _NEAR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Hold how much of the demand is met if nothing is bought.
+    """The part of the demand that is met if nothing is bought.
 
     ``share`` is, by period, the part of every workload's median demand that the existing servers can serve, at most
     ``MOST``. Servers leave only at their age limit. All workloads share all servers here, so workloads with pools may

@@ -46,8 +46,8 @@ class Limit:
     """A limit of a conflict.
 
     - ``name``: the limit in words
-    - ``relax``: its least relaxation in ``unit`` that is sufficient for a plan; None if there is none, or if time ran
-      out
+    - ``relax``: its smallest relaxation in ``unit`` that is sufficient for a plan; None if there is none, or if time
+      ran out
     - ``cost``: the present value of that plan
     - ``beside``: limits that conflict even without this one, if known
     - ``scarce``: for a demand, by SKU, the resource that limits its servers, if this is not their speed

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-_AGAINST = 20.0  # maximum ln of the odds of sound runs that contradict a set
+_AGAINST = 20.0  # maximum ln of the odds of healthy runs that contradict a set
 _UNEXPLAINED = 8.0  # maximum ln of the odds of slow runs that a set attributes to noise
 _STEPS = 400_000  # maximum number of sets times the hosts and links that each may add, in one step
 

@@ -28,7 +28,7 @@ SUSPECT = 0.0  # minimum ln of the odds of a fault for settling it by runs of tw
 RATHER = math.log(1 / 2)  # minimum ln of the odds of a border for settling it by three pairs
 FAILS = math.log(2)  # threshold between a failed run and a slow one
 MOST_RUNS = 500
-OTHERS = 8  # number of groups without a suspect that show the rate of a sound group
+OTHERS = 8  # number of groups without a suspect that show the rate of a healthy group
 MOST_LOOKED = 100  # maximum runs for one fault: the first of four links among 512 hosts takes up to 80
 MORE = 0.05  # minimum probability of another fault for searching it before other hosts run
 NONE = 0.01  # the same if all runs were equally fast, since all of them may have been slow
@@ -58,9 +58,9 @@ def isolate(
     - ``noise``: the standard deviation of a run; 0 means that it is estimated from repeats
     - ``labels``: the place of each host by label: rack, switch
 
-    The rate of a sound group depends on its size and is unknown, so runs of one size are compared with each other. All
-    runs so far determine the odds of every set of up to four hosts and links, of every border and of every uplink. The
-    next group is the one with the most informative run.
+    The rate of a healthy group depends on its size and is unknown, so runs of one size are compared with each other.
+    All runs so far determine the odds of every set of up to four hosts and links, of every border and of every uplink.
+    The next group is the one with the most informative run.
 
     Runs of two hosts settle a suspicion. A node is slow with each of two known-good hosts, and with hosts of its own
     place. A link is two hosts that are slow together. A border is at fault if other links between the same two places
@@ -128,8 +128,8 @@ class _Hunt(Settling):
                 return
 
     def _leave_out(self) -> None:
-        """Run groups within places until each border and uplink that all groups of the campaign cross is left out by
-        one group.
+        """Run groups within places until each border and uplink that all groups of the campaign cross is avoided by
+        at least one group.
 
         If all groups cross a slow border, they are equally slow, and no comparison between them shows it.
         """
@@ -146,7 +146,7 @@ class _Hunt(Settling):
     def by_themselves(self, rates: Mapping[str, float]) -> None:
         """Name hosts with a loss when run alone that explains the slow groups containing them.
 
-        The loss must exceed the normal variation between sound hosts.
+        The loss must exceed the normal variation between healthy hosts.
         """
         slow = self.slow()
         if not slow or not rates:
@@ -163,7 +163,7 @@ class _Hunt(Settling):
                 continue
             if lost - (usual - min(good)) >= max(self.loss, gap / 2):
                 self._name(Fault("node", (host,), Reason.INTRA_HOST, missing_share(lost)))
-            else:  # sound hosts alone are equally slow, so this explains nothing
+            else:  # healthy hosts alone are equally slow, so this explains nothing
                 self.alone_vary = math.exp(max(good) - min(good))
 
     def _name(self, fault: Fault) -> Fault:
@@ -178,7 +178,7 @@ class _Hunt(Settling):
         return fault
 
     def search(self) -> None:
-        """Name faults until every host ran in a sound group; with parts of all hosts, until every two blocks did."""
+        """Name faults until every host ran in a healthy group; with parts of all hosts, until every two blocks did."""
         while self.runs < self.limit:
             left = [g for g in self.slow() if not self._explained(g) and g not in self.open]
             if not left:
@@ -213,7 +213,7 @@ class _Hunt(Settling):
             self.faults.append(Fault("shared", tuple(sorted(hosts)), Reason.UNLABELLED, deficit))
 
     def _cover(self) -> bool:
-        """Run hosts together that have not been in a sound group yet, and return whether there were any."""
+        """Run hosts together that have not been in a healthy group yet, and return whether there were any."""
         if not self.fast():
             return False
         if self.size != self.sizes[0]:
@@ -227,7 +227,7 @@ class _Hunt(Settling):
         return self.runs > before
 
     def _uncovered(self) -> list[list[str]]:
-        """Return suspects that must run together: every two blocks, or hosts that are in no sound group of the
+        """Return suspects that must run together: every two blocks, or hosts that are in no healthy group of the
         campaign.
         """
         guilty = self.guilty()
@@ -249,7 +249,7 @@ class _Hunt(Settling):
         return [[m for m in part if m not in barred] for barred in ways]
 
     def _covered(self, members: Sequence[str]) -> bool:
-        """Return whether every two of these hosts ran together in a sound group."""
+        """Return whether every two of these hosts ran together in a healthy group."""
         together = (
             np.eye(len(members), dtype=bool) if len(members) > 1 else np.zeros((len(members), len(members)), dtype=bool)
         )
@@ -259,7 +259,7 @@ class _Hunt(Settling):
         return bool(together.all())
 
     def _sound(self) -> list[Group]:
-        """Return the groups that ran like sound ones, without groups that contain a known fault."""
+        """Return the groups that ran like healthy ones, without groups that contain a known fault."""
         return [group for group in super()._sound() if not self._explained(group)]
 
     def _explained(self, group: Group) -> bool:
@@ -333,7 +333,7 @@ class _Hunt(Settling):
         posterior = Posterior(self.order, suspects, drop, self.deviation, self.topology.crossings())
         for border in self.borders():
             posterior.know_border(border)
-        reference_groups = 0  # other groups only show the rate of a sound group
+        reference_groups = 0  # other groups only show the rate of a healthy group
         for group, rates in self.rates.items():
             if len(group) in self.sizes and not self._explained(group):
                 reference_groups += group.isdisjoint(suspects)

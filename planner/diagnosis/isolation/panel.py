@@ -28,7 +28,7 @@ MEDIAN_DIFFERENCE = 0.954  # the median difference of two normal values, in stan
 
 @dataclass(kw_only=True)
 class Panel:
-    """Hold the rates of groups and decide which of them are slow; a failed run is minus infinity.
+    """The rates of groups and decide which of them are slow; a failed run is minus infinity.
 
     Rates are oriented logarithms.
     """
@@ -50,7 +50,9 @@ class Panel:
     runs: int = 0
     confirming: int = 0  # number of these runs with two hosts, if groups are larger
     named_after: int = 0
-    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if this variation hides who is slow
+    alone_vary: float = (
+        0.0  # ratio of the fastest to the slowest healthy host alone, if this variation hides who is slow
+    )
     _spread: list[float] = field(default_factory=list)  # differences between repeats of one run
 
     @property
@@ -132,7 +134,7 @@ class Panel:
 
     @property
     def expected(self) -> float:
-        """Return the rate of a sound group of the panel's size."""
+        """Return the rate of a healthy group of the panel's size."""
         rates = [*self._fastest().values()]
         if not rates:
             return -math.inf
@@ -194,7 +196,7 @@ class Panel:
     def _filled(self, members: Sequence[str], but: Group = frozenset()) -> Group:
         """Return ``members`` with as many other hosts as the size requires.
 
-        Hosts of ``but`` are used only if there are no other hosts. Hosts that ran in a sound group with many of the
+        Hosts of ``but`` are used only if there are no other hosts. Hosts that ran in a healthy group with many of the
         members come first, so that no other fault is added.
         """
         group, guilty = set(members), self.guilty()
@@ -217,6 +219,6 @@ class Panel:
         return frozenset(group)
 
     def _sound(self) -> list[Group]:
-        """Return the groups of the panel's size that ran like sound ones."""
+        """Return the groups of the panel's size that ran like healthy ones."""
         limit = self.expected - self.loss / 2
         return [g for g in self.rates if len(g) == self.size and self.rate(g) > limit]

@@ -31,7 +31,7 @@ MEDIAN_ERROR = 1.2533  # standard error of a median, relative to that of a mean
 
 
 class Reason(StrEnum):
-    """Name the symptom of a fault, for programs."""
+    """The symptom of a fault, for programs."""
 
     INTRA_HOST = "slow-alone"  # slow over the host's own loopback
     ALL_PARTNERS = "slow-with-every-known-good-partner"
@@ -76,7 +76,7 @@ class Suspicion:
     named_after: int = 0  # number of group runs until the last fault was named
     blind: bool = False  # every run failed, so there was nothing to compare with
     visible: float = 0.0  # smallest detectable loss, given the variation between runs of the same hosts
-    alone_vary: float = 0.0  # ratio of the fastest to the slowest sound host alone, if this variation hid who is slow
+    alone_vary: float = 0.0  # ratio of the fastest to the slowest healthy host alone, if this variation hid who is slow
     alike: bool = False  # all groups were equally fast, and no label locates a fault that all of them contain
 
     @property
@@ -112,15 +112,15 @@ def isolate(
     - ``noise``: the standard deviation of a pair's rate
     - ``labels``: the place of each host by label: rack, switch
 
-    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as sound hosts. If
-    a host loses at least half as much alone as in pairs, the fault is in the host itself. The rest run with PARTNERS
+    A host that is fast with any partner is sound. The other hosts first run alone, at the same time as healthy hosts.
+    If a host loses at least half as much alone as in pairs, the fault is in the host itself. The rest run with PARTNERS
     known-good hosts each.
 
     Borders and uplinks that the pair model finds slow (``places``) run again first, so that hosts behind a slow uplink
     are not blamed. If no host of a place is fast, its hosts first run with each other. If these runs are fast, the
     uplink is at fault.
 
-    A slow pair of two sound hosts runs once more and is then a link, or a border if no pair across it is fast. The
+    A slow pair of two healthy hosts runs once more and is then a link, or a border if no pair across it is fast. The
     expected rate of a pair is estimated near the best quarter of the rates.
 
     If hosts are slow with all others but fast with each other, the fault is in something that they share.
@@ -254,7 +254,7 @@ class _Unlabelled:
     def gather(self, expected: float) -> list[Fault]:
         """Return the faults, with the faults of hosts that share something merged into one.
 
-        ``expected`` is the rate of a sound pair.
+        ``expected`` is the rate of a healthy pair.
         """
         nodes = {f.members[0] for f in self.faults if f.reason is Reason.ALL_PARTNERS}
         if sum(f.reason in (Reason.ALL_PARTNERS, Reason.ONE_PAIR) for f in self.faults) < BORDER:
@@ -316,7 +316,7 @@ def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list
 
 
 def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
-    """Return the sound hosts, starting with those that have the fewest slow pairs."""
+    """Return the healthy hosts, starting with those with the fewest slow pairs."""
     return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
 
 
@@ -331,8 +331,8 @@ def _by_themselves(
 ) -> list[Fault]:
     """Return the suspects with a loss when run alone that explains the ``gaps`` of their pairs.
 
-    The loss must exceed the normal variation between sound hosts. A loopback that varies under load does not explain a
-    slow port.
+    The loss must exceed the normal variation between healthy hosts. A loopback that varies under load does not explain
+    a slow port.
     """
     usual = [rates[g] for g in good if g in rates]
     if not usual:
@@ -347,7 +347,7 @@ def _by_themselves(
 
 
 def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> list[Pair]:
-    """Return pairs of suspects, as neighbours in a ring, for each place that has no sound host."""
+    """Return pairs of suspects, as neighbours in a ring, for each place that has no healthy host."""
     members: dict[tuple[str, str], list[str]] = {}
     for label, place_of in topology.labels.items():
         known = {place_of.get(host) for host in sound}
@@ -367,7 +367,7 @@ def _neighbours(left: Sequence[str], sound: set[str], topology: Topology) -> lis
 def _links(
     pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, topology: Topology
 ) -> list[Fault]:
-    """Return slow pairs of sound hosts as uplinks, borders or links.
+    """Return slow pairs of healthy hosts as uplinks, borders or links.
 
     They are an uplink if all pairs that leave a place are slow, and a border if all pairs across it are slow. Other
     pairs are links.

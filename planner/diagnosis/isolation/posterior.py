@@ -14,7 +14,7 @@ FAULTS = 4  # maximum number of faults in one set
 NODE, NONE = 254, 255  # code in place of a link's other end, if the fault is a node; code for no fault
 _EMPTY = 0xFFFF
 _CLASSES = 253
-_CLEAR = 5.0  # maximum deviations between a sound run and a slow one, since noise has long tails
+_CLEAR = 5.0  # maximum deviations between a healthy run and a slow one, since noise has long tails
 _PROVEN = 30.0  # the same for runs of two hosts that settled whether there is a fault
 _BEYOND = 1.25  # share of a fault's loss that counts; a slower run gives no more evidence
 _NUMBER = (0.04, 0.43, 0.25, 0.16, 0.12)  # prior probability of 0, 1, ... faults; users search if they expect one
@@ -23,7 +23,7 @@ _FEW = 0.05  # quantile of the sets, weighted by their probability
 _BORDER = 0.1  # prior probability that the fault is a border; the same for an uplink
 _ROWS = 6_000  # maximum number of sets
 _AGAIN = 5  # number of runs after which dropped sets are searched for again
-_LEAST = 1e-8  # minimum probability relative to the likeliest set; less likely sets are dropped
+_LEAST = 1e-8  # minimum probability relative to the most likely set; less likely sets are dropped
 
 
 class Posterior:
@@ -33,10 +33,10 @@ class Posterior:
     classes, and represents all sets of hosts from these classes. The result is exact (Bayes), and its size does not
     grow with the number of hosts.
 
-    Only the likeliest sets are kept. After more runs, sets that explain all of them are searched for again, since the
+    Only the most likely sets are kept. After more runs, sets that explain all of them are searched for again, since the
     true set may have been dropped.
 
-    The rate of a sound group of a given size is unknown, so runs of one size are compared with each other.
+    The rate of a healthy group of a given size is unknown, so runs of one size are compared with each other.
 
     ``suspects`` are the only hosts that may have a fault. ``drop`` is ln of the loss of a run with a fault; ``noise``
     is the standard deviation of a run.
@@ -208,7 +208,8 @@ class Posterior:
         return float(self.share[~np.isin(self.cells, known).all(axis=1) | (self.border >= 0)].sum())
 
     def likeliest(self, known: Collection[Suspects]) -> tuple[Suspects, float]:
-        """Return the likeliest host, link, border or uplink besides the ``known`` ones, and the logarithm of its odds.
+        """Return the most likely host, link, border or uplink besides the ``known`` ones, and the logarithm of its
+        odds.
 
         Hosts that were in the same runs cannot be distinguished, so they are not considered. The result is () if there
         is no such fault.
@@ -314,7 +315,7 @@ class Posterior:
         self._prior[self.border >= 0] = self._border_prior[self.border[self.border >= 0]]
 
     def _likelihood(self) -> np.ndarray:
-        """Return ln of the likelihood of the runs for each set; the rate of a sound group of each size is a free
+        """Return ln of the likelihood of the runs for each set; the rate of a healthy group of each size is a free
         parameter.
         """
         total = np.zeros(len(self.cells))
@@ -333,7 +334,7 @@ class Posterior:
         return {size for size, _ in self._runs}
 
     def lifted(self, size: int) -> np.ndarray:
-        """Return the sets under which sound groups of this size are faster than under the other sets.
+        """Return the sets under which healthy groups of this size are faster than under the other sets.
 
         Under these sets, the groups that seemed sound were slow.
         """

@@ -16,7 +16,7 @@ class Search:
     """The verdicts on groups. Each group runs until its odds are clear; it is as slow as its slowest part.
 
     - ``probe``: runs hosts and returns ln(rate / expected), with the standard deviation ``noise``
-    - ``drop``: ln of the rate with a fault, relative to a sound group
+    - ``drop``: ln of the rate with a fault, relative to a healthy group
     - ``likely``: the minimum ln of the odds of a group that counts as sound or slow
     - ``limit``: the maximum number of runs
     - ``rates``: the results of ``probe``, in order
@@ -32,7 +32,7 @@ class Search:
     bad: list[frozenset[str]] = field(default_factory=list)
 
     def known(self, key: frozenset[str]) -> bool | None:
-        """Return the verdict that earlier runs imply: parts of a sound group are sound; groups with a slow part are
+        """Return the verdict that earlier runs imply: parts of a healthy group are sound; groups with a slow part are
         slow.
         """
         if not key or any(key <= group for group in self.sound):

@@ -32,7 +32,7 @@ Suspects = tuple[str, ...] | Crossing  # a host, the two hosts of a link, or a b
 
 
 class Topology:
-    """The places of hosts, by labels: those with the fewest places first, so sites come before racks."""
+    """The places of hosts, by labels: labels with the fewest places first, so sites come before racks."""
 
     def __init__(self, labels: Labels, hosts: Sequence[str]) -> None:
         known = {name: {h: by_host[h] for h in hosts if by_host.get(h)} for name, by_host in labels.items()}

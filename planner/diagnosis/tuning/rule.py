@@ -12,7 +12,7 @@ from fleetmark.planner.diagnosis.trial import TrialChange
 from fleetmark.planner.diagnosis.tuning.setting import Setting
 
 KERNEL = "https://docs.kernel.org/admin-guide"
-AGAIN = message("the same suite before and after, in turns")
+AGAIN = message("the same suite before and after, alternately")
 MEMORY_AGAIN = message("the memory suite again")
 NETWORK_AGAIN = message("the network suite again")
 STORAGE_AGAIN = message("the storage suite again")

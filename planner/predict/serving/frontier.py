@@ -27,7 +27,7 @@ _USABLE = 0.9  # share of the memory for weights and cached tokens; the rest hol
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A predicted figure with the ends of its interval, in base units."""
+    """A predicted figure with the bounds of its interval, in base units."""
 
     value: float
     lo: float

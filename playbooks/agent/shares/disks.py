@@ -50,7 +50,7 @@ def write_limits(group, rate, numbers):
 def limits_in(group):
     """Return the highest rate that a group allows by disk, in bytes/s; nothing for a disk without limits of both.
 
-    A group that does not count memory holds no buffered writes, so it counts as one without limits.
+    A group that does not count memory cannot limit buffered writes, so it counts as unlimited.
     """
     limits = {}
     if not os.path.exists(os.path.join(group, "memory.max")):
@@ -109,5 +109,5 @@ def unheld(kinds):
 
 
 def remote(kinds):
-    """Return a file system behind a network: its type and a path, or None. Others do its transfers."""
+    """Return a network file system: its type and a path, or None. Other processes do its transfers."""
     return next(((k, p) for k, p in sorted(kinds.items()) if k in REMOTE or k.startswith("fuse.")), None)

@@ -1,11 +1,11 @@
-"""Put a job into control groups: a scope of systemd, or groups of its own.
+"""Put a job into control groups that enforce its shares: a systemd scope,
 
-A job with shares is held to them by its groups. systemd starts it in a scope with these limits. On a host without
-systemd, the runner makes groups below its own. In both cases, the limits in force are read back from the kernel before
-any step runs: those of the process's group and of all groups above it.
+or separate groups. systemd starts the job in a scope with these limits. On a host without systemd, the runner
+creates groups below its current group. In both cases, the effective limits of the group and of all parent groups are
+read back from the kernel before any step runs.
 
-With ``KillUserProcesses=yes``, logind ends all processes of a session when the session ends, whatever they do. A scope
-beside the session is not part of it. Other jobs are started without systemd, which costs less.
+With ``KillUserProcesses=yes``, logind kills all processes of a session at its end. A separate scope is not part of the
+session. Other jobs start without systemd, which is faster.
 
 Standard library only, Python 3.6 and later.
 """
@@ -19,11 +19,11 @@ import disks
 import network
 from disks import lines_of
 
-PREFIX = "fleetmark-"  # of the names of groups
-GROUPS = "groups"  # in the job's folder: the groups that its runner made, a line each
+PREFIX = "fleetmark-"  # prefix of the names of groups
+GROUPS = "groups"  # file in the job's folder that lists the groups created by its runner
 PERIOD_US = 100000
-LEAST_QUOTA_US = 1000  # the kernel accepts no less
-UNHELD_SHARE = "its suite asks for shares of the host, but %s"
+LEAST_QUOTA_US = 1000  # the minimum that the kernel accepts
+UNHELD_SHARE = "its suite has shares, but %s"
 NOT_HELD = UNHELD_SHARE % "%s; %s"
 REMEDY = "run as root (--become), or remove `shares` from the suite"
 SESSION = re.compile(r"/user-(\d+)\.slice/session-[^/]+\.scope", re.ASCII)
@@ -41,15 +41,15 @@ UNHELD = (
 REMOTE = (
     "the kernel does not limit transfers of %s, on which %s is; use a local folder, or remove `network` from `shares`"
 )
-RDMA = "its programs can send past the kernel by RDMA, which no group limits; remove `network` from `shares`"
+RDMA = "its programs can bypass the kernel with RDMA, which control groups cannot limit; remove `network` from `shares`"
 ENDS = (
-    "logind ends this job soon after %s has logged out (KillUserProcesses=yes, no lingering); to keep it, type on the "
+    "logind ends this job soon after %s logs out (KillUserProcesses=yes, no lingering); to keep it, run on the "
     "host: sudo loginctl enable-linger %s"
 )
 
 
 class NotHeld(Exception):
-    """Report why the shares cannot be held."""
+    """Report why the shares cannot be enforced."""
 
 
 def resolved(shares):
@@ -70,11 +70,11 @@ def resolved(shares):
 
 
 def enter(shares, folder, is_scoped, paths=()):
-    """Move this process into groups that hold it to ``shares``. Return the groups to ``leave`` for.
+    """Move this process into groups that enforce ``shares``. Return the original groups, for ``leave``.
 
-    ``is_scoped``: the process is in a scope of systemd already. The new groups are on record in ``folder`` for
-    ``remove``. ``paths``: files and folders that the job uses. Raise NotHeld if the kernel does not hold this process
-    to the shares.
+    ``is_scoped``: the process is already in a systemd scope. The new groups are recorded in ``folder`` for
+    ``remove``. ``paths``: files and folders that the job uses. Raise NotHeld if the kernel does not enforce the
+    shares.
     """
     limits = resolved(shares)
     refuse_paths(limits, paths)
@@ -97,7 +97,7 @@ def enter(shares, folder, is_scoped, paths=()):
 
 
 def refuse_paths(limits, paths, root=""):
-    """Raise NotHeld if groups do not hold transfers to the file systems of ``paths``, or by RDMA."""
+    """Raise NotHeld if groups do not limit transfers to the file systems of ``paths`` or by RDMA."""
     kinds = disks.file_systems(paths, root)
     if "disk" in limits and disks.unheld(kinds):
         raise NotHeld(UNHELD_SHARE % (UNHELD % disks.unheld(kinds)))
@@ -108,13 +108,13 @@ def refuse_paths(limits, paths, root=""):
 
 
 def hold_network(rate, places, is_scoped):
-    """Limit the network of this process's cgroup (v2). Raise NotHeld if there is none of its own."""
+    """Limit the network of this process's cgroup (v2). Raise NotHeld if the process has no cgroup for itself."""
     group = next((place.group for place in places if place.version == 2), None)
     if group is None:
-        raise NotHeld(NOT_HELD % ("it has no cgroup v2, which a limit of the network needs", REMEDY))
+        raise NotHeld(NOT_HELD % ("it has no cgroup v2, which a network limit requires", REMEDY))
     others = set(lines_of(os.path.join(group, "cgroup.procs"))) - {str(os.getpid()), str(os.getppid())}
     if is_scoped and others:
-        raise NotHeld(NOT_HELD % ("systemd gave the job no control group of its own", REMEDY))
+        raise NotHeld(NOT_HELD % ("systemd did not create a control group for the job", REMEDY))
     try:
         network.hold(group, rate)
     except OSError as error:
@@ -124,7 +124,7 @@ def hold_network(rate, places, is_scoped):
 def check(kind, limit, places):
     """Raise NotHeld if no group of this process limits ``kind``, or if its limit is above ``limit``."""
     if kind == "network":
-        return  # its program is loaded last, and checks itself
+        return  # its program is loaded last, and is checked separately
     if kind == "disk":
         folders = [folder for place in places if place.has("disk") for folder in place.ancestors()]
         if any("blkio" in place.controllers for place in places):
@@ -144,7 +144,7 @@ class Hierarchy(object):
         self.version, self.controllers, self.top, self.group = version, controllers, top, group
 
     def has(self, kind):
-        """Return whether groups of this tree hold ``kind``. Only version 2 holds disks and networks."""
+        """Return whether groups of this tree can limit ``kind``. Only version 2 can limit disks and networks."""
         is_able = self.version == 2 or kind in ("cpu", "memory")
         return is_able and self.controllers.issuperset(CONTROLLERS[kind])
 
@@ -157,7 +157,7 @@ class Hierarchy(object):
 
 
 def hierarchies(root=""):
-    """Return the mounted hierarchies that have this process. ``root``: the parent folder of /proc."""
+    """Return the mounted hierarchies that contain this process. ``root``: the parent folder of /proc."""
     paths = {}
     for line in lines_of(root + "/proc/self/cgroup"):
         _, names, path = line.split(":", 2)
@@ -233,7 +233,7 @@ def make(limits, places, folder):
 def make_group(place, kinds):
     """Return a new group below this process's own, or, in version 2, below one that may have such groups.
 
-    There, a group that has processes cannot hold groups below it to limits; only the root can.
+    In version 2, only the root group may have both processes and child groups with limits.
     """
     if place.version == 1:
         return make_folder(place.group)
@@ -291,14 +291,14 @@ def leave(left, folder):
 
 
 def remove(folder):
-    """Remove the groups that a runner of the job in ``folder`` made. One with processes stays."""
+    """Remove the groups that a runner of the job in ``folder`` created. A group with processes stays."""
     for group in lines_of(os.path.join(folder, GROUPS)):
         if not os.path.basename(group).startswith(PREFIX):
             continue  # not a name that ``make_folder`` gives
         try:
             os.rmdir(group)
         except OSError:
-            pass  # it is gone, or a process is in it
+            pass  # it no longer exists, or contains a process
 
 
 def has_systemd(root=""):
@@ -319,13 +319,16 @@ def command(shares, root=""):
     if os.geteuid() != 0:
         words.append("--user")
     if limits:
-        words += ["-p", "Delegate=yes"]  # else systemd ends the whole job if the kernel ends one tool for its memory
+        words += [
+            "-p",
+            "Delegate=yes",
+        ]  # otherwise, systemd ends the whole job if the kernel kills one tool for its memory use
     if "cpu" in limits:
         words += ["-p", "CPUQuota=%.2f%%" % (100 * limits["cpu"])]
     if "memory" in limits:
         words += ["-p", "MemoryMax=%d" % limits["memory"], "-p", "MemorySwapMax=0"]
     if "disk" in limits:
-        words += ["-p", "MemoryAccounting=yes"]  # else buffered writes count for the group above
+        words += ["-p", "MemoryAccounting=yes"]  # otherwise, buffered writes count for the parent group
         for path in disks.devices():
             words += ["-p", "IOReadBandwidthMax=%s %d" % (path, limits["disk"])]
             words += ["-p", "IOWriteBandwidthMax=%s %d" % (path, limits["disk"])]

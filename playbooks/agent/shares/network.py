@@ -1,8 +1,9 @@
-"""Limit the bytes per second that a control group sends and receives, with a BPF program at the group.
+"""Limit the bytes per second that a control group sends and receives, with BPF programs attached to the group.
 
-The kernel has no controller for network bandwidth. BPF programs at a cgroup v2 see each packet of its sockets. These
-two drop packets above the rate, as the kernel's example hbm (Host Bandwidth Manager) does: TCP then slows down. They
-change nothing else on the host, and end with the group. Traffic over the loopback interface is not limited.
+The kernel has no controller for network bandwidth. BPF programs attached to a cgroup v2 process each packet of its
+sockets. These two drop packets above the rate, as the kernel's example hbm (Host Bandwidth Manager) does: TCP then
+slows down. They change nothing else on the host, and end with the group. Traffic over the loopback interface is not
+limited.
 
 Standard library only, Python 3.6 and later.
 """
@@ -19,7 +20,7 @@ ALLOW_MULTI = 2  # programs of systemd and of groups below stay
 INGRESS, EGRESS = 0, 1  # types of attachment, and the keys of the map
 DROP = {INGRESS: 0, EGRESS: 2}  # verdicts; 2 also tells the sender that its network is congested
 LOOPBACK = 1  # the number of this interface in each network namespace
-BURST_NS = 100000000  # a group that was idle may send at once what it could have sent in this time
+BURST_NS = 100000000  # a group that was idle may send the amount of this time in one burst
 FP = 10  # the register with the stack's address
 
 
@@ -135,10 +136,11 @@ class Kernel(object):
 
 
 def hold(group, rate):
-    """Limit what a group sends and what it receives to ``rate`` bytes/s each. Raise OSError if the kernel does not.
+    """Limit the sending and the receiving rate of a group to ``rate`` bytes/s each. Raise OSError if the kernel does
+    not.
 
     This process must be in the group. It sends itself a packet over the loopback interface, which both programs must
-    see, so that a limit that is not in force is noticed before any step runs.
+    see, so that a limit without effect is detected before any step runs.
     """
     kernel = Kernel()
     opened = [kernel.new_map()]
@@ -151,7 +153,7 @@ def hold(group, rate):
             raise OSError("the BPF program at %s sees no packets of its processes" % group)
     finally:
         for number in opened:
-            os.close(number)  # the group keeps its programs, and they keep the map
+            os.close(number)  # the group keeps its programs alive, and the programs keep the map alive
 
 
 def send_to_itself():

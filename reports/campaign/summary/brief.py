@@ -29,7 +29,7 @@ def brief(
     return Brief(
         question=_question(view),
         table=table,
-        worse=tuple(odd) or (message("Nothing is odd: repeats agree, and hosts are like their peers."),),
+        worse=tuple(odd) or (message("No anomalies: repeats agree, and hosts are like their peers."),),
         worse_title=message("Anomalies"),
         missing=tuple(_missing(view, problems)),
         certainty=tuple(_certainty(view)),

@@ -49,7 +49,7 @@ def _buffered_writes(view: View) -> Iterator[Message]:
     for pair in rates.values():
         if len(pair) == 2 and pair["write"].value > FASTER_WRITES * pair["read"].value:
             yield message(
-                "Suspect: {benchmark} writes {write} beside reads of {read}, so the page cache took the writes. "
+                "Suspect: {benchmark} writes {write} but reads only {read}, so the writes went to the page cache. "
                 "Repeat it with direct I/O on a disk that supports it",
                 benchmark=title(pair["write"].metric),
                 write=pair["write"].text,

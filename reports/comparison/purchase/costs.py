@@ -35,7 +35,7 @@ class Bill:
 
     ``work``: the title of the class, empty for the baseline. ``class_``: its name. ``piece``: what is counted, if not
     servers. ``ratio``: baseline servers that one server replaces. ``cost``: the cost of the needed servers. ``minimum``
-    and ``maximum``: the ends of the interval of their number. ``change``: the cost relative to the baseline's, as a
+    and ``maximum``: the bounds of the interval of their number. ``change``: the cost relative to the baseline's, as a
     fraction. ``unit``: the currency and billing term of the offer.
     """
 
@@ -132,7 +132,7 @@ def costs(
     if terms.energy is not None and prices and not has_energy:
         lacking = joined(unpowered[:MOST])
         unknown.append(
-            message("Energy is not counted: the power of {sides} is not known; add --watts NAME=650", sides=lacking)
+            message("Energy is not counted: the power of {sides} is unknown; add --watts NAME=650", sides=lacking)
         )
     counted = terms if has_energy else Terms(servers=terms.servers, years=terms.years)
     bills = tuple(_bills(whole_servers, prices, all_offers, lead, served, counted))

@@ -25,7 +25,7 @@ def legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
             "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
         )
     if any(cell.repeats for cell in cells):
-        yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
+        yield message("If a side is one machine, its interval describes this machine, not its kind.")
     for reason, titles in _by_reason(lines, "interval_why").items():
         yield message("No interval for {classes}: {why}.", classes=some(titles), why=reason)
     if any(cell.workload for cell in cells):

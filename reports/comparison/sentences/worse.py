@@ -93,6 +93,6 @@ def guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
         ), True
     unclear = sum(r.verdict == Held.CANNOT_TELL for r in guards)
     if unclear:
-        undecided = message("{n} of {all} cannot be told", n=unclear, all=len(guards))
+        undecided = message("{n} of {all} are undecided", n=unclear, all=len(guards))
         return message("No guardrail is broken; {undecided}", undecided=undecided), False
     return (message("All {n} guardrails kept", n=len(guards)) if guards else ""), False

@@ -77,7 +77,7 @@ def _inputs(face: Face) -> Tabular:
     """Return the inputs that all tabs share."""
     inputs: list[tuple[Message, float, str, str, float, float]] = [
         (message("confidence of intervals"), CONFIDENCE, f"{CONFIDENCE:.1%}", ratios.CONFIDENCE_NAME, 0.5, 0.999),
-        (message("no difference worth having: within"), SAME, f"{SAME:.1%}", ratios.SAME_NAME, 0, 0.5),
+        (message("no relevant difference: within"), SAME, f"{SAME:.1%}", ratios.SAME_NAME, 0, 0.5),
     ]
     rows = tuple(
         (
@@ -124,7 +124,7 @@ def _benchmarks(face: Face, place: Grid, say: Say) -> Tabular:
         "Above 1, the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
         per=word(comparison.per),
     )
-    title = message("Benchmarks, each for itself")
+    title = message("Single benchmarks")
     return Tabular("benchmarks", title, tuple(by_key[key] for key in _KEYS), tuple(rows), notes=(note,))
 
 
@@ -207,7 +207,7 @@ def _conversion(face: Face, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular
 def _conversion_columns(k: int, side: str, say: Say, *, is_replaced: bool) -> Iterator[Column]:
     times = message("× baseline")
     listed: list[tuple[str, Message, Message, str]] = [
-        ("ratio", message("worth, or so fast"), times, RATIO),
+        ("ratio", message("servers replaced, or times as fast"), times, RATIO),
         ("lo", message("from"), times, RATIO),
         ("hi", message("to"), times, RATIO),
         ("verdict", message("verdict"), message("verdict"), ""),

@@ -81,7 +81,7 @@ def _no_rows(sources: Sources, folder: str) -> Message:
     if not sources.count:
         return message("No measurements are recorded for these sides.")
     return message(
-        "{n} measurements are too many for formulas over each (at most {most}): the means stand as values. "
+        "{n} measurements are too many for formulas over each (at most {most}): the means are values. "
         "Every measurement is in the file measurements.parquet of its campaign, below {path}.",
         n=f"{sources.count:,}",
         most=f"{LIVE:,}",
@@ -114,7 +114,7 @@ def figures(grid: Grid) -> Tabular:
     title = message("Geometric mean of each host")
     size = sum(frame.size for frame in grid.frames.values())
     if size > MOST_SHOWN:
-        note = message("{n} figures are too many to stand here too: the tab Host logs has them.", n=f"{size:,}")
+        note = message("{n} figures are too many for this table: the tab Host logs has them.", n=f"{size:,}")
         return Tabular(FIGURES, title, grid.columns("")[:FIRST_COLUMN], (), notes=(note,))
     lower = _lower(grid)
 

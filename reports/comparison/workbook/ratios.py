@@ -179,7 +179,7 @@ def live(f: Formulas, v: Values, verdict: str, *, has_adjusted: bool, is_judged:
     """Return KEYS and WORKINGS as formulas over columns of the same row. ``verdict``: the formula of the verdict.
 
     The adjusted p keeps its original ratio to p, so it does not follow changes of other benchmarks. A row that is not
-    judged has no verdict.
+    evaluated has no verdict.
     """
     ratio = v.ratio
     parts = {

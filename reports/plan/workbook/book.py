@@ -39,15 +39,15 @@ _GUIDE: Sequence[tuple[Cell, Message]] = (
     (
         Cell(message("input: edit it"), is_input=True),
         message(
-            "Prices, demands, equivalences, limits. Each cell says what it accepts. All results follow, in Excel and "
-            "in LibreOffice."
+            "Prices, demands, equivalences, limits. Each cell shows its valid values. All results are recalculated, "
+            "in Excel and in LibreOffice."
         ),
     ),
     (
         Cell(message("decided by the solver"), is_decided=True),
         message(
-            "Orders, retirements, active servers, allocation, margins. They stay as solved when inputs change; "
-            "Checks says whether they still hold. Change them to try a plan of your own."
+            "Orders, retirements, active servers, allocation, margins. They do not change when inputs change; "
+            "Checks shows whether they are still valid. Change them to try your own plan."
         ),
     ),
     (Cell(message("live")), message("Formulas. Select one and trace its precedents.")),
@@ -73,7 +73,7 @@ _GUIDE: Sequence[tuple[Cell, Message]] = (
             "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
             "columns may run. A workload goes below the others in Utilisation, with its demand in the empty rows of "
             "Demand and its equivalences; a period below the others in Inputs, with its demand to the right of the "
-            "others. They take part after the next solve. To leave one out, empty its cells there."
+            "others. They take part after the next solve. To remove one, clear its cells there."
         ),
     ),
     (
@@ -111,14 +111,15 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
     yield _tab(
         "inputs",
         message("Inputs"),
-        message("Prices and rates that hold everywhere, and the periods with their budgets."),
+        message("Prices and rates for all sites, and the periods with their budgets."),
         (inputs.settings(n), inputs.periods(n)),
     )
     yield _tab(
         "sites",
         message("Sites"),
         message(
-            "Limits of each site, what it fails together with, and what may run there. New sites go in the empty rows."
+            "Limits of each site, its failure domains, and the workloads that may run there. Enter new sites in the "
+            "empty rows."
         ),
         (inputs.sites(n),),
     )
@@ -144,8 +145,8 @@ def sections(v: PlanView, say: Say) -> Iterator[Section]:
         "resources",
         message("Resources"),
         message(
-            "Memory, disk, IOPS and others: what one unit of demand needs of its server and what servers have. The "
-            "scarcest bounds the work of a server."
+            "Memory, disk, IOPS and others: the amounts that one unit of demand needs from its server, and the "
+            "amounts that servers have. The scarcest resource limits the work of a server."
         ),
         (resources.table(n),),
     )

@@ -45,7 +45,9 @@ def _growing(n: Numbers, rows: Sequence[int]) -> Tabular:
         yield entry(demand.Column("growing_start", message("in the first period"), start, "", AMOUNT), n.point[i, 0])
         yield entry(demand.Column("growing_growth", message("growth a year"), growth, "", "0.0%"), n.growth(i))
 
-    note = message("The medians below follow from these two; write figures over them to give each period its own.")
+    note = message(
+        "The medians below are computed from these two values; overwrite them to enter a figure for each period."
+    )
     return grid("growing", message("Demand that grows by one rate"), columns, len(rows), row, notes=(note,))
 
 

@@ -200,7 +200,8 @@ def sites(n: Numbers) -> Tabular:
         yield live(f"{{kwh}}*{price}", q.energy(k) * q.price_of_energy(k, 0))
 
     note = message(
-        "May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."
+        "May run: a workload with an empty column runs at all sites; otherwise it runs at the sites with yes in its "
+        "column."
     )
     rows = [[_of_site(q, site, c.field) for c in columns] for site in q.sites.values()]
 

@@ -216,7 +216,7 @@ def refresh(n: Numbers) -> Iterator[Tabular]:
 
 
 def scenarios(n: Numbers) -> Iterator[Tabular]:
-    """Yield the servers of one SKU that a workload needs, by demand and by the ends of the interval of E."""
+    """Yield the servers of one SKU that a workload needs, by demand and by the bounds of the interval of E."""
     chosen = Cell("", n.periods, is_input=True, choices=tuple(str(t + 1) for t in range(n.periods)), form="0")
     hint = message("a multiple of the demand: a number, 0 to 1000")
     multiplier = Cell("", _OTHER, is_input=True, limits=(0, 1000), hint=hint, form="0.00")

@@ -107,7 +107,7 @@ class Numbers(Ledger):
 
     @cached_property
     def load_of_active(self) -> Floats:
-        """Return the average utilisation of active servers with everything up, by (pair, period)."""
+        """Return the average utilisation of active servers without failures, by (pair, period)."""
         return over(self.busy, self.active)
 
     @cached_property

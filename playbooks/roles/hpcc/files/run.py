@@ -1,8 +1,8 @@
 """Run HPCC in the current folder: run.py --memory BYTES --block NB --ranks R HPCC MPIRUN WORD...
 
 Writes hpccinf.txt, runs "MPIRUN WORD... HPCC" and prints which BLAS it was linked with, then hpccoutf.txt. The
-reference BLAS is 40 times slower than OpenBLAS and says nothing of a machine: it is refused. Standard library only,
-Python 3.6 and later.
+reference BLAS is 40 times slower than OpenBLAS and does not show the performance of a machine, so it is refused.
+Standard library only, Python 3.6 and later.
 """
 
 import argparse
@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 
-# HPL's lines: one problem, one grid, one way of each step. Behind them PTRANS's: none of its own.
+# HPL's lines define one problem, one grid and one variant of each step. PTRANS's lines follow, without further
+# problems.
 INPUT = """HPLinpack benchmark input file
 Fleetmark
 HPL.out
@@ -53,7 +54,7 @@ HPL.out
 
 
 def grid(ranks):
-    """P and Q with P x Q = ranks, as square as can be, P the smaller."""
+    """Return P and Q with P x Q = ranks and P <= Q, as close to square as possible."""
     p = max(d for d in range(1, int(math.sqrt(ranks)) + 1) if ranks % d == 0)
     return p, ranks // p
 
@@ -83,7 +84,7 @@ def blas(program):
 
 
 def version(library):
-    """OpenBLAS's version, as the library has it among its strings."""
+    """Return OpenBLAS's version from the strings of the library."""
     with open(library, "rb") as file:
         match = re.search(rb"OpenBLAS (\d+\.\d+(?:\.\d+)?)", file.read())
     return match.group(1).decode() if match else "of unknown version"

@@ -1,8 +1,8 @@
 """Run a network on one inference engine: each class builds it for one batch size and maps inputs to outputs.
 
-``Engine(net, batch, device, threads)`` builds; a call takes and returns fp32 arrays in the memory of the host, so that
-copies to a device count for every engine alike. ``version`` names the library. All compute fp32 as fp32: neither tf32
-nor bf16 may stand in for it.
+``Engine(net, batch, device, threads)`` builds the network; a call takes and returns fp32 arrays in the host's memory,
+so that copies to a device count for every engine. ``version`` names the library. All engines compute in fp32, without
+tf32 or bf16.
 """
 
 import kserve
@@ -56,7 +56,7 @@ class OnnxRuntime(object):
 
 
 class OpenVino(object):
-    """OpenVINO for latency. Without its hint it computes in bf16 where the processor can."""
+    """OpenVINO for latency. Without a hint, it computes in bf16 if the processor supports it."""
 
     def __init__(self, net, batch, device, threads):
         import openvino
@@ -77,7 +77,7 @@ class OpenVino(object):
 
 
 class TensorRt(object):
-    """TensorRT with buffers of torch; only on NVIDIA's devices."""
+    """TensorRT with torch's buffers, on NVIDIA devices only."""
 
     def __init__(self, net, batch, device, threads):
         import tensorrt

@@ -1,9 +1,9 @@
-"""Time small networks on inference engines side by side, and hold their outputs to a reference in fp64.
+"""Time small networks on inference engines side by side, and check their outputs against a reference in fp64.
 
     infer_engines.py --network=NAME --engines=A,B --batches=1,8 [--device=cpu|cuda|xpu] [--threads=N] [--budget=S]
     infer_engines.py --export=FOLDER     (a model repository for Triton, for the engine kserve)
 
-Prints one JSON document a line. Each engine runs in a process of its own, so that neither its threads nor its end
+Prints one JSON document per line. Each engine runs in a separate process, so that its threads and its end do not
 disturb the next one.
 """
 
@@ -30,7 +30,7 @@ def options_of(words):
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", type=float, default=2.0)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds of one engine")
+    parser.add_argument("--limit", type=float, default=600.0, help="time limit of one engine in seconds")
     parser.add_argument("--only", default="", help="the engine that this process runs")
     parser.add_argument("--reference", default="")
     return parser.parse_args(words)

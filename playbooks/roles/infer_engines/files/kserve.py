@@ -1,7 +1,7 @@
 """Ask a server for inference by the KServe v2 protocol over HTTP (Triton, OpenVINO Model Server, KServe, MLServer).
 
-Tensors travel as binary data where the server names the extension ``binary_tensor_data``, else as JSON. One connection
-is kept open. Answers are bounded in size and time.
+Tensors are sent as binary data if the server supports the extension ``binary_tensor_data``, else as JSON. One
+connection stays open. Answers are limited in size and time.
 """
 
 import http.client
@@ -18,11 +18,11 @@ BINARY = "binary_tensor_data"
 
 
 class RefusedError(Exception):
-    """Report an answer that is no inference."""
+    """Report an answer without an inference result."""
 
 
 class KServe(object):
-    """The model ``fleetmark-NETWORK`` of the server at $FLEETMARK_KSERVE_URL; the call includes the way there."""
+    """The model ``fleetmark-NETWORK`` on the server at $FLEETMARK_KSERVE_URL; a call includes the network."""
 
     def __init__(self, net, batch, device, threads):
         address = urllib.parse.urlsplit(os.environ["FLEETMARK_KSERVE_URL"])

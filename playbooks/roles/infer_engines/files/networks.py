@@ -1,7 +1,7 @@
 """Define small networks once, as lists of ONNX operators with seeded weights, and compute their outputs in fp64.
 
 Every engine gets the same operators, weights and inputs: as an ONNX model (``onnx_model``), or as a torch module
-(``torch_engines``). ``reference`` is NumPy's in fp64, which shares no code with any engine.
+(``torch_engines``). ``reference`` computes the outputs with NumPy in fp64, without code of any engine.
 """
 
 import math
@@ -14,7 +14,7 @@ INPUT, OUTPUT = "input", "output"
 
 
 class Network(object):
-    """Hold operators in order: ``nodes`` are (operator, inputs, output, attributes), ``weights`` are fp32 by name."""
+    """Operators in order: ``nodes`` are (operator, inputs, output, attributes), ``weights`` are fp32 by name."""
 
     def __init__(self, name, shape):
         self.name, self.shape, self.nodes, self.weights = name, shape, [], {}

@@ -1,20 +1,20 @@
 """Read one answer from the bytes of an HTTP response: its events, each with its arrival time.
 
-Imported by stream.py and client.py on the host. Standard library only, Python 3.6 and later. Nothing here waits or
-touches a socket. Whatever a server sends is bounded, and what breaks HTTP or the event stream is said.
+Imported by stream.py and client.py on the host. Standard library only, Python 3.6 and later. This module neither
+waits nor uses sockets. It limits the size of server data, and reports violations of HTTP or of the event stream.
 """
 
 import json
 import re
 
-MOST_HEAD = 64 << 10  # bytes of a response's head
-MOST_LINE = 4 << 20  # bytes of one event
-MOST_ERROR = 4 << 10  # bytes of an error's body that are kept
-MOST_TOKENS = 1 << 40  # of a request, by the server's count
-MOST_PIECES = 64  # events with text for each token that was asked for, after which a stream has no end
-MOST_WORD = 60  # characters of a finish_reason
-MOST_WORDS = 4096  # characters of one piece that are kept for a conversation
-MOST_CALLS = 64  # tool calls of an answer
+MOST_HEAD = 64 << 10  # maximum bytes of a response's head
+MOST_LINE = 4 << 20  # maximum bytes of one event
+MOST_ERROR = 4 << 10  # maximum stored bytes of an error's body
+MOST_TOKENS = 1 << 40  # maximum tokens of a request, as counted by the server
+MOST_PIECES = 64  # events with text per requested token above which a stream counts as endless
+MOST_WORD = 60  # maximum characters of a finish_reason
+MOST_WORDS = 4096  # maximum characters of a piece stored for a conversation
+MOST_CALLS = 64  # maximum tool calls of an answer
 STATUS = re.compile(r"[0-9]{3}$")
 LENGTH = re.compile(r"[0-9]{1,18}$")
 CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
@@ -25,14 +25,14 @@ class Broken(Exception):
 
 
 class Answer:
-    """Hold one request and its result.
+    """One request and its result.
 
-    ``due``: when it was to be sent; ``sent``: when it was. ``stamps``: when a piece with text came. ``used``: tokens of
-    the prompt and of the answer by the server's count. ``problem``: why there is no whole answer. ``delays``: seconds
-    that the first and the last piece waited in this machine's kernel; None if the kernel does not tell.
+    ``due``: its scheduled time; ``sent``: its actual time. ``stamps``: arrival times of pieces with text. ``used``:
+    tokens of the prompt and of the answer as counted by the server. ``problem``: why the answer is incomplete.
+    ``delays``: seconds that the first and the last piece waited in this machine's kernel; None if unknown.
 
-    ``prompt``: its Prompt. ``thought``: pieces that are thinking; ``replied``: when the first other piece came.
-    ``cached``: tokens of the prompt that the server had. ``words``: pieces of text, kept for conversations. ``calls``:
+    ``prompt``: its Prompt. ``thought``: pieces of thinking; ``replied``: arrival of the first other piece.
+    ``cached``: prompt tokens from the server's cache. ``words``: pieces of text, kept for conversations. ``calls``:
     [name, arguments] of tool calls. ``notify``: called at the first piece.
     """
 
@@ -55,7 +55,7 @@ class Answer:
         self.status, self.problem, self.detail, self.tried = 0, "", "", 0
 
     def event(self, text, now):
-        """Take one event of the stream. Raise Broken if it does not belong to a completion."""
+        """Process one event of the stream. Raise Broken if it does not belong to a completion."""
         if text == b"[DONE]":
             self.done = True
             return
@@ -84,7 +84,7 @@ class Answer:
                 self.reasoned = detail_count(usage, "completion_tokens_details", "reasoning_tokens")
 
     def piece(self, text, is_thought, now):
-        """Take a piece with text, which came at ``now``."""
+        """Store a piece with text that arrived at ``now``."""
         self.stamps.append(now)
         if self.delay is not None:
             self.delays = (self.delays[0] if self.delays else self.delay), self.delay
@@ -100,7 +100,7 @@ class Answer:
             self.notify(self)
 
     def call(self, calls):
-        """Take pieces of tool calls. Return whether there is any."""
+        """Store pieces of tool calls. Return whether there are any."""
         any_piece = False
         for call in calls[:MOST_CALLS] if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
@@ -137,14 +137,14 @@ def complaint(body):
 
 
 class Reader:
-    """A response from its bytes: head, then the body by chunks, by length, or to the end of the connection."""
+    """Parse a response: the head, then the body in chunks, with a length, or up to the end of the connection."""
 
     def __init__(self, answer):
         self.answer, self.rest, self.lines, self.error = answer, b"", b"", b""
         self.left, self.mode, self.keeps, self.over = 0, "head", True, False
 
     def feed(self, data, now):
-        """More bytes, which came at ``now``; none at the end of the connection. Raise Broken."""
+        """Process bytes that arrived at ``now``; none at the end of the connection. Raise Broken."""
         if not data:
             if self.mode != "close":
                 raise Broken("the connection was closed before the answer's end")
@@ -166,7 +166,7 @@ class Reader:
             return True
         body, self.rest = self.rest[: self.left], self.rest[self.left :]
         self.left -= len(body)
-        if self.mode == "after":  # the line break behind a chunk
+        if self.mode == "after":  # the line break after a chunk
             self.mode = "after" if self.left else "size"
             return True
         self.body(body, now)
@@ -216,7 +216,7 @@ class Reader:
                 self.finish(now)
             return True
         digits = line.partition(b";")[0].strip()
-        if not CHUNK.match(digits):  # int() would take a sign, with which the chunk never ends
+        if not CHUNK.match(digits):  # int() would accept a sign, and the chunk would never end
             raise Broken("a chunk without a size")
         self.left = int(digits, 16)
         self.mode = "chunk" if self.left else "trailer"

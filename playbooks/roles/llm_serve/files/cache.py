@@ -1,7 +1,7 @@
 """Read a server's own counts of its prefix cache from its Prometheus metrics.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. vLLM and SGLang count tokens that were
-looked up and tokens that were found; TensorRT-LLM and older servers tell a rate alone.
+looked up and tokens that were found; TensorRT-LLM and older servers report only a rate.
 """
 
 import math
@@ -41,7 +41,7 @@ def read(text, model):
 def rate(before, after):
     """Return (share of prompt tokens that the cache served between two readings, the metric's name), or None.
 
-    A counter that went down, as when a server starts again, tells nothing.
+    A counter that decreased, for example after a restart of the server, gives None.
     """
     for hit_name, query_name in COUNTERS:
         if query_name in before and query_name in after and hit_name in after:

@@ -26,11 +26,11 @@ import service
 import stream
 import traces
 
-START = 0.8  # of the rate that short probes find, where the search with a stated error begins
-WARM = 0.1  # of the fewest requests that are judged, sent before them
+START = 0.8  # share of the rate found by short probes at which the search with a stated error starts
+WARM = 0.1  # share of the minimum number of requests that is sent as warm-up
 RECORDED = 200000  # maximum number of recorded requests
-STREAMS = 400  # that one process holds without being late
-METRICS_PATIENCE = 10.0  # seconds in which a server tells its metrics
+STREAMS = 400  # maximum streams of one process without delays
+METRICS_PATIENCE = 10.0  # timeout in seconds for a server's metrics
 MOST_NAME = 200  # maximum characters of a model's name
 
 
@@ -74,7 +74,7 @@ class Client:
         raise traces.Mistake(self.sentence(answer, subject))
 
     def is_answered(self, answer):
-        """Return whether a request outside of any load is answered. A single token need not be a whole letter."""
+        """Return whether a request without other load is answered. A single token may be part of a letter."""
         problem = figures.failure(answer, exact=False)
         return not problem or (problem == "empty" and answer.wanted == 1 and answer.used[1] == 1)
 
@@ -159,7 +159,7 @@ class Client:
         return stream.clock() - began, alone
 
     def check_quality(self, moment):
-        """Print how well the endpoint answers now: ``moment`` is before or after the runs."""
+        """Print the quality of the endpoint's answers; ``moment`` is before or after the runs."""
         is_chat = self.chosen.api == "chat"
         path = "/chat/completions" if is_chat else "/completions"
 
@@ -221,7 +221,7 @@ class Client:
         return self.tell(phase, result, values)
 
     def sender(self, streams=0):
-        """Return what sends the requests of a run: this process's engine, or several processes."""
+        """Return the sender of a run's requests: this process's engine, or several processes."""
         count = self.chosen.processes or min(math.ceil(streams / float(STREAMS)), max(1, (os.cpu_count() or 1) - 1))
         return pool.Pool(self.endpoint, self.chosen.patience, count) if count > 1 else self.engine
 
@@ -230,7 +230,7 @@ class Client:
             engine.close()
 
     def metrics(self):
-        """Return what the server counts of its prefix cache now; empty if it tells nothing."""
+        """Return the current counters of the server's prefix cache; empty if it has none."""
         answer = Document(self.endpoint.request("GET", "//metrics"))
         stream.Engine(self.endpoint, METRICS_PATIENCE).ask(answer)
         is_there = answer.status == 200 and not answer.problem
@@ -290,9 +290,9 @@ class Client:
         return any(service.at_least(n, allowed) <= service.ERROR / service.MOST_RATES for n in misses)
 
     def search(self, alone):
-        """Search the highest rate that keeps all targets, with its interval. ``alone``: seconds of one request.
+        """Search for the highest rate that meets all targets, with its interval. ``alone``: seconds of one
 
-        Short probes find where to begin and show nothing by themselves.
+        request. Short probes only find the start of the search.
         """
         chosen = self.chosen
         targets, until = self.targets, stream.clock() + chosen.effort
@@ -378,7 +378,7 @@ class Client:
 
 
 class Watch:
-    """Ask for the counts of a server's cache beside a load. ``ask``: returns them."""
+    """Read the counters of a server's cache during a load. ``ask``: returns them."""
 
     def __init__(self, ask):
         self.ask, self.before, self.thread = ask, {}, None
@@ -388,7 +388,7 @@ class Watch:
         self.thread.start()
 
     def stop(self):
-        """Return the figures of the cache since the start; empty if the server tells none."""
+        """Return the figures of the cache since the start; empty if the server reports none."""
         if self.thread is None:
             return {}
         self.thread.join()

@@ -1,7 +1,8 @@
 """Compute a run's figures from its answers: counts, percentiles and rates, as plain values for JSON.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later. A percentile is the smallest value that
-at least so many of all requests keep; one that got no whole answer keeps none, so it is never counted as fast.
+at least this share of all requests stays within. A request without a complete answer stays within no value, so it never
+counts as fast.
 """
 
 import json
@@ -30,13 +31,13 @@ def failure(answer, exact):
 
 
 def percentile(values, missing, share):
-    """Return the value that ``share`` of all stay below; None if so many are ``missing`` that it is unknown."""
+    """Return the value that ``share`` of all requests stay below; None if too many are ``missing``."""
     rank = math.ceil(share * (len(values) + missing) - 1e-9)
     return sorted(values)[rank - 1] if 0 < rank <= len(values) else None
 
 
 def spread(values, missing):
-    """Percentiles and mean. The mean is of what was answered."""
+    """Return percentiles and the mean. The mean covers only answered requests."""
     ordered = sorted(values)
     figures = {name: percentile(ordered, missing, share) for name, share in SHARES}
     figures["mean"] = sum(ordered) / len(ordered) if ordered else None
@@ -77,7 +78,9 @@ def reply(answer):
 
 
 def lateness(answer):
-    """Return the client's share of an answer's times: it left late, or its first or last piece waited to be read."""
+    """Return the delay of an answer that the client caused: the request was sent late, or its first or last piece
+    waited to be read.
+    """
     return max(answer.sent - answer.due, *(answer.delays or (0.0,)))
 
 

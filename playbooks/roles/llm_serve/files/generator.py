@@ -1,4 +1,4 @@
-"""Make the requests of a load: prompts as documents of OpenAI's interfaces, and conversations that go on.
+"""Make the requests of a load: prompts as documents of OpenAI's interfaces, and conversations.
 
 Imported by client.py on the host. Standard library only, Python 3.6 and later.
 """
@@ -54,7 +54,7 @@ class Generator:
         return self.request(self.source.replayed(entry, conversation), due)
 
     def ended(self, answer):
-        """Receive a whole answer: its conversation can go on."""
+        """Receive a complete answer, so that its conversation can continue."""
         if answer.prompt.conversation is not None:
             self.source.ended(answer.prompt.conversation, "".join(answer.words or ()), sum(answer.used))
 

@@ -19,7 +19,7 @@ HOPELESS = 50  # failures without a single answer, after which a run ends
 
 class Load:
     """Perform one run. ``make`` has ``next``, which returns the next request as an Answer, due at a given time (None:
-    when it is sent), and ``ended``, which is told each answer.
+    when it is sent), and ``ended``, which receives each answer.
     """
 
     def __init__(self, engine, make, exact):
@@ -119,7 +119,7 @@ def poisson(engine, make, exact, rate, warmup, seconds, seed, give_up=None, begu
 
 
 class Trial:
-    """Judge a rate by the requests of an open loop as they are settled, in the order in which they were due.
+    """Evaluate a rate by the results of an open loop's requests, in the order of their scheduled times.
 
     ``targets``: (name in VALUES, seconds) each. ``judge(series, count)`` returns a verdict on (values, target) of each
     target for the first ``count`` requests, at each of ``looks``.
@@ -137,7 +137,7 @@ class Trial:
         """Read the values of the requests that cannot change any more. A late request is settled as a miss."""
         settled = 0
         for answer in self.waiting:
-            if answer.end is None:  # what is missed already is known, the other targets are not
+            if answer.end is None:  # this target is already missed; the others are still open
                 values = [math.inf if self.is_missed(answer, *target, now=now) else 0.0 for target in self.targets]
                 if not any(values):
                     break
@@ -154,12 +154,12 @@ class Trial:
         self.count += settled
 
     def is_missed(self, answer, name, target, now):
-        """Return whether a request that is under way can no longer keep a target."""
+        """Return whether a pending request can no longer meet a target."""
         waits = name == "e2e" or (name == "ttft" and not answer.stamps)
         return waits and now - answer.due > target
 
     def verdict(self, now):
-        """Return "kept", "missed", or "" while neither is shown; "" for good when ``looks`` is empty."""
+        """Return "kept", "missed", or "" if neither is shown yet; "" is final if ``looks`` is empty."""
         self.settle(now)
         while self.looks and self.count >= self.looks[0]:
             count = self.looks.pop(0)
@@ -217,12 +217,12 @@ def replay(engine, make, exact, trace, speed, warmup, seconds, begun=None):
     """Send the requests of a trace at its times, ``speed`` times as fast. Return the results of the window.
 
     A turn of a conversation is due at its own time, but not before the answer to the turn before it, and its ``delay``.
-    The requests go on until those of the window are answered. If a turn fails, the turns after it are dropped.
+    Requests continue until those of the window are answered. If a turn fails, the turns after it are dropped.
     """
     load = Load(engine, make, exact)
     began, worked = clock() + 0.05, engine.worked
     window = began + warmup, began + min(warmup + seconds, trace.seconds / speed + 1e-3)
-    turns, due = {}, []  # the later turns of each conversation; (time, number, entry) of what can be sent
+    turns, due = {}, []  # the later turns of each conversation; (time, number, entry) of the requests that can be sent
     for number, entry in enumerate(trace.entries):
         if entry.session is not None and entry.session in turns:
             turns[entry.session].append((number, entry))
@@ -280,8 +280,8 @@ def arrivals(rng, rate, began, window, planned):
 def highest(probe, start, least, coarse=1.3, limit=1e6):
     """Return the highest rate that ``probe`` accepts, within a factor of ``coarse``, or None if ``least`` fails too.
 
-    Double or halve from ``start`` until one rate passes and one fails, then bisect. Each rate is tried once: this only
-    finds where a search with a stated error begins.
+    Double or halve from ``start`` until one rate passes and one fails, then bisect. Each rate is tried once, because
+    the result only starts a search with a stated error.
     """
     kept = broken = None
     rate = max(start, least)

@@ -22,28 +22,33 @@ def options():
     add("--api", choices=["completions", "chat"], default="completions")
     add("--prompt", default="512", help="tokens: 512, 128-1024, 512~100")
     add("--answer", default="128", help="tokens, likewise")
-    add("--trace", default="", help="a file of requests instead of both: traces.py")
+    add("--trace", default="", help="file of requests that replaces both lengths: traces.py")
     add("--natural", action="store_true", help="let the model end its answers")
     add("--concurrency", default="", help="closed loops: 1,8,64")
     add("--rates", default="", help="open loops, requests per second: 0.5,2")
-    add("--speeds", default="", help="replay the trace, so many times as fast as it was: 1,2")
-    add("--thinking", default="", help="tokens of thinking ahead of each answer, likewise")
+    add("--speeds", default="", help="replay the trace at these multiples of its speed: 1,2")
+    add("--thinking", default="", help="thinking tokens before each answer, in the same form")
     add("--tools", action="store_true", help="ask for tool calls (chat)")
-    add("--shared", type=float, default=0.0, help="share of a prompt that is one of the common beginnings")
-    add("--prefixes", type=int, default=1, help="number of common beginnings")
+    add("--shared", type=float, default=0.0, help="share of a prompt that is one of the common prefixes")
+    add("--prefixes", type=int, default=1, help="number of common prefixes")
     add("--turns", type=int, default=1, help="turns of each conversation")
-    add("--ttft", type=float, default=0.0, help="targets: search the highest rate that keeps those above 0, s")
+    add(
+        "--ttft",
+        type=float,
+        default=0.0,
+        help="targets in s: search for the highest rate that meets all targets above 0",
+    )
     add("--tpot", type=float, default=0.0)
     add("--e2e", type=float, default=0.0)
     add("--seconds", type=float, default=30.0, help="measured time of each run")
     add("--warmup", type=float, default=5.0)
     add("--probe", type=float, default=15.0, help="measured time of each step of the search")
-    add("--share", type=float, default=0.99, help="of requests that must keep each target")
-    add("--effort", type=float, default=1800.0, help="seconds after which a search ends with what it has shown")
+    add("--share", type=float, default=0.99, help="percentage of requests that must meet each target")
+    add("--effort", type=float, default=1800.0, help="seconds after which a search ends with its current result")
     add("--quality", action="store_true", help="check answers before and after the runs")
-    add("--perplexity", type=float, default=0.0, help="that of the same model elsewhere, for comparison")
+    add("--perplexity", type=float, default=0.0, help="perplexity of the same model on another server, for comparison")
     add("--reference", default="", help="file with log-probabilities of the same model, for comparison")
-    add("--bound", type=float, default=0.05, help="mean difference from them above which a run does not count")
+    add("--bound", type=float, default=0.05, help="mean difference from the reference above which a run does not count")
     add("--logprobs", default="", help="file that gets the log-probabilities of the fixed text")
     add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
     add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
@@ -51,8 +56,8 @@ def options():
     add("--key-env", default="", help="the environment variable that holds the API key")
     add("--key-file", default="", help="the file that contains the API key")
     add("--record", default="", help="file that gets one line per request with the options of its run")
-    add("--gpus", type=int, default=0, help="accelerators behind the endpoint, for the record")
-    add("--processes", type=int, default=0, help="that hold the streams; 0: by the concurrency")
+    add("--gpus", type=int, default=0, help="number of accelerators behind the endpoint, to record")
+    add("--processes", type=int, default=0, help="processes that handle the streams; 0: chosen by the concurrency")
     add("--late", type=float, default=0.01, help="lateness of the client (99%%) above which a run does not count, s")
     add("--seed", default="1")
     chosen = parser.parse_args()
@@ -61,7 +66,7 @@ def options():
 
 
 def check(chosen):
-    """Raise Mistake for options that do not go together."""
+    """Raise Mistake for conflicting options."""
     if chosen.tools and chosen.api != "chat":
         raise Mistake("tool calls need the chat interface: set llm_serve.api=chat")
     if not 0 <= chosen.shared < 1:

@@ -1,7 +1,7 @@
-"""Run a load from several processes: each has an Engine of its own, and this one hands requests over ahead of time.
+"""Run a load from several processes: each has its own Engine, and this process hands requests over in advance.
 
-Imported by client.py on the host. Standard library only, Python 3.6 and later. A Pool is used like an Engine. Times of
-all processes are those of the system's one monotonic clock.
+Imported by client.py on the host. Standard library only, Python 3.6 and later. A Pool is used like an Engine. All
+processes use the system's monotonic clock.
 """
 
 import heapq
@@ -14,7 +14,7 @@ import struct
 import answers
 from stream import Engine, clock
 
-LEAD = 0.02  # seconds in which a request reaches the process that sends it
+LEAD = 0.02  # time in seconds for a request to reach the sending process
 MOST_READ = 1 << 20
 _SIZE = struct.Struct("!I")
 
@@ -72,7 +72,7 @@ class Channel:
 
 
 class Pool:
-    """Send requests from ``count`` processes, in turns. ``endpoint`` must have been resolved."""
+    """Send requests from ``count`` processes in rotation. ``endpoint`` must have been resolved."""
 
     lead = LEAD
 
@@ -101,7 +101,7 @@ class Pool:
 
     def send(self, answer):
         key, self.next = self.next, self.next + 1
-        answer.sent = clock()  # until the process that sends it says when it did
+        answer.sent = clock()  # until the sending process reports the actual time
         if answer.due is None:
             answer.due = answer.sent
             due = None
@@ -162,7 +162,7 @@ class Pool:
 
 
 def work(channel, endpoint, patience):
-    """Send what the other process hands over, each when it is due, and report its answers, until that one ends."""
+    """Send the other process's requests at their scheduled times and report the answers, until that process ends."""
     engine, held, keys = Engine(endpoint, patience), [], {}
 
     def notify(answer):

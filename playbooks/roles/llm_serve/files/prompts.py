@@ -1,9 +1,9 @@
 """Make prompts of given lengths, from a distribution or from a trace, with shared prefixes and conversations.
 
-Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt is made of common words, as
-many as give its tokens by the server's own count. Unless the user wants shared prefixes or conversations, no other
-prompt begins with the same words, and a cache of prefixes serves none of it. The seed decides the lengths; the words
-are others each time the client starts, as servers keep prompts of earlier cases.
+Imported by client.py on the host. Standard library only, Python 3.6 and later. A prompt consists of common words,
+whose number gives the requested tokens as counted by the server. Unless the user requests shared prefixes or
+conversations, no two prompts begin with the same words, so a prefix cache has no effect. The seed determines the
+lengths. The words differ each time the client starts, because servers keep prompts of earlier cases.
 """
 
 import random
@@ -11,8 +11,8 @@ from collections import OrderedDict, deque
 
 from traces import BLOCK, MOST_TOKENS, Mistake
 
-MOST_TEXTS = 4096  # blocks whose text is kept
-MOST_SEEN = 1000000  # blocks that are known to have been sent
+MOST_TEXTS = 4096  # maximum number of blocks whose text is stored
+MOST_SEEN = 1000000  # maximum number of sent blocks to remember
 WORDS = (  # noqa: SIM905
     "time year people way day man thing woman life child world school state family student group country problem hand "
     "part place case week company system program question work number night point home water room mother area money "
@@ -49,7 +49,7 @@ def check(text, *numbers):
 
 
 class Conversation:
-    """Hold a conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
+    """A conversation: ``texts`` of user and model, their ``tokens`` by the server's count, and turns ``left``."""
 
     __slots__ = ("left", "texts", "tokens")
 
@@ -58,9 +58,9 @@ class Conversation:
 
 
 class Prompt:
-    """Hold one prompt: ``texts`` of user and model in turns, and what its answer is to be.
+    """One prompt: alternating ``texts`` of user and model, and the requested answer.
 
-    ``wanted``: tokens of the answer, ``thinking``: those of them that come before what the user waits for.
+    ``wanted``: tokens of the answer; ``thinking``: those of them before the visible answer.
     ``reusable``: tokens at its beginning that an earlier request already had.
     """
 
@@ -72,7 +72,7 @@ class Prompt:
 
 
 class Source:
-    """Prompts, one after another, of the same lengths for the same ``seed``.
+    """Generate prompts; the same ``seed`` gives the same lengths.
 
     ``listed``: requests of a trace, or None. ``thinking``: draws the tokens of thinking, or None. ``shared``: share of
     a prompt's tokens that are one of ``prefixes`` common beginnings. ``turns``: of each conversation.
@@ -81,12 +81,12 @@ class Source:
     def __init__(self, seed, prompt, answer, listed, thinking=None, shared=0.0, prefixes=1, turns=1):
         self.seed, self.prompt, self.answer, self.listed = seed, prompt, answer, listed
         self.thinking, self.shared, self.prefixes, self.turns = thinking, shared, prefixes, turns
-        self.words, self.fixed = 0.75, 0.0  # words of a token, tokens that every prompt has
+        self.words, self.fixed = 0.75, 0.0  # words per token, and tokens that every prompt has
         self.count = self.epoch = 0  # prompts, and runs
-        # The salt of the words, so that no cache has them from an earlier case.
+        # salt of the words, so that no cache contains them from an earlier case
         self.salt = random.SystemRandom().getrandbits(64)
         self.waiting = deque()  # conversations whose turn has ended
-        self.texts, self.seen = OrderedDict(), set()  # blocks of text, and ids of what was sent
+        self.texts, self.seen = OrderedDict(), set()  # blocks of text, and the ids of the sent blocks
         self.sessions = {}  # conversations of a trace that is replayed
         self.longest = {}  # tokens of each common beginning that were sent
 
@@ -160,7 +160,7 @@ class Source:
             more = entry.tokens - conversation.tokens if entry.is_whole else entry.tokens
             if more > 0:
                 return self.turn(conversation, more, entry.wanted, rng)
-            conversation.texts, conversation.tokens = [], 0  # the trace's user began afresh
+            conversation.texts, conversation.tokens = [], 0  # the user of the trace started a new conversation
         text = self.text(entry.tokens, rng)
         if conversation is not None:
             conversation.texts.append(text)
@@ -193,7 +193,7 @@ class Source:
         return self.of_words(round((tokens - self.fixed) * self.words), rng)
 
     def some(self, tokens, rng):
-        """Return text of so many tokens beside those that every prompt has."""
+        """Return text with this number of tokens, without the tokens that every prompt has."""
         return self.of_words(round(tokens * self.words), rng)
 
     def of_words(self, count, rng=None):

@@ -1,7 +1,7 @@
 """Check the answers of an endpoint without any download: generated arithmetic, retrieval, the likelihood of a text.
 
-A server that is fast as its weights are broken, or quantised too far, shows here. Imported by client.py on the host.
-Standard library only, Python 3.6 and later.
+This check detects a server that is fast only because its weights are broken or quantised too strongly. Imported by
+client.py on the host. Standard library only, Python 3.6 and later.
 """
 
 import json
@@ -10,11 +10,11 @@ import random
 import re
 
 QUESTIONS = 40
-ENTRIES, LOOKUPS = 100, 20  # of the list that is searched, about 1,300 tokens; questions about it
+ENTRIES, LOOKUPS = 100, 20  # entries of the searched list (about 1,300 tokens); questions about it
 FEWEST_TOKENS, MOST_TOKENS = 20, 5000  # of the fixed text
 MOST_STORED = 1 << 20  # bytes of a stored reference
-PLACES, TOPS = 40, 5  # beginnings of the fixed text, and the likeliest next tokens that are asked for at each
-SILENT = 5  # beginnings without an answer, after which no other is tried: a token that is part of a letter has none
+PLACES, TOPS = 40, 5  # number of prefixes of the fixed text, and of the most likely next tokens requested for each
+SILENT = 5  # maximum prefixes without an answer; a token that is part of a letter gives none
 MOST_WORD = 200  # characters of a token
 # The beginning of a text that models know well, in the public domain (A. Lincoln, 1863).
 TEXT = (
@@ -84,15 +84,15 @@ def retrieval(ask, is_chat):
 
 
 def likelihood(ask, is_chat=False, reference=None):
-    """Return what the model finds likely: a Likelihood of the fixed text if the endpoint repeats a prompt (echo), and
-    Continuations of it otherwise, or if ``reference`` has them. None if the endpoint tells no log-probabilities.
+    """Return log-probabilities: a Likelihood of the fixed text if the endpoint returns the prompt (echo), or
+    Continuations otherwise, or if ``reference`` has them. None if the endpoint reports no log-probabilities.
     """
     is_like = is_chat or isinstance(reference, Continuations)
     return (None if is_like else echoed(ask)) or continuations(ask, is_chat)
 
 
 def continuations(ask, is_chat):
-    """Return the Continuations of the fixed text; None if the endpoint tells no log-probabilities."""
+    """Return the Continuations of the fixed text; None if the endpoint reports no log-probabilities."""
     words, places = TEXT.split(), []
     for n in range(PLACES):
         beginning = " ".join(words[: (n + 1) * len(words) // PLACES])
@@ -103,15 +103,15 @@ def continuations(ask, is_chat):
             fields = {"prompt": beginning, "logprobs": TOPS}
         places.append(next_tokens(ask(dict(fields, max_tokens=1))))
         if len(places) == SILENT and not any(places):
-            return None  # others would tell nothing either
+            return None  # further prefixes would give no result either
     known = Continuations(places, is_chat)
     return known if len(known.known) >= FEWEST_TOKENS else None
 
 
 def next_tokens(reply):
-    """Return the likeliest tokens of a reply of one token, {token: log-probability}; None if it tells none.
+    """Return the most likely tokens of a one-token reply, {token: log-probability}; None if there are none.
 
-    Servers answer in the form of completions or in that of chats, whichever they were asked for.
+    The reply has the form of completions or of chats, as requested.
     """
     try:
         fields = reply["choices"][0]["logprobs"]
@@ -123,7 +123,7 @@ def next_tokens(reply):
 
 
 def candidates(pairs):
-    """Return {token: log-probability} of what a server or a file has; None if nothing of it is valid."""
+    """Return the valid entries of {token: log-probability} from a server or a file; None if there are none."""
     known = {}
     for token, value in pairs[: 4 * TOPS]:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value <= 0:
@@ -169,9 +169,9 @@ def likeliest(top):
 
 
 class Likelihood:
-    """Hold the log-probability of each token of the fixed text, the tokens, and the likeliest one at each place.
+    """The log-probability of each token of the fixed text, the tokens, and the most likely token at each
 
-    ``tokens``: None if the endpoint does not tell them. ``tops``: empty, or None at some places, likewise.
+    position. ``tokens`` is None, and ``tops`` is empty or has None, if the endpoint does not report them.
     """
 
     def __init__(self, values, tokens, tops):
@@ -182,12 +182,12 @@ class Likelihood:
         return math.exp(-sum(self.known) / len(self.known))
 
     def document(self, model):
-        """Return what is stored of it, for later comparisons."""
+        """Return the stored form, for later comparisons."""
         head = {"llm_serve_reference": 1, "model": model}
         return dict(head, tokens=self.tokens, logprobs=self.values, top=self.tops)
 
     def differences(self, reference):
-        """Return how this differs from ``reference``: figures by name, or ``unlike``, why there are none."""
+        """Return the difference from ``reference``: figures by name, or ``unlike``, the reason if there are none."""
         if not self.tokens or not reference.tokens:
             return {"unlike": "the endpoint tells no tokens of the text"}
         if self.tokens != reference.tokens:
@@ -204,9 +204,9 @@ class Likelihood:
 
 
 class Continuations:
-    """Hold the likeliest next tokens, {token: log-probability}, after each of some beginnings of the fixed text.
+    """The most likely next tokens, {token: log-probability}, after some prefixes of the fixed text.
 
-    ``places``: None where they are unknown. ``is_chat``: whether they are answers of a chat.
+    ``places``: None if unknown. ``is_chat``: whether they are answers of a chat.
     """
 
     def __init__(self, places, is_chat):
@@ -214,17 +214,17 @@ class Continuations:
         self.known = [place for place in places if place]
 
     def perplexity(self):
-        return None  # only the log-probabilities of the text itself give one
+        return None  # only the log-probabilities of the text itself give a perplexity
 
     def document(self, model):
-        """Return what is stored of it, for later comparisons."""
+        """Return the stored form, for later comparisons."""
         return {"llm_serve_reference": 1, "model": model, "chat": self.is_chat, "places": self.places}
 
     def differences(self, reference):
-        """Return how this differs from ``reference``: figures by name, or ``unlike``, why there are none.
+        """Return the difference from ``reference``: figures by name, or ``unlike``, the reason if there are none.
 
-        At each place, the log-probability of the reference's likeliest token counts. If it is not among the likeliest
-        ones here, the last of these is used, so the difference is at least as large.
+        At each position, the log-probability of the reference's most likely token counts. If it is not among the most
+        likely tokens here, the least likely of these is used, so the true difference is at least as large.
         """
         if not isinstance(reference, Continuations):
             return {"unlike": "the endpoint does not repeat a prompt (echo), and the reference needs that"}

@@ -1,7 +1,7 @@
 """Run the user's server and report its state: server.py --address A --port P --control C -- COMMAND
 
-Whoever connects to the control port is told nothing while the server runs, and its exit status with the last line of
-its output when it has ended. Standard library only, Python 3.6 and later. {address} and {port} in the command are
+A client of the control port receives nothing while the server runs, and the exit status with the last line of output
+when the server ends. Standard library only, Python 3.6 and later. {address} and {port} in the command are
 replaced; /bin/sh runs it, in a session that ends with this process.
 """
 
@@ -17,7 +17,7 @@ COMPLAINTS = ("error", "exception", "out of memory", "cannot", "failed", "no suc
 
 
 def last_words(path):
-    """Return the line that best explains why a server ended: its last complaint, else its last line."""
+    """Return the line that best explains why a server ended: the last error message, or else the last line."""
     with open(path, "rb") as log:
         log.seek(max(0, os.path.getsize(path) - TAIL))
         text = log.read().decode("utf-8", "replace")
@@ -52,13 +52,13 @@ def main():
                         text = "exit status %d: %s" % (status, last_words("llm_server.log"))
                         peer.sendall(text.encode("utf-8", "replace"))
                 except OSError:
-                    pass  # whoever asked has gone; the next one is answered all the same
+                    pass  # the client has disconnected; the next client gets an answer
 
     threading.Thread(target=answer, daemon=True).start()
     child.wait()
     sys.stderr.write("the server ended with exit status %d: %s\n" % (child.returncode, last_words("llm_server.log")))
     sys.stderr.flush()
-    threading.Event().wait()  # the client is told, and ends the case
+    threading.Event().wait()  # the client gets the message, and ends the case
 
 
 if __name__ == "__main__":

@@ -1,36 +1,37 @@
-"""Decide whether a rate keeps its targets, and search the highest one that does.
+"""Decide whether a rate meets its targets, and search for the highest rate that
 
-A percentile is kept if few enough requests miss its target. Requests are judged in the order in which they were due, at
-set numbers of them, by a test whose errors are stated: ``ERROR`` is the chance that the rate reported as kept misses a
-target, and that the rate reported as missed keeps both. Misses come in clusters, since a queue that is long stays long.
-So a request counts as 1 / design effect of an independent one (Kish, Survey Sampling, 1965); the effect is estimated by
-batch means of the slowest tenth. Imported by client.py on the host. Standard library only, Python 3.6 and later.
+does. A percentile is met if few enough requests miss its target. Requests are evaluated in the order of their scheduled
+times, after fixed numbers of requests, by a test with stated errors: ``ERROR`` is the probability that the rate
+reported as kept misses a target, and that the rate reported as missed meets both. Misses occur in clusters, because
+long queues persist. A request therefore counts as 1 / design effect of an independent one (Kish, Survey Sampling,
+1965). The effect is estimated from batch means of the slowest tenth. Imported by client.py on the host. Standard
+library only, Python 3.6 and later.
 """
 
 import math
 
 ERROR = 0.05
-ENOUGH = 10  # expected misses at the target's share, below which nothing is shown to be kept
-EARLY = (1 / 16.0, 1 / 8.0, 1 / 4.0, 1 / 2.0)  # of the fewest requests: a clear miss is seen before
-LOOKS = (1, 2, 4)  # times the fewest requests
+ENOUGH = 10  # minimum expected misses at the target's share to show that a target is met
+EARLY = (1 / 16.0, 1 / 8.0, 1 / 4.0, 1 / 2.0)  # share of the minimum requests; a clear miss is detected earlier
+LOOKS = (1, 2, 4)  # multiple of the minimum requests
 BATCHES = 20
-FEWEST = 100  # requests from which batches tell how misses cluster at all
-WHOLE = 250  # and from which they tell it well enough to show that a rate is kept
-SLOW = 0.9  # the share above which the slowest requests tell how misses would cluster
-STEP = 1.1  # from one rate to the next
-FALL = 0.75  # to the next start, where the first rate of a climb is not kept
+FEWEST = 100  # minimum requests to estimate the clustering of misses
+WHOLE = 250  # minimum requests for an estimate that can show that a rate is met
+SLOW = 0.9  # share above which the slowest requests show the clustering of misses
+STEP = 1.1  # ratio of consecutive rates
+FALL = 0.75  # ratio to the next start if the first rate of a climb is not met
 CLIMBS = 5
-ALONE = 25  # requests one after another before a search: where these miss, every rate does
-MOST_RATES = 16  # rates that are tried
+ALONE = 25  # sequential requests before a search; if these miss the target, every rate misses it
+MOST_RATES = 16  # maximum number of rates
 
 
 def least(share):
-    """Return the fewest requests that can show a percentile to be kept: 1,000 for the 99th."""
+    """Return the minimum number of requests that can show that a percentile is met: 1,000 for the 99th."""
     return max(WHOLE, math.ceil(ENOUGH / (1 - share) - 1e-6))
 
 
 def looks(share):
-    """Return the numbers of requests at which a rate is judged."""
+    """Return the numbers of requests after which a rate is evaluated."""
     counts = [int(least(share) * part) for part in EARLY + LOOKS]
     return [count for count in counts if count >= FEWEST]
 
@@ -73,7 +74,7 @@ def at_least(count, mean):
 
 
 def effect(values):
-    """Return how many requests count as one independent one: at least 1. ``values``: in the order they were due."""
+    """Return how many requests count as one independent request, at least 1. ``values``: in scheduled order."""
     size = len(values) // BATCHES
     if size < 2:
         return 1.0
@@ -81,7 +82,7 @@ def effect(values):
     shares = [sum(v > edge for v in values[k * size : (k + 1) * size]) / size for k in range(BATCHES)]
     mean = sum(shares) / BATCHES
     if not 0 < mean < 1:
-        return 1.0  # none is slower than the others
+        return 1.0  # no request is slower than the others
     spread = sum((share - mean) ** 2 for share in shares) / (BATCHES - 1)
     return max(1.0, spread * size / (mean * (1 - mean)))
 
@@ -102,7 +103,9 @@ def verdict(series, share, kept_error, missed_error, is_early):
 
 
 class Interval:
-    """Hold the end of a search: the highest rate shown to be kept, the lowest shown to be missed (None: not shown)."""
+    """The result of a search: the highest rate shown to meet the targets, and the lowest rate shown to miss one
+    (None: not shown).
+    """
 
     def __init__(self):
         self.kept = self.missed = self.figures = None
@@ -115,9 +118,9 @@ def climb(trial, start, minimum=1e-4):
 
     A verdict is "kept", "missed", "" (neither is shown), or "ended" (no time is left).
 
-    Each rate is tried once. A climb ends at the first rate that is not kept, so that its error is that of one test
-    (fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995). Where its first rate is not kept, another climb
-    begins lower, with half of the error that is left. After the climb, higher rates are tried until one is missed.
+    Each rate is tried once. A climb ends at the first rate that is not met, so that its error is that of one test
+    (fixed-sequence testing: Maurer, Hothorn and Lehmacher, 1995). If its first rate is not met, another climb
+    starts lower, with half of the remaining error. After the climb, higher rates are tried until one is missed.
     """
     ends, rate, error = Interval(), start, ERROR / 2
     for _ in range(CLIMBS):

@@ -1,8 +1,8 @@
-"""Stream from an OpenAI-compatible endpoint: many concurrent requests on one thread, each piece with its time.
+"""Stream from an OpenAI-compatible endpoint: many concurrent requests on one thread, with the time of each piece.
 
-Imported by client.py on the host. Standard library only, Python 3.6 and later. All sockets that have data are emptied
-before any of it is read, and stamped with the moment at which the kernel reported them, so that reading many answers
-makes none look late. The kernel's own time of arrival says how late that moment was. Times are in seconds of ``clock``.
+Imported by client.py on the host. Standard library only, Python 3.6 and later. All sockets with data are emptied
+before any data is parsed, and get the time at which the kernel reported them, so that parsing many answers does not
+delay timestamps. The kernel's arrival time shows the delay of this time. Times are in seconds of ``clock``.
 """
 
 import errno
@@ -17,14 +17,14 @@ from answers import Broken, Reader
 
 clock = time.perf_counter
 PIECE = 16 << 10
-STAMP = 35  # SO_TIMESTAMPNS of Linux: when the kernel got what is read (socket(7))
+STAMP = 35  # SO_TIMESTAMPNS of Linux: the kernel's arrival time of the data (socket(7))
 _STAMP = struct.Struct("ll")
-SPIN = 0.0015  # seconds before an appointed time in which the kernel's timer is too coarse
+SPIN = 0.0015  # seconds before a scheduled time in which the kernel's timer is too coarse
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Endpoint:
-    """Hold the address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
+    """The address of requests. ``url``: with or without a trailing /v1. Raise ValueError unless it is an
     http(s) URL.
     """
 
@@ -38,10 +38,10 @@ class Endpoint:
         self.tls = ssl.create_default_context() if parts.scheme == "https" else None
         self.secret = secret
         self.address = None
-        self.here = None  # whether this machine answers; None before the first connection
+        self.here = None  # whether the server is on this machine; None before the first connection
 
     def resolve(self):
-        """Look the host up once. Raise OSError."""
+        """Resolve the host name once. Raise OSError."""
         family, kind, _, _, address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
         self.address = family, kind, address
 
@@ -63,7 +63,7 @@ class Endpoint:
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
     def hidden(self, text):
-        """``text`` without the key: servers quote it in their complaints."""
+        """Return ``text`` without the key, because servers may quote it in error messages."""
         return text.replace(self.secret, "***") if self.secret else text
 
 
@@ -83,17 +83,17 @@ class Engine:
     seconds.
     """
 
-    lead = 0.0  # seconds before a request is due in which it must be handed over
+    lead = 0.0  # minimum seconds between handing a request over and its scheduled time
 
     def __init__(self, endpoint, patience):
         self.endpoint, self.patience = endpoint, patience
         self.selector = selectors.DefaultSelector()
         self.busy, self.idle, self.finished = set(), [], []
-        self.worked = 0.0  # seconds that went into handling, rather than waiting
+        self.worked = 0.0  # seconds of processing, without waiting
         self._sweep_at = 0.0
 
     def send(self, answer):
-        """Send a request now; its answer is among those that ``turn`` gives, one time or other."""
+        """Send a request now; a later call of ``turn`` returns its answer."""
         answer.sent = clock()
         if answer.due is None:
             answer.due = answer.sent
@@ -117,7 +117,7 @@ class Engine:
             try:
                 sock.setsockopt(socket.SOL_SOCKET, STAMP, 1)
             except OSError:
-                pass  # this kernel does not tell; requests that leave late still show
+                pass  # this kernel has no timestamps; late sending is still detected
         code = sock.connect_ex(address)
         if code not in (0, errno.EINPROGRESS):
             sock.close()
@@ -166,7 +166,7 @@ class Engine:
         connection.touched = now
         if not data or isinstance(data, OSError):
             self.unwatch(connection)
-        if connection.reader is None:  # a server closes a connection that nobody uses
+        if connection.reader is None:  # a server closes an idle connection
             if connection in self.idle:
                 self.idle.remove(connection)
             self.unwatch(connection)
@@ -175,7 +175,7 @@ class Engine:
         pieces.append((connection, data, now, delay))
 
     def read(self, sock, date):
-        """Return what a socket has, and the seconds for which the kernel had it at ``date``, or None."""
+        """Return the data of a socket, and for how many seconds the kernel had it at ``date``, or None."""
         if self.endpoint.tls:
             data = sock.recv(PIECE)
             while data and sock.pending():
@@ -189,7 +189,7 @@ class Engine:
         return data, None
 
     def advance(self, connection):
-        """Connect, shake hands, and send what is to be sent, as far as that goes."""
+        """Connect, complete the handshake, and send as much as possible."""
         events = selectors.EVENT_READ
         try:
             if connection.stage == "connect":
@@ -230,10 +230,10 @@ class Engine:
         try:
             self.selector.unregister(connection.sock)
         except (KeyError, ValueError):
-            pass  # it is not watched any more
+            pass  # the socket is no longer watched
 
     def take(self, connection, data, now):
-        """Take a piece of an answer, or what ended its connection."""
+        """Process a piece of an answer, or the reason for the end of its connection."""
         answer, reader = connection.answer, connection.reader
         if (not data or isinstance(data, OSError)) and self.again(connection, answer):
             return
@@ -272,7 +272,7 @@ class Engine:
         self.finished.append(answer)
 
     def drop(self, connection, problem, detail):
-        """Give an answer up."""
+        """Abandon an answer."""
         answer = connection.answer
         self.leave(connection, keep=False)
         answer.problem, answer.detail, answer.end = problem, detail, clock()
@@ -289,11 +289,11 @@ class Engine:
             connection.sock.close()
 
     def pending(self):
-        """Return the requests that are under way."""
+        """Return the pending requests."""
         return [connection.answer for connection in self.busy]
 
     def abandon(self):
-        """Drop all that is under way, without a word."""
+        """Drop all pending requests silently."""
         for connection in list(self.busy):
             self.leave(connection, keep=False)
 

@@ -1,7 +1,7 @@
 """Read traces of requests: Mooncake's JSON lines, CSV of Azure's LLM inference traces and of BurstGPT, own JSON lines.
 
-Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is known by its fields.
-Every line is checked, and a wrong one is named with its number.
+Imported by prompts.py on the host. Standard library only, Python 3.6 and later. The format is detected by its
+fields. Every line is checked, and an error names the line.
 """
 
 import calendar
@@ -32,7 +32,7 @@ class Mistake(Exception):
 
 
 class Entry:
-    """Hold one request of a trace.
+    """One request of a trace.
 
     ``time``: seconds since the trace's first request, None if unknown. ``blocks``: ids of the prompt's blocks of 512
     tokens, equal where the text is equal. ``session``: name of its conversation. ``delay``: seconds after the end of
@@ -48,7 +48,7 @@ class Entry:
 
 
 class Trace:
-    """Hold a trace: its ``entries``, the requests ``left_out`` (without an answer), and the ``seconds`` that it lasts.
+    """A trace: its ``entries``, the requests ``left_out`` (without an answer), and the ``seconds`` that it lasts.
 
     ``is_timed``: whether it can be replayed: each request has a time, or follows a turn of its conversation.
     """
@@ -134,7 +134,7 @@ def of_burst(columns, line, place):
 
 
 def counted(values, prompt, answer, place):
-    """Return a request of two counts, or None if it had no answer."""
+    """Return a request with two token counts, or None if it had no answer."""
     counts = []
     for name in (prompt, answer):
         text = values[name]

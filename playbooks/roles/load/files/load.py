@@ -1,4 +1,4 @@
-"""Run a client of a server with a given number of connections, or search the maximum within a p99 latency limit.
+"""Run a client of a server with a given number of connections, or search for the maximum within a p99 latency limit.
 
 Imported by a workload's own client.py on the host. Standard library only, Python 3.6 and later. Prints the client's
 output between marks that parsers/kit/load.py reads. All loads are closed loops. A connection sends its next request

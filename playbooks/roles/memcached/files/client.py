@@ -6,7 +6,7 @@ import load
 
 
 def command_of(clients, seconds, _):
-    """Whole seconds; a thousand keys a connection, so that 1,024 of them fit into the server's memory."""
+    """Use whole seconds, and a thousand keys per connection, so that 1,024 connections fit into the server's memory."""
     time = "%ds" % max(1, round(seconds))
     threads = load.threads(clients)
     return [
@@ -27,7 +27,7 @@ def command_of(clients, seconds, _):
 
 
 def read(text):
-    """Return the rate, and the power of two below which 99% of the requests stay."""
+    """Return the rate, and the power of two that 99% of the latencies stay below."""
     rate = re.search(r" TPS: ([0-9]+) ", text)
     block = text.rpartition("Total Statistics (")[2].partition("Log2 Dist:")[2].partition("cmd_get")[0]
     bins = {}
@@ -44,5 +44,5 @@ def read(text):
 
 
 chosen = load.options(size=int)
-# Each thread of memcaslap has as many connections as every other, or it does not begin.
+# memcaslap starts only if all threads have the same number of connections.
 load.Client(chosen, command_of, read, rounded=lambda clients: clients - clients % load.threads(clients)).go()

@@ -1,8 +1,8 @@
 """Copy the harness into a folder on a host, with LoadGen's Python packages: install.py DEST PYTHON
 
-DEST/packages.tar.gz is unpacked and tried, where it is there. Standard input holds the harness's files: base64 of JSON,
-name to text. harness.py comes last: where it exists, the rest is complete. The last line of standard error says what is
-wrong and what to do. Python 3.6 and later, so that an old Python gets that message.
+DEST/packages.tar.gz is unpacked and tested if it exists. Standard input contains the harness's files as base64 of JSON,
+name to text. harness.py is written last, so the other files are complete if it exists. The last line of standard error
+describes the problem and what to do. Python 3.6 and later, so that an old Python can print this message.
 """
 
 import base64

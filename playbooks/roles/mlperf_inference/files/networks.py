@@ -1,7 +1,7 @@
 """Build networks with synthetic weights as ONNX graphs (ResNet-50 v1.5, BERT and a small one), and their samples.
 
 Weights and samples come from a seeded generator, so that every host runs the same network on the same data and nothing
-is downloaded. What such a network answers means nothing; what it costs to run is that of the architecture.
+is downloaded. The answers of such a network have no meaning, but the computation is that of the architecture.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-OPSET, IR = 17, 8  # what every onnxruntime of recent years reads
+OPSET, IR = 17, 8  # an opset that every recent onnxruntime supports
 PAGE = 4096  # weights begin on pages, so that onnxruntime can map them
-PIECE = 1 << 22  # weights generated and written at a time
+PIECE = 1 << 22  # number of weights generated and written at a time
 
 
 @dataclass(frozen=True)
 class Network:
-    """``rules``: its name in LoadGen's own configuration. ``samples``: how many of them the rules load at least."""
+    """``rules``: its name in LoadGen's own configuration. ``samples``: the minimum number of samples that the rules
+    require.
+    """
 
     name: str
     rules: str

@@ -4,7 +4,7 @@
 
 WHEELS is a folder with packages to use instead of the package index, or empty. If there are several REQUIREMENTs for a
 package, the last one counts. Any onnxruntime-NAME replaces onnxruntime. Prints the archive's SHA-256. An existing
-archive is reused. On failure, the last line of standard error says what is wrong and what to do.
+archive is reused. On failure, the last line of standard error describes the problem and what to do.
 """
 
 from __future__ import annotations

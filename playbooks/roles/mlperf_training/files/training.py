@@ -78,7 +78,7 @@ def run(command, env):
     return status if status >= 0 else 128 - status
 
 
-# ------------------------------------------------------------ which files are new
+# ------------------------------------------------------------ new files
 
 
 def files_below(folder):
@@ -124,7 +124,7 @@ def written(folder, before):
     return sorted(result)
 
 
-# ------------------------------------------------------------ what they hold
+# ------------------------------------------------------------ content of new files
 
 
 def lines(source):

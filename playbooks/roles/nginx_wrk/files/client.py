@@ -6,7 +6,7 @@ import load
 
 
 def command_of(clients, seconds, _):
-    """Whole seconds, as wrk takes no parts of them."""
+    """Return whole seconds, because wrk does not accept fractions."""
     options = ["-t", str(load.threads(clients)), "-c", str(clients), "-d", "%ds" % max(1, round(seconds)), "--latency"]
     return [chosen.command[0], *options, *chosen.command[1:]]
 
@@ -20,5 +20,5 @@ def read(text):
 
 
 chosen = load.options()
-# Each thread of wrk has as many connections as every other: it drops the rest in silence.
+# All threads of wrk have the same number of connections; wrk silently drops the rest.
 load.Client(chosen, command_of, read, rounded=lambda clients: clients - clients % load.threads(clients)).go()

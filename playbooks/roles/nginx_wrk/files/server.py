@@ -38,7 +38,7 @@ with open("site/file", "wb") as file:
     file.write(b"x" * chosen.size)
 values = {
     "workers": len(os.sched_getaffinity(0)),
-    # As root nginx gives its workers to another account, which cannot read this folder.
+    # As root, nginx runs its workers under another account, which cannot read this folder.
     "user": "user %s;" % pwd.getpwuid(0).pw_name if os.geteuid() == 0 else "",
     "address": chosen.address,
     "port": chosen.port,

@@ -19,7 +19,7 @@ def program(name, *words):
 
 
 def prepare():
-    """Tables at the scale, unless the server has them from an earlier case."""
+    """Create tables at the scale, unless the server has them from an earlier case."""
     count = program("psql", "-X", "-t", "-A", "-c", "SELECT count(*) FROM pgbench_branches", "bench")
     ran = subprocess.run(count, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     if ran.stdout.strip() != str(chosen.scale).encode():

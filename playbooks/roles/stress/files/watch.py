@@ -1,6 +1,6 @@
 """Run a stressor, and count the host's errors meanwhile: watch.py [--also COMMAND] -- STRESSOR WORD...
 
-Prints a line for each counter that the host has, and what it grew by. Standard library only, Python 3.6 and later.
+Prints a line for each counter of the host, with its increase. Standard library only, Python 3.6 and later.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def numbers(pattern, root=""):
 
 
 def quota(root=""):
-    """Periods in which a quota held this process back, its control group and those above; None if none says so."""
+    """Return the periods in which a quota throttled this process's control group or a parent group; None if unknown."""
     periods = []
     for line in text(root + "/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -48,7 +48,9 @@ def quota(root=""):
 
 
 def gpus():
-    """Uncorrected errors of all NVIDIA GPUs and how many slow themselves down now; None if there are none."""
+    """Return the uncorrected errors of all NVIDIA GPUs, and the number of GPUs that are throttled now; None without
+    GPUs.
+    """
     try:
         query = ["nvidia-smi", "--query-gpu=" + GPU, "--format=csv,noheader,nounits"]
         ran = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
@@ -113,7 +115,7 @@ def main():
     if slowest:
         print("fleetmark: clock_min %d" % (min(slowest) * 1000))
     if early:
-        print("fleetmark: the command beside it ended early with exit status %d" % early)
+        print("fleetmark: the parallel command ended early with exit status %d" % early)
     print("fleetmark: faults %d" % sum(grown.values()), flush=True)
     sys.exit(main_load.returncode if main_load.returncode >= 0 else 128 - main_load.returncode)
 

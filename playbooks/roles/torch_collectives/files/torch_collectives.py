@@ -1,7 +1,7 @@
 """Time collectives and point-to-point of torch.distributed over sizes. Print one JSON document per line.
 
-Sizes and bandwidths are counted as nccl-tests does (doc/PERFORMANCE.md there). Times are of the slowest rank: ``time``
-is that of all calls in a row over their number, ``p50`` and ``p99`` are of single calls.
+Sizes and bandwidths are defined as in nccl-tests (its doc/PERFORMANCE.md). Times are those of the slowest rank:
+``time`` is the mean over a series of calls, and ``p50`` and ``p99`` are percentiles of single calls.
 """
 
 import json
@@ -10,8 +10,8 @@ import time
 
 import torch_ranks
 
-LEAST, MOST = 5, 5000  # timed calls of a size
-# Of the bytes of a size, what each rank sends at least, for n ranks; by which algorithm and bus bandwidth are related.
+LEAST, MOST = 5, 5000  # number of timed calls per size
+# minimum share of the size that each of n ranks sends, which relates algorithm and bus bandwidth
 FACTOR = {
     "all_reduce": lambda n: 2.0 * (n - 1) / n,
     "all_gather": lambda n: (n - 1.0) / n,
@@ -21,7 +21,7 @@ FACTOR = {
     "reduce": lambda n: 1.0,
     "sendrecv": lambda n: 1.0,
 }
-SPLIT = ("all_gather", "reduce_scatter", "all_to_all")  # their size is that of all ranks' shares
+SPLIT = ("all_gather", "reduce_scatter", "all_to_all")  # their size is the total over all ranks
 
 
 def add_words(parser):
@@ -38,7 +38,7 @@ def renamed(dist, name, before):
 
 
 class Operation(object):
-    """One operation at one size: its buffers, a call, and whether its result is right."""
+    """One operation at one size: its buffers, its call, and the check of its result."""
 
     def __init__(self, group, op, count, dtype):
         self.group, self.op, self.torch, self.dist = group, op, group.torch, group.dist
@@ -91,7 +91,7 @@ class Operation(object):
         return n * self.torch.finfo(dtype).eps
 
     def wrong(self):
-        """Elements of this rank's result that are not what they must be."""
+        """Return the number of wrong elements in this rank's result."""
         rank, n, share = self.group.rank, self.group.world, self.share
         count = self.source.numel()
         self.source.copy_(self.pattern(rank, 0, count))
@@ -116,7 +116,7 @@ class Operation(object):
 
 
 def timed(group, operation, calls):
-    """(seconds of all calls in a row, seconds of each) on this rank."""
+    """Return (seconds of a series of calls, seconds of each call) on this rank."""
     event = getattr(group.torch, "Event", None)
     if group.kind == "cpu" or event is None:
         each = []

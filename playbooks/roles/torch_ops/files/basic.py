@@ -16,7 +16,7 @@ def F():
 
 
 # Products. fp8 requires scales, and int8 accumulates in 32 bits.
-SCALES = {}  # 1 on each device: made once, outside what is timed
+SCALES = {}  # the value 1 on each device, created once outside the timed calls
 
 
 def scale(device):

@@ -16,11 +16,11 @@ KEYS = ("model", "operators")
 
 
 class Wrong(Exception):
-    """Report that the shapes' file is wrong; the message says where and why."""
+    """Report an error in the shapes file, with its place and reason."""
 
 
 def check(shapes):
-    """``shapes`` as they are read from YAML or JSON. Raise Wrong for anything that is not a set of shapes."""
+    """Return ``shapes`` as parsed from YAML or JSON. Raise Wrong if they are not valid shapes."""
     if not isinstance(shapes, dict) or not shapes:
         raise Wrong("it is not a mapping of families (%s) to shapes" % ", ".join(FAMILIES))
     for family, named in shapes.items():
@@ -62,7 +62,7 @@ def _check_row(family, name, row):
 
 
 def cases(shapes, grade, patterns, chosen, tokens, batch):
-    """(operator, name of its shape, dimensions, model) of each case of the class ``grade``.
+    """Yield (operator, name of its shape, dimensions, model) for each case of the class ``grade``.
 
     ``patterns`` and ``chosen``: shell-style patterns of operators and of shapes.
     """
@@ -81,7 +81,7 @@ def _matches(name, patterns):
 
 
 def main():
-    """cases.py FILE: the shapes in a YAML file as JSON, where Fleetmark runs."""
+    """Print the shapes of a YAML file as JSON, on the controller: cases.py FILE."""
     import yaml
 
     try:

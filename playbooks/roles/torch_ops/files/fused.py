@@ -19,7 +19,9 @@ def heads(t, d):
 
 
 def attend(q, k, v, causal):
-    """Compute torch's fused attention. Queries that share keys pass them as they are: a copy would be the harness's."""
+    """Compute torch's fused attention. Queries that share keys pass them unchanged, because a copy would be work of the
+    harness.
+    """
     grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
     return F().scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
 
@@ -38,7 +40,7 @@ def scores(held):
 
 
 def pairs(d, causal):
-    """Return the number of query-key pairs that count."""
+    """Return the number of query-key pairs that attention computes."""
     s, t = d["s"], d["t"]
     return d["b"] * d["h"] * (s * (s + 1) / 2 if causal else s * t)
 

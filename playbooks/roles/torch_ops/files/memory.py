@@ -1,13 +1,14 @@
-"""Predict what a case allocates and read what is free, so that a case that cannot fit is skipped."""
+"""Predict the memory of a case and read the free memory, so that a case that does not fit is skipped."""
 
-SHARE = 0.9  # of what is free, that one case may take: allocators and the system need the rest
+SHARE = 0.9  # share of the free memory that one case may use; allocators and the system need the rest
 _CGROUP = "/sys/fs/cgroup/memory."
 
 
 def needed(torch, operator, dims, maker, copies=1):
     """Return the bytes of inputs, results and known intermediate results of one case, at least.
 
-    ``maker`` makes tensors on torch's meta device, which allocates nothing. ``copies``: how often inputs are held.
+    ``maker`` makes tensors on torch's meta device, which allocates nothing. ``copies``: the number of copies of the
+    inputs.
     """
     inputs = operator.make(maker, dims)
     try:
@@ -16,13 +17,13 @@ def needed(torch, operator, dims, maker, copies=1):
     except Exception:  # a result whose size depends on values
         results = []
     if operator.out:
-        results = results * 2  # the place of a result beside the first result
+        results = results * 2  # memory for a second result
     scratch = operator.scratch(dims, maker.dtype.itemsize, maker.precision) if operator.scratch else 0
     return copies * (_bytes(torch, inputs) + _bytes(torch, results)) + int(scratch)
 
 
 def reference_bytes(torch, operator, dims, maker):
-    """Return the bytes of the fp64 reference on the CPU: nothing to speak of if only a part is checked."""
+    """Return the bytes of the fp64 reference on the CPU, which are negligible if only a part is checked."""
     if operator.part:
         return 0
     return 3 * sum(x.numel() * 8 for x in operator.make(maker, dims) if isinstance(x, torch.Tensor))
@@ -33,7 +34,7 @@ def _bytes(torch, tensors):
 
 
 def available(torch, device):
-    """Return the free bytes of the device, or of the host for CPUs; None if neither says."""
+    """Return the free bytes of the device, or of the host for CPUs; None if unknown."""
     if device != "cpu":
         try:
             library = getattr(torch, device)
@@ -52,7 +53,7 @@ def _host():
 
 
 def _cgroup():
-    """Return what the container's limit leaves, counting page cache as free; None if there is no limit."""
+    """Return the remaining bytes within the container's limit, with page cache as free; None if there is no limit."""
     try:
         with open(_CGROUP + "max") as limit, open(_CGROUP + "current") as used, open(_CGROUP + "stat") as stat:
             cache = next((int(line.split()[1]) for line in stat if line.startswith("inactive_file ")), 0)

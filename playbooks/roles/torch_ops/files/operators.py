@@ -1,12 +1,12 @@
 """Define an operator for the benchmark: its inputs, its computation, its cost, and its check.
 
-The modules basic, fused and longtail fill the table. They name torch only when an operator runs, so that the table can
-be read without it: the controller checks shapes so.
+The modules basic, fused and longtail fill the table. They use torch only when an operator runs, so that the controller
+can read the table without torch to check shapes.
 """
 
 import math
 
-# Dimensions of a shape, by family: what a row of the shapes' file must give.
+# Dimensions that a row of the shapes file must give, by family.
 FAMILIES = {
     "mm": ("m", "k", "n"),
     "bmm": ("b", "m", "k", "n"),
@@ -19,7 +19,7 @@ FAMILIES = {
 }
 CLASSES = ("basic", "fused", "long-tail")
 FLOATS = ("fp64", "fp32", "tf32", "bf16", "fp16")
-PLAIN = ("fp64", "fp32", "bf16", "fp16")  # without tf32, which only products have
+PLAIN = ("fp64", "fp32", "bf16", "fp16")  # without tf32, which applies only to products
 WIDE = ("fp64", "fp32")
 # The largest error of a result as a share of the largest value of the reference, which has the same rounded inputs.
 TOLERANCE = {"fp64": 1e-10, "fp32": 5e-5, "tf32": 5e-3, "bf16": 2e-2, "fp16": 5e-3, "fp8": 2e-2, "int8": 0.0}
@@ -30,11 +30,11 @@ TABLE = {}
 class Operator:
     """One operator. ``make(maker, dims)`` gives its inputs, ``run(*inputs)`` its result, a tensor or several.
 
-    ``flops(dims)``: floating point operations of one call, as the field counts them; 0 for what only moves data.
-    ``moved(dims, size)``: bytes that a call reads and writes at least, with elements of ``size`` bytes; None: all
-    inputs and results, once. ``part(inputs, result)``: a sample of both that can be checked by itself; None: all of it.
-    ``out(*inputs, out)``: writes to a result that is there already. ``loose``: by how much its tolerance is wider.
-    ``scratch(dims, size, precision)``: bytes of intermediate results; None: none to speak of.
+    ``flops(dims)``: floating point operations of one call, as the field counts them; 0 for operators that only
+    move data. ``moved(dims, size)``: minimum bytes that a call reads and writes, with elements of ``size`` bytes;
+    None: all inputs and results, once. ``part(inputs, result)``: a sample of both that can be checked alone; None:
+    everything. ``out(*inputs, out)``: writes to an existing result. ``loose``: the factor on its tolerance.
+    ``scratch(dims, size, precision)``: bytes of intermediate results; None: negligible.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Operator:
 
 
 def add(name, family, grade, make, run, flops, **more):
-    """Enter an operator into the table."""
+    """Add an operator to the table."""
     TABLE[name] = Operator(name, family, grade, make, run, flops, **more)
 
 
 class Maker:
-    """Inputs of one precision on one device, from a pool of random numbers: filling gigabytes anew takes minutes."""
+    """Create inputs of one precision on one device from a pool of random numbers, because new ones take minutes."""
 
     POOL = 1 << 20
 
     def __init__(self, torch, device, precision, kind=None):
-        """``kind``: the device whose types count, where ``device`` is the meta device."""
+        """``kind``: the device whose types apply if ``device`` is the meta device."""
         self.torch, self.device, self.precision = torch, device, precision
         self.dtype = dtype_of(torch, precision, device if kind is None else kind)
         generator = torch.Generator().manual_seed(17)
@@ -77,21 +77,21 @@ class Maker:
         self.turn = 0
 
     def start(self):
-        """Begin the inputs of a case: they are the same whatever cases came before."""
+        """Start the inputs of a case, which do not depend on earlier cases."""
         self.turn = 0
 
     def rand(self, *shape, low=-1.0, high=1.0):
-        """Numbers between ``low`` and ``high``, new ones at each call. Whole ones in int8."""
+        """Return new numbers between ``low`` and ``high`` at each call; integers for int8."""
         torch = self.torch
         if self.dtype == torch.int8:
             return self._filled((self.numbers * 127).round().to(torch.int8), shape)
         pool = ((self.numbers + 1) * ((high - low) / 2) + low).to(self.dtype)
-        if self.precision == "fp8":  # few operators know it: repeat its bytes
+        if self.precision == "fp8":  # few operators support fp8, so repeat its bytes
             return self._filled(pool.view(torch.uint8), shape).view(self.dtype)
         return self._filled(pool, shape)
 
     def ints(self, high, *shape):
-        """Whole numbers from 0 to below ``high``."""
+        """Return integers from 0 to below ``high``."""
         return self._filled(((self.numbers + 1) / 2 * high).long().clamp_(0, high - 1), shape)
 
     def _filled(self, pool, shape):
@@ -107,7 +107,7 @@ class Maker:
 
 
 def dtype_of(torch, precision, device="cpu"):
-    """torch's name of the type of elements. MI300 (gfx94x) computes in fp8 without infinities and negative zero."""
+    """Return torch's element type. MI300 (gfx94x) uses an fp8 type without infinities and negative zero."""
     names = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
     return getattr(torch, {**names, "fp8": fp8_name(torch, device), "int8": "int8"}[precision])
 
@@ -125,7 +125,7 @@ ROWS_CHECKED = 16
 
 
 def rows_of(inputs, result):
-    """Sixteen rows, from the first to the last, of all inputs and results that have as many rows as the first input."""
+    """Return sixteen evenly spread rows of all inputs and results with as many rows as the first input."""
     count = inputs[0].shape[0]
     step = max(1, (count - 1) // (ROWS_CHECKED - 1)) if count > ROWS_CHECKED else 1
     few = slice(0, None, step)
@@ -137,7 +137,7 @@ def rows_of(inputs, result):
 
 
 def product_of(inputs, result):
-    """Some rows of the first factor and columns of the second, with their crossings in the product."""
+    """Return some rows of the first factor, some columns of the second, and the corresponding part of the product."""
     a, b = inputs[:2]
     rows, columns = slice(0, None, max(1, a.shape[-2] // 16)), slice(0, None, max(1, b.shape[-1] // 16))
     cut = [a[..., rows, :], b[..., :, columns], *(bias[..., columns] for bias in inputs[2:])]

@@ -4,15 +4,15 @@ import statistics
 import time
 from collections import namedtuple
 
-# Seconds of each call on the device, seconds that the host needs to start each (empty on CPUs, whose calls wait), and
-# how many calls were dropped since the device throttled.
+# Seconds of each call on the device, seconds that the host needs to start each call (empty on CPUs), and
+# the number of calls that were dropped because the device throttled.
 Times = namedtuple("Times", "seconds host dropped")
 # The mean of back-to-back calls in seconds, and the device's median clock (Hz) and power (W), None if unknown.
 Sustained = namedtuple("Sustained", "seconds clock power")
 
 LEAST, MOST = 3, 2000  # timed calls
-CHUNK = 10  # calls between two looks at the throttle
-# NVML's reasons for a clock below what was asked for that spoil a time: hardware and thermal slowdown, power brake.
+CHUNK = 10  # calls between two checks for throttling
+# NVML's reasons for a reduced clock that invalidate a time: hardware and thermal slowdown, power brake.
 SPOILING = 0x8 | 0x20 | 0x40 | 0x80
 
 
@@ -38,11 +38,11 @@ class Clock:
             pynvml.nvmlInit()
             uuid = "GPU-" + str(self.torch.cuda.get_device_properties(self.index).uuid)
             self.handle, self.nvml, self.throttle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()), pynvml, "nvml"
-        except Exception:  # no such module, or a driver that it does not know
+        except Exception:  # no such module, or an unsupported driver
             self.handle = None
 
     def throttled(self):
-        """Return whether the device is throttled for a reason that spoils a time."""
+        """Return whether the device is throttled for a reason that invalidates a time."""
         if self.handle is None:
             return False
         try:
@@ -67,9 +67,9 @@ class Clock:
         return self._by_events(call, budget) if self.accelerated else Times(self._by_wall(call, budget), [], 0)
 
     def sustained(self, call, once, seconds):
-        """Return the Sustained of back-to-back calls for ``seconds``. The first third is left out: clocks sink.
+        """Return the Sustained of back-to-back calls for ``seconds``. The first third is excluded, because
 
-        ``once``: about how long one call takes, in seconds.
+        clock rates drop. ``once``: the approximate seconds of one call.
         """
         chunk = max(1, min(1000, int(0.05 / max(once, 1e-6))))
         begin = time.perf_counter()
@@ -77,7 +77,7 @@ class Clock:
         while True:
             for _ in range(chunk):
                 call()
-            readings.append(self._reading())  # while the device still works
+            readings.append(self._reading())  # while the device is still busy
             self.wait()
             now = time.perf_counter()
             if start is None:
@@ -116,7 +116,7 @@ class Clock:
             with torch.cuda.graph(graph):
                 call()
             return graph.replay, None
-        except Exception as error:  # what a library raises inside a capture is of many types
+        except Exception as error:  # libraries raise errors of many types inside a capture
             return None, (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
     def _by_wall(self, call, budget):
@@ -155,7 +155,7 @@ class Clock:
 
 
 def spread(samples):
-    """Best, median, and first and third quartile of ``samples``, in seconds."""
+    """Return the minimum, the median, and the first and third quartile of ``samples``, in seconds."""
     if len(samples) < 2:
         return {"best": samples[0], "median": samples[0], "q1": samples[0], "q3": samples[0]}
     q1, median, q3 = statistics.quantiles(samples, n=4, method="inclusive")

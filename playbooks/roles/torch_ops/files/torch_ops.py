@@ -1,6 +1,6 @@
 """Time torch's operators on one device and check their results. Print a line of JSON for each case.
 
-torch_ops.py --grade basic --shapes shapes.json ... prints the environment, the roofs that this device reaches (products
+torch_ops.py --grade basic --shapes shapes.json ... prints the environment, the measured roofs of this device (products
 in each precision, memory), the cases, and an end mark. A case is timed and checked against a reference in fp64, or
 skipped with a reason. Standard library and torch only, Python 3.9 and later.
 """
@@ -216,11 +216,11 @@ class Bench:
                 self.skip(name, "the device lacks it: %s" % first_line(error))
 
     def shortage(self, operator, precision, dims):
-        """Return why a case cannot fit the free memory, or None if it can as far as its sizes tell."""
+        """Return why a case does not fit into the free memory, or None if its sizes fit."""
         torch, device = self.torch, self.device
         maker = Maker(torch, "meta", precision, device)
         needed = memory.needed(torch, operator, dims, maker, 2 if operator.family == "conv" else 1)
-        if device == "cpu":  # its kernels keep no scores, but the reference is made of the same memory
+        if device == "cpu":  # its kernels store no scores, but the reference uses the same memory
             needed -= operator.scratch(dims, maker.dtype.itemsize, precision) if operator.scratch else 0
             needed += memory.reference_bytes(torch, operator, dims, maker)
         free = memory.available(torch, device)
@@ -232,7 +232,7 @@ class Bench:
         )
 
     def layouts(self, operator, inputs):
-        """Return the inputs by the name of their layout: convolutions run in both that libraries have kernels for."""
+        """Return the inputs by the name of their layout; convolutions run in both layouts."""
         torch = self.torch
         wide = [getattr(x, "ndim", 0) == 4 for x in inputs]
         if operator.family != "conv" or not any(wide):
@@ -291,7 +291,7 @@ class Bench:
         )
 
     def launches(self, call, times):
-        """Return what the host needs to start a call, and the time of a graph of it if the host takes longer.
+        """Return the time that the host needs to start a call, and the time of its graph if the host takes longer.
 
         ``host``: median seconds; ``graph``: median seconds of the replayed graph, or ``no_graph``: why there is none.
         """
@@ -387,7 +387,7 @@ def arguments():
     parser.add_argument("--budget", type=float, default=0.1)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--sustained", type=float, default=0.0, help="seconds of products without a pause")
-    parser.add_argument("--power-cap", type=float, default=0.0, help="W, as the driver says")
+    parser.add_argument("--power-cap", type=float, default=0.0, help="power limit in W, as reported by the driver")
     parser.add_argument("--memory-buffer", type=int, default=256 << 20)
     return parser.parse_args()
 

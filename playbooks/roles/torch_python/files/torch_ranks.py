@@ -29,7 +29,7 @@ PLACE = re.compile(r"\[?(?:[\w.-]*/)+[\w.-]+\.(?:cc|cpp|cu|h|hpp|cuh|py):\d+\]?:
 
 
 class Wrong(Exception):
-    """Report why a run fails in one sentence that says what to do."""
+    """Report in one sentence why a run fails and what to do."""
 
 
 class Group(object):
@@ -104,7 +104,7 @@ class Group(object):
     def wait_for_first(self, work):
         """Run ``work()`` on the first rank alone and return its result; other ranks wait as long as it takes.
 
-        They ask the store: a backend ends a barrier after its timeout.
+        They poll the store, because a barrier of a backend has a timeout.
         """
         if self.leads:
             result = work()
@@ -126,7 +126,7 @@ class Group(object):
                 if store.check(["failed"]):
                     fail(store.get("failed").decode("utf-8", "replace"))
             except RuntimeError:
-                return  # the store has ended, and so has the run
+                return  # the store has ended, so the run has ended
 
     def tell(self, sentence):
         """Leave ``sentence`` for the first rank. Return an earlier sentence of another rank, or else ``sentence``."""
@@ -166,7 +166,7 @@ def device_kind(torch, wanted):
 
 
 def name_interface(options):
-    """Tell the libraries which interface leads to other hosts: the requested one, or else that of the route."""
+    """Set the interface to other hosts for the libraries: the requested one, or else that of the route."""
     names = [name for _, name in socket.if_nameindex()]
     if options.interface and options.interface not in names:
         raise Wrong(
@@ -243,7 +243,7 @@ def leave():
 
 
 def one_rank(options, work):
-    """Run this process as a rank: join, work, leave."""
+    """Run this process as a rank: join the group, do the work, and leave the group."""
     group = None
     try:
         import torch

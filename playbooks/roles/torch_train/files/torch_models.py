@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-# layers, width, heads, vocabulary, tokens of a sequence, sequences a device; the sizes are those of GPT-3's table 2.1.
+# layers, width, heads, vocabulary, tokens per sequence, sequences per device; the sizes are from table 2.1 of GPT-3
 GPT = {
     "check": (2, 64, 2, 256, 32, 4),
     "gpt-tiny": (4, 256, 4, 4096, 256, 4),
@@ -12,7 +12,7 @@ GPT = {
     "gpt-1b": (24, 2048, 16, 50304, 2048, 4),
     "gpt-7b": (32, 4096, 32, 50304, 2048, 1),
 }
-# blocks of each stage, width of the first, bottleneck, classes, side of an image, images a device
+# blocks of each stage, width of the first, bottleneck, classes, side of an image, images per device
 RESNET = {
     "check": ((1, 1), 16, False, 10, 16, 4),
     "resnet-tiny": ((1, 1, 1), 16, False, 10, 32, 32),
@@ -22,7 +22,7 @@ NAMES = sorted(name for name in {**GPT, **RESNET} if name != "check")
 
 
 def single(output):
-    """Return the output in the precision of the loss: fp32 if the model's output has less."""
+    """Return the output in the precision of the loss, at least fp32."""
     return output if output.dtype == torch.float64 else output.float()
 
 
@@ -48,7 +48,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Causal language model; the head shares the embedding's weights."""
+    """A causal language model whose head shares the embedding's weights."""
 
     def __init__(self, layers, width, heads, vocabulary, length):
         super().__init__()
@@ -76,12 +76,12 @@ class Gpt(nn.Module):
         return (torch.randint(0, self.vocabulary, (count, self.length), generator=generator),)
 
     def units(self, count):
-        """Tokens of so many sequences."""
+        """Return the tokens of this number of sequences."""
         return count * self.length
 
     def flops(self, count):
         """Return the operations of a step: 6 N + 12 L T d per token (PaLM, appendix B). N excludes the position
-        embedding, which only adds.
+        embedding, which needs only additions.
         """
         n = sum(p.numel() for p in self.parameters()) - self.places.weight.numel()
         return self.units(count) * (6 * n + 12 * self.layers * self.length * self.width)
@@ -167,7 +167,7 @@ class Resnet(nn.Module):
 
 
 def build(name, layers=0):
-    """(model on the default device, samples a device) of a preset; ``layers``: of a GPT, where they are fewer."""
+    """Return (model on the default device, samples per device) of a preset; ``layers``: a smaller number for a GPT."""
     if name in GPT and name != "check":
         depth, width, heads, vocabulary, length, samples = GPT[name]
         return Gpt(layers or depth, width, heads, vocabulary, length), samples
@@ -175,7 +175,7 @@ def build(name, layers=0):
 
 
 def fill(model):
-    """Fill weights without values as building the model does, whether they are whole or sharded."""
+    """Initialise weights without values as the model does, whether they are whole or sharded."""
     for module in model.modules():
         if hasattr(module, "reset_parameters"):
             module.reset_parameters()

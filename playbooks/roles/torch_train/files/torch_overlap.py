@@ -1,8 +1,8 @@
-"""Measure by torch.profiler how much of a step's communication runs beside computing, and how much is exposed.
+"""Measure with torch.profiler how much of a step's communication overlaps with computation, and how much is
 
-On devices, kernels of NCCL or RCCL communicate, and all other kernels compute. On CPUs, gloo's operations communicate
-in threads of their own, and operators of the other threads compute. Times are unions of intervals, so that two
-operations at the same time count once.
+exposed. On devices, kernels of NCCL or RCCL count as communication, and all other kernels as computation. On CPUs,
+gloo's threads count as communication, and operators of other threads as computation. Times are unions of intervals, so
+that two operations at the same time count once.
 """
 
 STEPS = 3
@@ -10,7 +10,8 @@ _COLLECTIVES = ("nccl", "rccl", "oneccl")
 
 
 def measure(group, step):
-    """Return (seconds of communication, seconds of it without computing) per step; None without a profiler for it.
+    """Return (seconds of communication, seconds without overlap) per step; None if the profiler does not support the
+    device.
 
     ``step`` runs one training step. Every rank must call this at the same time.
     """

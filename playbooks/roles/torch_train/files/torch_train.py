@@ -1,8 +1,8 @@
 """Time training steps of a model on one or more devices. Print one JSON document per line.
 
 A small model of the same family is trained first, in the same precision and shared among the ranks in the same way, and
-its loss is held against that of the same steps in fp64 on one CPU. MFU is the model's operations, by formula, over the
-time and the peak: the one that is given, and that of a matrix product measured in the same run.
+its loss is compared with that of the same steps in fp64 on one CPU. MFU is the model's operations (by formula) divided
+by the time and the peak: the given peak, and the rate of a matrix product measured in the same run.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ import torch_ranks
 CHECK_STEPS = 5
 TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 2e-2, "fp16": 2e-2, "fp8": 5e-2}
 WARMUP, LEAST = 3, 5  # steps
-LAYOUTS = ("nchw", "channels_last")  # of images: libraries have kernels for both
-STATE_BYTES = 16  # of a parameter: itself, its gradient, and AdamW's two moments, all fp32
+LAYOUTS = ("nchw", "channels_last")  # layouts of images; libraries have kernels for both
+STATE_BYTES = 16  # bytes per parameter: itself, its gradient, and AdamW's two moments, all in fp32
 
 
 def add_words(parser):
@@ -27,12 +27,16 @@ def add_words(parser):
     parser.add_argument("--layers", type=int, default=0)
     parser.add_argument("--batch", type=int, default=0, help="samples of each device; 0: the preset's")
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of timed steps")
-    parser.add_argument("--power-cap", type=float, default=0.0, help="W of a device, as its driver says")
-    parser.add_argument("--peak", type=float, default=0.0, help="FLOP/s of a device, as its maker says")
+    parser.add_argument(
+        "--power-cap", type=float, default=0.0, help="power limit of a device in W, as reported by its driver"
+    )
+    parser.add_argument(
+        "--peak", type=float, default=0.0, help="peak of a device in FLOP/s, as specified by its vendor"
+    )
 
 
 class Trainer(object):
-    """Hold a model in training on this rank: its precision, its way of sharing, its optimizer."""
+    """A model in training on this rank: its precision, distribution and optimizer."""
 
     def __init__(self, group, model, mode, precision, optimizer):
         self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
@@ -54,12 +58,12 @@ class Trainer(object):
 
 
 def has_batch_norm(torch, model):
-    """Return whether the statistics of ``model`` need fp32 beside half-precision weights, which only autocast gives."""
+    """Return whether the statistics of ``model`` need fp32 with half-precision weights, as under autocast."""
     return any(isinstance(module, torch.nn.BatchNorm2d) for module in model.modules())
 
 
 def shared(group, model, mode, kind=None):
-    """Return ``model`` as the ranks share it: alone, a copy each, or a part each.
+    """Return ``model`` as distributed over the ranks: on one rank, replicated, or sharded.
 
     ``kind``: the type in which FSDP gathers weights and computes; gradients are summed in fp32. Weights on torch's
     meta device get their values after they are sharded, so no rank ever holds the whole model.
@@ -98,7 +102,7 @@ def as_fp8(group, model):
         raise torch_ranks.Wrong("fp8 training needs linear layers whose sides 16 divides, and this model has none")
     model = convert_to_float8_training(model, module_filter_fn=lambda module, name: takes_fp8(group.torch, module))
     for block in model.blocks:
-        block.compile()  # without it, casts and scales are kernels of their own and fp8 is slower than bf16
+        block.compile()  # without it, casts and scales are separate kernels, and fp8 is slower than bf16
     return model
 
 
@@ -108,7 +112,9 @@ def takes_fp8(torch, module):
 
 
 def set_tf32(torch, is_on):
-    """Allow or forbid rounding fp32 products and convolutions to tf32. cuDNN has a switch of its own, which is on."""
+    """Allow or forbid rounding fp32 products and convolutions to tf32. cuDNN has a separate switch, which is on by
+    default.
+    """
     torch.backends.cuda.matmul.allow_tf32 = is_on
     torch.backends.cudnn.allow_tf32 = is_on
 
@@ -122,8 +128,8 @@ def placed(group, build, mode):
 
 
 def check(options, group):
-    """(the loss after CHECK_STEPS of the small model, what it must be). On the first rank the second is worked out by
-    one CPU in fp64, from the same weights and all ranks' samples.
+    """Return (the loss of the small model after CHECK_STEPS, the expected loss). The first rank computes the expected
+    loss on one CPU in fp64, from the same weights and all ranks' samples.
     """
     import torch_models
 
@@ -158,7 +164,7 @@ def exact_step(trainer, batch):
 
 
 class Alone(object):
-    """A group of this CPU alone."""
+    """Return a group of this process on the CPU alone."""
 
     kind, world, rank, local = "cpu", 1, 0, 0
 
@@ -177,7 +183,7 @@ def fits(options, group, ranks):
     needed, free = held * STATE_BYTES, free_bytes(group)
     if needed > free:
         raise torch_ranks.Wrong(
-            "out of memory: %s has %.3g parameters, whose weights, gradients and AdamW's state ask for %.1f GiB on "
+            "out of memory: %s has %.3g parameters, whose weights, gradients and AdamW's state need %.1f GiB on "
             "each device, and %.1f GiB are free: take a smaller model, fewer layers, or fsdp"
             % (options.model, number, needed / 2.0**30, free / 2.0**30)
         )
@@ -194,7 +200,9 @@ def free_bytes(group):
 
 
 def timed(group, trainer, batches, budget, alone=False):
-    """(seconds of each step, first and last loss, Unix seconds of begin and end); of all ranks together, or of one."""
+    """Return (seconds of each step, first and last loss, Unix seconds of begin and end), for all ranks together or for
+    one.
+    """
     agree = (lambda number: number) if alone else (lambda number: agreed(group, number))
     losses = [trainer.step(batches[n % len(batches)]) for n in range(WARMUP)]
     group.synchronize()
@@ -233,7 +241,7 @@ def product_type(torch, precision):
     """Return the type of the factors of products in ``precision``."""
     if precision == "fp8":
         try:
-            from torchao.float8.config import e4m3_dtype  # MI300 has one of its own
+            from torchao.float8.config import e4m3_dtype  # MI300 has its own fp8 type
         except ImportError:
             return torch.float8_e4m3fn
         return e4m3_dtype
@@ -272,7 +280,7 @@ def peak_memory(group):
 
 
 def samples_of(options, group, model, samples):
-    """Batches of this rank on its device: random, and the same in every run."""
+    """Return random batches of this rank on its device, the same in every run."""
     generator = group.torch.Generator().manual_seed(100 + group.rank)
     batches = [model.batch(options.batch or samples, generator) for _ in range(2)]
     return [[part.to(group.device) for part in batch] for batch in batches]
@@ -313,7 +321,7 @@ def fastest(options, group, mode, adamw, alone=False):
             trainer, batches = begin(options, group, mode, adamw, layout)
         each, _, _, _ = timed(group, trainer, batches, 0.0, alone)
         seconds[layout] = min(each) if alone else over_ranks(group, (min(each),), "MAX")[0]
-        del trainer  # before the next model is made
+        del trainer  # free memory before the next model is created
     return (*begin(options, group, mode, adamw, min(seconds, key=seconds.get)), seconds)
 
 

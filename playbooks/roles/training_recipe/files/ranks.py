@@ -1,7 +1,7 @@
-"""Read for how long each rank of a training worked on its steps: from traces of torch.profiler, or from JSON lines.
+"""Read the working time of each rank per step from traces of torch.profiler or from JSON lines. A trace gives the
 
-A trace tells it of the steps in it together: their time, less that of collectives beside which nothing is computed. In
-that time, a rank waits for others. A line is {"step": 12, "rank": 3, "working": 0.4}. Imported by recipe.py. Python 3.6
+total over its steps: their time minus the time of collectives without overlapping computation, in which a rank waits
+for others. A line is {"step": 12, "rank": 3, "working": 0.4}. Imported by recipe.py. Python 3.6
 and later, standard library only.
 """
 
@@ -13,10 +13,10 @@ import re
 import statistics
 
 MOST_FILES = 4096
-MOST_BYTES = 2 << 30  # of a file, unpacked
+MOST_BYTES = 2 << 30  # maximum bytes of a file, decompressed
 MOST_STEPS = 50000
 CHUNK = 4 << 20
-LONGEST = 64 << 10  # bytes of an event's head
+LONGEST = 64 << 10  # maximum bytes of an event's head
 EVENT = re.compile(
     rb'"ph":\s*"X",\s*"cat":\s*"([\w ]{1,40})",\s*"name":\s*"((?:[^"\\]|\\.){1,20000})",\s*"pid":\s*[^,]{1,60},'
     rb'\s*"tid":\s*([^,]{1,60}),\s*"ts":\s*([0-9.]{1,30}),\s*"dur":\s*([0-9.]{1,30})'
@@ -37,12 +37,12 @@ def read(pattern, since):
                 if step in by_step or len(by_step) < MOST_STEPS:
                     by_step.setdefault(step, {})[rank] = seconds
         except (OSError, EOFError, ValueError):
-            continue  # a file that is still written, or none of these
+            continue  # the file is incomplete, or has another format
     return by_step
 
 
 def kept(seconds):
-    """Return the seconds of the slowest rank and of the median one, by rank: all that a loss is worked out from."""
+    """Return the seconds of the slowest and of the median rank, by rank, from which the lost time is computed."""
     middle = statistics.median_low(seconds.values())
     slowest = max(seconds, key=seconds.get)
     return {
@@ -68,7 +68,7 @@ def times(path):
 
 
 def entry_of(line):
-    """Return (step, rank, seconds) of a JSON line; None if it is none."""
+    """Return (step, rank, seconds) of a JSON line; None for other lines."""
     try:
         document = json.loads(line.decode())
         step, rank, seconds = document["step"], document["rank"], document["working"]
@@ -80,7 +80,7 @@ def entry_of(line):
 
 
 def events(head, file):
-    """Yield (category, name, thread, begin, end) of a trace, in s, without holding all of it."""
+    """Yield (category, name, thread, begin, end) of a trace, in s, without loading it completely."""
     rest, size = head, len(head)
     while True:
         end = 0
@@ -96,7 +96,7 @@ def events(head, file):
 
 
 def worked(events):
-    """Return (last step, seconds of work in a step) of a trace; None if no step is marked in it."""
+    """Return (last step, seconds of work per step) of a trace; None if it marks no step."""
     spans, kernels, gloo, operators = {}, [], [], []
     for category, name, thread, begin, end in events:
         step = STEP.match(name)

@@ -1,12 +1,12 @@
-"""Run the user's own training, start it again where it fails, and print its log with the time of each line:
+"""Run the user's own training, restart it after failures, and print its log with the time of each line:
 
     recipe.py --case=NAME --framework=NAME --command=SHELL [--env=LINES] [--restarts=N] [--duration=S]
         [--devices=N] [--tokens=N] [--flops=N] [--peak=FLOPS] [--ranks=PATTERN]
 
-Lines of the log stand behind "@SECONDS ", counted from the start; all others are JSON documents. The command finds the
-number of the attempt, from 0, in FLEETMARK_ATTEMPT. After each attempt, the times of the ranks in the files of PATTERN
-follow, of each step the slowest and the median one (ranks.py). After S seconds the command gets SIGTERM, and the run
-ends well. Exits with the status of the last attempt. Python 3.6 and later, standard library only.
+Lines of the log follow "@SECONDS ", counted from the start; all other lines are JSON documents. FLEETMARK_ATTEMPT
+contains the number of the attempt, from 0. After each attempt, the times of the slowest and the median rank of each
+step follow, from the files of PATTERN (ranks.py). After S seconds, the command gets SIGTERM, and the run ends
+successfully. Exits with the status of the last attempt. Python 3.6 and later, standard library only.
 """
 
 import argparse
@@ -20,10 +20,10 @@ import time
 
 import ranks
 
-LONGEST = 4096  # bytes of a line that are kept
-MOST_BYTES = 14 << 20  # of all lines; more would not be read
-CLOCK_S = 2.0  # by which a file system's stamps may be behind
-GRACE_S = 60.0  # for the command to end after SIGTERM
+LONGEST = 4096  # maximum stored bytes of a line
+MOST_BYTES = 14 << 20  # maximum bytes of all lines, as the parser's limit
+CLOCK_S = 2.0  # maximum delay of a file system's timestamps
+GRACE_S = 60.0  # timeout for the command to end after SIGTERM
 
 
 class Recorder(object):
@@ -86,7 +86,7 @@ def attempt(recorder, options, number, deadline):
 
 
 def end(child, number, ended):
-    """Send a signal to the command and what it started, unless it has ended."""
+    """Send a signal to the command and its child processes, unless it has ended."""
     if child.poll() is None:
         ended.append(number)
         try:
