@@ -1,4 +1,4 @@
-"""List the benchmarks and hosts that a diagnosis cannot evaluate, with reasons, and the smallest losses that it finds."""
+"""List what a diagnosis cannot evaluate, with reasons, and the smallest losses that it finds."""
 
 from __future__ import annotations
 
