@@ -42,12 +42,12 @@ def test_the_peak_is_what_the_specification_says(
     )
 
 
-@pytest.mark.parametrize(("device", "told"), [("cuda", ["--power-cap=350.0"]), ("cpu", [])])
-def test_the_lowest_power_limit_of_the_devices_is_told(tmp_path: Path, device: str, told: list[str]) -> None:
+@pytest.mark.parametrize(("device", "expected"), [("cuda", ["--power-cap=350.0"]), ("cpu", [])])
+def test_the_lowest_power_limit_of_the_devices_is_told(tmp_path: Path, device: str, expected: list[str]) -> None:
     limits = (700.0, 350.0, None)
     gpus = tuple(H200.model_copy(update={"index": n, "power_limit": limit}) for n, limit in enumerate(limits))
     words = words_of(tmp_path, {"device": device, "precisions": "bf16"}, gpus, CUDA)
-    assert [word for word in words if word.startswith("--power")] == told
+    assert [word for word in words if word.startswith("--power")] == expected
 
 
 def test_ranks_wait_for_five_minutes_unless_told_otherwise(tmp_path: Path) -> None:
