@@ -120,9 +120,9 @@ def detectable(values: Floats, error: Floats, deficit: Floats) -> Floats:
     deviation = np.nanmedian(np.abs(known - np.nanmedian(known, axis=1, keepdims=True)), axis=1)
     spread = np.fmax(np.fmax(NORMAL * deviation, np.nanmax(np.nan_to_num(error[rows]), axis=1)), FLOOR)
     scale = NORMAL * special.stdtrit(noise, 0.75)  # one spread in scales of Student's t
-    own = special.stdtrit(uncertain(np.sum(~np.isnan(known), axis=1), freedom), DETECTED) / scale * spread
+    margin = special.stdtrit(uncertain(np.sum(~np.isnan(known), axis=1), freedom), DETECTED) / scale * spread
     limit = np.where(np.isinf(freedom), -LIMIT, np.fmax(-LIMIT, -special.stdtrit(noise, HEAVY) / scale))
-    loss = np.fmax(-np.log1p(-deficit[rows]), limit * spread) + own
+    loss = np.fmax(-np.log1p(-deficit[rows]), limit * spread) + margin
     result[rows] = -np.expm1(-loss)
     return result
 

@@ -10,7 +10,7 @@ import pytest
 from fleetmark.base.facts import Disk, Nic, PcieLink
 from fleetmark.planner.diagnosis.tuning.rule import Share, Subject
 from fleetmark.planner.diagnosis.tuning.rules import RULES, rule_named
-from tests.test_tuning import C6, FAST, GENOA, NODES, PORT, SXM, changed, sound
+from tests.machines import C6, FAST, GENOA, NODES, PORT, SXM, changed, sound
 
 LIMITED = SXM.model_copy(update={"power_limit": 700.0, "ecc": True, "ecc_uncorrected": 0, "remap_pending": False})
 BUSY_PORT = PORT.model_copy(update={"max_speed": 50e9, "missed": 0, "ring": 512, "ring_max": 8192, "mtu": 9000})

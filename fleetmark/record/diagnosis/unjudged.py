@@ -52,20 +52,20 @@ def benchmarks(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outli
 def power(table: Table, cohort: Cohort, values: np.ndarray) -> list[Message]:
     """Return the smallest loss of a host that is found in a cohort with ``values``, and what single runs hide."""
     columns = np.array([table.place[host] for host in cohort.peers])
-    found = outliers.detectable(values, table.errors(columns), table.deficit)
-    rows = np.flatnonzero(~np.isnan(found))
+    losses = outliers.detectable(values, table.errors(columns), table.deficit)
+    rows = np.flatnonzero(~np.isnan(losses))
     if not len(rows):
         return []
-    worst = int(rows[np.argmax(found[rows])])
+    worst = int(rows[np.argmax(losses[rows])])
     messages = [
         message(
             "{cohort}: a host that lost {loss} in a benchmark is found in about 9 of 10 cases (median of "
             "{benchmarks}). {benchmark} varies most: {worst}.",
             cohort=cohort.kind,
-            loss=f"{np.median(found[rows]):.1%}",
+            loss=f"{np.median(losses[rows]):.1%}",
             benchmarks=count(len(rows), "benchmark"),
             benchmark=title(table.benchmark(worst)),
-            worst=f"{found[worst]:.1%}",
+            worst=f"{losses[worst]:.1%}",
         )
     ]
     runs = table.runs[:, columns][rows]
