@@ -67,9 +67,9 @@ def test_what_limits_a_prediction_is_said(tmp_path: Path) -> None:
     text = " ".join(run(tmp_path, "predict", "serve", *words, "--answer", "64").split())
     assert "L40S: the link between GPUs is not known, so only one GPU is predicted." in text
     assert "Efficiencies were fitted to 4 to 128 streams; other loads are extrapolated." in text
-    assert "No engine is selected, so intervals are wide" in text and "Power counts" not in text
+    assert "No engine is selected, so intervals are wide" in text and "Power is only" not in text
     text = " ".join(run(tmp_path, *GPT, "--chip", "H200", "--speed", "9000", "--watts", "1500").split())
-    assert text.startswith("No load gives each user 9000 tokens/s.") and "Power counts" not in text
+    assert text.startswith("No load gives each user 9000 tokens/s.") and "Power is only" not in text
 
 
 @pytest.mark.parametrize(

@@ -425,7 +425,7 @@ def test_the_check_finds_what_was_broken() -> None:
     assert "less than the bound" in faults(replace(plan, bound=plan.objective + 5))
     assert "cost of purchase in 2027" in faults(replace(plan, costs=plan.costs.assign(money=plan.costs["money"] + 1.0)))
     assert "which is not in the question" in faults(plan, replace(question, sites={"ams": question.sites["ams"]}))
-    assert "exactly one cost for each period" in faults(replace(plan, stock=plan.stock[plan.stock["period"] == 0]))
+    assert "not one for each period" in faults(replace(plan, stock=plan.stock[plan.stock["period"] == 0]))
 
 
 def _fields(plan: Plan) -> dict[str, object]:
