@@ -82,8 +82,8 @@ _WORDS: dict[str, Message] = {
     # the class for the whole mix of benchmarks (planner.comparison.WORK_MIX)
     "work mix": message("work mix"),
     # titles of classes with a single benchmark (parsers.published.sparecores.MICRO)
-    "stress-ng integer division": message("stress-ng integer division"),
-    "stress-ng integer division on one core": message("stress-ng integer division on one core"),
+    "integer division": message("integer division"),
+    "integer division on one core": message("integer division on one core"),
     # the time that a price covers (the label term)
     "hour": message("hour"),
     "day": message("day"),

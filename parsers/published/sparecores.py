@@ -89,8 +89,8 @@ _FIXED = {
 
 
 MICRO = {  # titles of classes with a benchmark of a single operation
-    "stress-ng div16 1 core": message("stress-ng integer division on one core"),
-    "stress-ng div16": message("stress-ng integer division"),
+    "stress-ng div16 1 core": message("integer division on one core"),
+    "stress-ng div16": message("integer division"),
 }
 
 

@@ -179,9 +179,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
             message("Classes: how many one candidate replaces, and how fast it is"),
             _class_columns(grid, say),
             tuple(headlines),
-            notes=(
-                message("Computed live from the hosts' scores. The range of the benchmarks is next to each headline."),
-            ),
+            notes=(message("Live from the hosts' scores. The range of the benchmarks is next to each headline."),),
         ),
     )
 
@@ -401,9 +399,7 @@ _NOTHING = message("no overall figure: no counted benchmark has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
 _TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio compares their totals")
 _STRATA = message("a value, not a formula: compared size by size, weighted by the baseline's shares")
-_REPEATS = message(
-    "a value, not a formula: from the repeats of one host on a side; for these machines, not their kinds"
-)
+_REPEATS = message("a value, not a formula: from repeats of one host per side; for these machines, not their kinds")
 _CLUSTERS = message("a value, not a formula: the interval counts clusters of similar hosts")
 _MIX = message("the mix decides: the figure for the same jobs differs by more than 5%")
 
