@@ -161,11 +161,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
             message("Weights of benchmarks in their class"),
             _weight_columns(has_hours),
             tuple(weights),
-            notes=(
-                message(
-                    "Yellow cells are inputs. Change a weight or exclude a benchmark to recalculate the headlines."
-                ),
-            ),
+            notes=(message("Yellow cells are inputs. Change a weight or exclude a benchmark to recalculate."),),
         ),
         Tabular(
             SCORES,
@@ -401,9 +397,7 @@ _NOTHING = message("no overall figure: no counted benchmark has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
 _TOTALS = message("a value, not a formula: the hosts of a side differ, so the ratio compares their totals")
 _STRATA = message("a value, not a formula: compared size by size, weighted by the baseline's shares")
-_REPEATS = message(
-    "a value, not a formula: from the repeats of one host on a side; for these machines, not their kinds"
-)
+_REPEATS = message("a value, not a formula: from the repeats of one host; for these machines, not their kinds")
 _CLUSTERS = message("a value, not a formula: the interval counts clusters of similar hosts")
 _MIX = message("the mix decides: the figure for the same jobs differs by more than 5%")
 
