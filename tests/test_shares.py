@@ -121,7 +121,7 @@ def suite(workloads: dict[str, Any]) -> Suite:
 def test_what_no_share_can_hold_is_refused() -> None:
     with pytest.raises(FleetmarkError, match="shares cannot limit stream, because a container engine starts"):
         settings_of(suite({"stream": {"in_container": "podman:x"}}), {})
-    with pytest.raises(FleetmarkError, match="shares do not hold torch_ops"):
+    with pytest.raises(FleetmarkError, match="shares cannot limit torch_ops"):
         settings_of(suite({"torch_ops": None}), {"torch_ops": {"python": "docker:x"}})
     settings_of(suite({"torch_ops": None}), {"torch_ops": {"python": "/opt/torch"}})
     settings_of(suite({"dpdk_testpmd": None}), {})
@@ -143,7 +143,7 @@ def test_a_case_of_several_hosts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text(text)
     more: dict[str, Any] = {"tools": {"mpirun": "/usr/bin/mpirun", "hpcc": "/usr/bin/hpcc"}}
     more["software"] = {"mpi": "Open MPI 4.1.4"}
-    with pytest.raises(FleetmarkError, match=r"shares do not hold hpcc .*, whose processes start over SSH on h1, h2"):
+    with pytest.raises(FleetmarkError, match=r"shares cannot limit hpcc .*, whose processes start over SSH on h1, h2"):
         schedule(str(tmp_path / "mine.yml"), hosts=2, **more)
 
 

@@ -178,7 +178,7 @@ def _refuse_spread(suite: Suite, schedules: Mapping[str, HostSchedule]) -> None:
     spread = next((step for job in schedules.values() for step in job.steps if len(step.members) > 1), None)
     if spread:
         raise FleetmarkError(
-            f"suite {suite.name}: shares do not hold {spread.workload} {spread.case}, whose processes start over SSH "
+            f"suite {suite.name}: shares cannot limit {spread.workload} {spread.case}, whose processes start over SSH "
             f"on {', '.join(spread.members[:3])}; remove this case, or remove shares"
         )
 

@@ -102,7 +102,7 @@ def test_a_host_that_cannot_hold_shares_measures_nothing(command: Command) -> No
     done = command.run("--suite", suite(command.root), "--limit", "h1")
     assert done.returncode == 1
     (reason,) = {o["reason"] for o in command.outcomes()}
-    assert "its suite asks for shares of the host, but the kernel does not limit its CPU time; run as root" in reason
+    assert "its suite has shares, but the kernel does not limit its CPU time; run as root" in reason
     assert set(command.count()) == {"lost"}
 
 
@@ -130,7 +130,7 @@ def test_a_campaign_under_shares_says_so(command: Command) -> None:
 def test_a_share_that_nothing_holds_is_refused(command: Command, shares: str, host: str, problem: str) -> None:
     done = command.run("--suite", suite(command.root, f"shares: {shares}\n"), "--limit", host)
     (reason,) = {o["reason"] for o in command.outcomes()}
-    assert done.returncode == 1 and f"its suite asks for shares of the host, but {problem}" in reason
+    assert done.returncode == 1 and f"its suite has shares, but {problem}" in reason
     assert set(command.count()) == {"lost"}
 
 

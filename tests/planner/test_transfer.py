@@ -238,7 +238,7 @@ class TestCannotTell:
         history, families, known = without(machines(), "m3", "b0")
         assert "no stored machine has x" in transfer(history, families, known, ["x"])["x"].reason
         for nothing in ({}, {"y": 1.0}, {"b2": 1.0}):
-            assert "none of the known figures" in transfer(history, families, nothing, ["b2"])["b2"].reason
+            assert "has any of the known figures" in transfer(history, families, nothing, ["b2"])["b2"].reason
         empty = transfer(history.assign(e=np.nan), families, known, ["e"])["e"]
         assert "0 machines of 0 families" in empty.reason
         assert "0 machines" in transfer(history.iloc[:0], families, known, ["b2"])["b2"].reason
