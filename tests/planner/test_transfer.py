@@ -287,7 +287,7 @@ def test_what_is_no_record_is_refused() -> None:
         (lambda: transfer(history[["b0", "b0"]], families, known, ["b2"]), "benchmark 'b0' is recorded twice"),
         (lambda: transfer(history, {"m0": "f"}, known, ["b2"]), "46 stored machines have no family, m1 among them"),
         (lambda: transfer(history, families, {"b0": math.nan}, ["b2"]), "b0 is not a finite logarithm"),
-        (lambda: transfer(history, families, known, ["b2"], baseline="m3"), "'m3' is not among the 47 machines"),
+        (lambda: transfer(history, families, known, ["b2"], baseline="m3"), "'m3' is not among the 47 stored machines"),
         (lambda: transfer(history, families, known, ["b2"], level=1.0), "level 1 cannot be made"),
     ]
     for spoil, expected in cases:
