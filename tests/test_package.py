@@ -86,6 +86,10 @@ def environment(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
         if package.name != "fleetmark":
             for name in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
                 (site / name).exists() or (site / name).symlink_to(package.locate_file(name))
+            for program in package.entry_points.select(group="console_scripts"):
+                start = f"#!{place / 'bin/python'}\nfrom {program.module} import {program.attr} as main\nraise SystemExit(main())\n"
+                (place / "bin" / program.name).write_text(start)
+                (place / "bin" / program.name).chmod(0o755)
     return place
 
 
