@@ -125,15 +125,16 @@ def short(folder: Path) -> dict[str, dict[str, Any]]:
             | {"precisions": ["fp32"], "tokens": 16, "budget": 0.01}
         },
         "torch_collectives": {
-            "set": {"python": PYTHON, "collectives": ["all_reduce"], "max_bytes": "8", "budget": 0.05}
+            "set": {"python": PYTHON, "device": "cpu", "collectives": ["all_reduce"]}
+            | {"max_bytes": "8", "budget": 0.05}
         },
         "torch_train": {
-            "set": {"python": PYTHON, "models": ["gpt-tiny"], "modes": ["single"]}
+            "set": {"python": PYTHON, "device": "cpu", "models": ["gpt-tiny"], "modes": ["single"]}
             | {"batch": 1, "threads": 1, "budget": 0.1}
         },
         "infer_engines": {
             "set": {"python": PYTHON, "engines": ["torch_eager", "onnxruntime"], "networks": ["mlp"]}
-            | {"batches": [1], "threads": 1, "budget": 0.1}
+            | {"device": "cpu", "batches": [1], "threads": 1, "budget": 0.1}
         },
         "mlperf_inference": {"set": LOADGEN},
         "mlperf_inference@cuda": {"set": LOADGEN | {"provider": "CPUExecutionProvider", "packages": [""]}},
