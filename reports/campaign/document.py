@@ -27,7 +27,7 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, calm, machines, next_steps, unmeasured, verdict
+from fleetmark.reports.campaign.front import anomalies, calm, lost, machines, next_steps, unmeasured, verdict
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -99,7 +99,7 @@ def document(
     graded_charts = roofline.pictures(graded, _)
     hardware = tuple(map(Note, machines(shown)))
     lacking = unmeasured(shown, has_reference=pinned is not None)
-    gaps = (Note(lacking, quiet=True),) if lacking else ()
+    gaps = tuple(Note(text, quiet=True) for text in (lost(shown, deviations), lacking) if text)
     first = headlines.first_table(shown, context)
     means = tuple(Note(text, quiet=True) for text in context.means)
     omitted = len(shown.headlines) - len(first.rows)

@@ -27,6 +27,7 @@ from fleetmark.reports.hosts.likely import SlowHost, remedy
 from fleetmark.reports.kit import format as fmt
 
 MOST_ODD = 8
+MOST_LOSSES = 3  # benchmarks of a slow host in a sentence
 MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 4
 MOST_REASON = 120  # maximum characters of a reason
@@ -180,11 +181,27 @@ def anomalies(
     ``suspects``: sentences about implausible figures. ``described``: slow hosts that the title and the first step
     describe.
     """
-    first = [described[0].sentence] if described else []
-    text = message("{host}: see the title and the first step", host=fmt.clean(described[0].host)) if described else ""
-    listed = [*suspects, *(text if sentence in first else sentence for sentence in _anomalies(view, apart))]
+    known = {host.sentence: _losses(host) for host in described[:1] if host.shortfalls}
+    listed = [*suspects, *(known.get(sentence, sentence) for sentence in _anomalies(view, apart))]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
     return (*listed[:MOST_ODD], *more)
+
+
+def lost(view: View, apart: Deviations) -> Message | None:
+    """Return the capacity that is lost to slow hosts, as a number of hosts; None if no host is slow."""
+    total = -sum(host.deviation for host in unlike(apart) if host.deviation < 0 and not host.benchmark)
+    if not total:
+        return None
+    return message(
+        "Capacity lost to slow hosts: about {n} of {hosts} (the sum of their median losses).",
+        n=f"{total:.2g}",
+        hosts=count(sum(host.facts is not None for host in view.hosts), "host"),
+    )
+
+
+def _losses(slow: SlowHost) -> str:
+    losses = [f"{s.benchmark} (−{fmt.share(s.loss, 0)})" for s in slow.shortfalls[:MOST_LOSSES]]
+    return message("{host} lost most in {benchmarks}", host=fmt.clean(slow.host), benchmarks=joined(losses))
 
 
 def _anomalies(view: View, apart: Deviations) -> Iterator[str]:

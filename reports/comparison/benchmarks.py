@@ -71,7 +71,7 @@ def _tables(face: Face) -> Iterator[Tabular]:
         Column("short", message("benchmark"), "name", only=("terminal",)),
         Column(
             "plot",
-            message("ratio with its interval, log scale"),
+            message("ratio and 95% interval, log scale"),
             only=("html", "pdf"),
             plot=forest.scale(face.axis),
         ),

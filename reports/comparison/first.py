@@ -120,7 +120,7 @@ def classes(face: Face) -> Tabular | None:
         Column("class", message("class of work"), "name"),
         Column(
             "plot",
-            message("ratio with its interval, log scale"),
+            message("ratio and 95% interval, log scale"),
             only=("html", "pdf"),
             plot=forest.scale(face.axis),
         ),

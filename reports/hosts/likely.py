@@ -93,7 +93,7 @@ def strength(cause: LikelyCause, shortfalls: Sequence[Shortfall]) -> Message:
     if cause.loss < EXPLAINED * measured:
         lost = fmt.share(measured, 0)
         return message(
-            "likely cause: it explains a loss of about {loss} of {what}, and the host lost {measured}",
+            "a likely cause, but it explains only about {loss} of {what}, and the host lost up to {measured}",
             measured=lost,
             **values,
         )

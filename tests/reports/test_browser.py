@@ -635,7 +635,7 @@ def test_a_frontier_is_accessible(browser: Any, frontier: Path) -> None:
 
 def test_every_logarithmic_axis_is_called_one(browser: Any, pages: dict[str, Path]) -> None:
     tab = opened(browser, pages["comparison"])
-    assert tab.texts("#ratios thead .axis-title") == ["ratio with its interval, log scale"]
+    assert tab.texts("#ratios thead .axis-title") == ["ratio and 95% interval, log scale"]
     titles = tab.page.locator("figure svg text").all_text_contents()
     assert "size (log)" in titles and "queue depth (log)" in titles
 

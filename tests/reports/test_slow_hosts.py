@@ -55,8 +55,8 @@ def test_the_first_step_of_a_campaign_names_the_slow_host_and_its_cause() -> Non
     first = steps(document)[0]
     assert isinstance(first, Command)
     assert (
-        "n0017 has 15 of 16 DIMMs: likely cause: it explains a loss of about 6% of memory bandwidth, and the host lost 1"
-        in first.text
+        "n0017 has 15 of 16 DIMMs: a likely cause, but it explains only about 6% of memory bandwidth, and the host lost "
+        "up to 1" in first.text
     )
     assert "reseat or replace 1 missing DIMM, then repeat its slow benchmarks" in first.text
     assert first.command.startswith("fleetmark diagnose 2026-03-04T0912-0003 --confirm")
@@ -69,7 +69,9 @@ def test_a_first_screen_says_how_slow_a_host_is_only_once() -> None:
     texts = [e.text for s in shown for e in s.exhibits if isinstance(e, Command | Note)]
     assert "worse than the median of icelake" in document.answer
     assert not [text for text in texts if "worse than the median of icelake" in text]
-    assert "n0017: see the title and the first step" in texts
+    (losses,) = [text for text in texts if text.startswith("n0017 lost most in ")]
+    assert losses.count("(−1") == 3
+    assert "Capacity lost to slow hosts: about 0.15 of 39 hosts (the sum of their median losses)." in texts
 
 
 def test_a_ticket_has_what_was_measured_and_how_to_repeat_it() -> None:
