@@ -53,7 +53,7 @@ def test_gauges_of_a_host_that_has_them() -> None:
         (b"info:  [", b"fail:  [1] vm: detected 1 bit error\nstress-ng: info:  [", "vm: detected 1 bit error"),
         (
             b"fleetmark: faults",
-            b"fleetmark: the parallel command ended early with exit status 3\nfleetmark: faults",
+            b"fleetmark: the command beside it ended early with exit status 3\nfleetmark: faults",
             "the command beside it ended early with exit status 3",
         ),
         (b"successful run", b"", "the output is cut: stress-ng did not report a successful end"),

@@ -175,7 +175,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "brief.pdf").write_text("")
     words = ["report", "last", "--brief", str(tmp_path / "brief.pdf"), "--results", str(tmp_path)]
     done = CliRunner().invoke(app, words)
-    assert "name a folder" in str(done.exception or done.output)
+    assert "choose a folder" in str(done.exception or done.output)
 
 
 def test_a_document_without_a_brief_is_its_answer(tmp_path: Path) -> None:

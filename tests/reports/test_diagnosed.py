@@ -29,7 +29,7 @@ def test_every_document_begins_with_the_answer_and_the_next_steps(tmp_path: Path
     sick(tmp_path)
     files = {kind: tmp_path / f"d.{kind}" for kind in ("html", "pdf", "xlsx")}
     text = diagnosed(tmp_path, *(word for kind, file in files.items() for word in (f"--{kind}", str(file))))
-    answer, step = "2 of 16 hosts slower than expected: n03, n05.", "Measure n03, n05, n02 to n04 again"
+    answer, step = "2 of 16 hosts slower than expected: n03, n05.", "Measure n03, n05, the link n02 to n04 again"
     command = f"fleetmark diagnose 20260101T000000-x --confirm --results {tmp_path}"
     assert answer in text and step in text and command in text
     lost = (

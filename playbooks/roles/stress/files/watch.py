@@ -115,7 +115,7 @@ def main():
     if slowest:
         print("fleetmark: clock_min %d" % (min(slowest) * 1000))
     if early:
-        print("fleetmark: the parallel command ended early with exit status %d" % early)
+        print("fleetmark: the command beside it ended early with exit status %d" % early)
     print("fleetmark: faults %d" % sum(grown.values()), flush=True)
     sys.exit(main_load.returncode if main_load.returncode >= 0 else 128 - main_load.returncode)
 
