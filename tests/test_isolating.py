@@ -100,7 +100,7 @@ def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
     )
     result = Isolated(archive.id, question, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
     text = markdown.render(isolation.document(result, archive.path, "", "fleetmark"), language("en"))
-    named = "n1, n2, n3 - n4, r1 - r2, rack r7, something that n\\[10-12\\] share."
+    named = "n1, n2, n3 to n4, r1 to r2, rack r7, something that n\\[10-12\\] share."
     assert text.startswith(f"# iperf3 tcp is slow and fails because of {named}")
     assert "n\\[10-12\\] are 15% slower with all other hosts but not with each other" in text
     assert "n1 is 50% slower than others when it runs alone" in text and "n3 to n4 fails; both work with others" in text

@@ -150,7 +150,7 @@ def test_a_killed_controller_leaves_no_environment_and_the_credentials_are_given
 
     refused = here.run("--resume", "last")
     assert refused.returncode == 2
-    assert "the credentials of stream.source are not kept" in refused.stderr
+    assert "the credentials of stream.source are not stored" in refused.stderr
     assert "--set stream.source='http://***@127.0.0.1" in refused.stderr
     done = here.run("--resume", "last", "--set", f"stream.source={url}")
     assert done.returncode == 0, done.stdout + done.stderr

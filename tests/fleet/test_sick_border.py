@@ -94,7 +94,7 @@ def test_a_slow_border_between_racks_is_named_and_confirmed(eight: Fleet, tmp_pa
     (border,) = (f for f in diagnosis["findings"] if f["kind"] == "border")
     others = [f for f in diagnosis["findings"] if f["kind"] not in ("border", "link")]  # a busy machine slows links
     assert status == 1 and border["deficit"] > 0.5 and not others
-    assert [(fact["fact"], fact["slower"]) for fact in border["because"]] == [("rack", "r1 - r2")]
+    assert [(fact["fact"], fact["slower"]) for fact in border["because"]] == [("rack", "r1 to r2")]
     status, answer = diagnosed(tmp_path, "--isolate", "iperf3/tcp-1", "--border", "rack")
     faults = [(f["kind"], f["of"], f["label"], f["reason"]) for f in answer["faults"] if f["kind"] != "link"]
     assert status == 1 and faults == [("border", ["r1", "r2"], "rack", "every-pair-across-the-border-is-slow")]
