@@ -237,7 +237,7 @@ def test_a_controller_without_a_route_installs_from_the_wheels_of_a_bundle(insta
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=_ENV, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     with tarfile.open(tmp_path / "site.tar") as tar:
-        tar.extractall(tmp_path, [m for m in tar if m.name.startswith("wheels/")], filter="data")
+        tar.extractall(tmp_path, [m for m in tar if m.name.startswith("wheels/")])
     lonely = ["unshare", "-n"] if os.geteuid() == 0 and shutil.which("unshare") else []
     env = {**_ENV, "PIP_CONFIG_FILE": os.devnull, "HOME": str(tmp_path)}
     python = tmp_path / "fm/bin/python"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -28,8 +28,7 @@ RECORDED = {
 
 
 def unpacked(name: str, root: Path) -> Archive:
-    with tarfile.open(HOUSE / "tests" / "archives" / f"{name}.tar.xz") as packed:
-        packed.extractall(root, filter="data")
+    shutil.unpack_archive(HOUSE / "tests" / "archives" / f"{name}.tar.xz", root)
     (campaign,) = root.glob("*/campaign.json")
     return Archive(campaign.parent)
 

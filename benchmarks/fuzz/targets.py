@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -221,8 +220,7 @@ def workbook_seeds() -> list[bytes]:
 def _archive() -> tuple[Path, tuple[str, ...]]:
     """Return an unpacked campaign, and the names of its files."""
     root = Path(tempfile.mkdtemp(prefix="fleetmark-fuzz-archive-", dir=_memory()))
-    with tarfile.open(HOUSE / "tests" / "archives" / "0.2.0.tar.xz") as packed:
-        packed.extractall(root, filter="data")
+    shutil.unpack_archive(HOUSE / "tests" / "archives" / "0.2.0.tar.xz", root)
     (campaign,) = root.glob("*/campaign.json")
     files = sorted(str(f.relative_to(campaign.parent)) for f in campaign.parent.rglob("*") if f.is_file())
     return campaign.parent, tuple(files)
