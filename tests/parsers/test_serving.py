@@ -239,10 +239,7 @@ def test_our_runs_against_transformers_serve() -> None:
     assert figure(parsed, "ttft_p50") == pytest.approx(3514.284412454 - 3508.881306124)
     assert figure(parsed, "tpot_p50") == pytest.approx((3517.08812993 - 3514.284412454) / 31)
     assert not [m for m in parsed.measurements if m.metric == "itl_p50"]  # a piece is no token
-    assert (
-        "c2: the server sends 1.44 tokens per piece: gaps are between pieces (piece_gap), not tokens"
-        in parsed.notes
-    )
+    assert "c2: the server sends 1.44 tokens per piece: gaps are between pieces (piece_gap), not tokens" in parsed.notes
 
 
 def test_our_own_runs() -> None:
