@@ -16,9 +16,8 @@ No formula divides by a mean of E.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -167,9 +166,7 @@ def margined(
     search = _Search(target, _met(question, plan, draws), n, need.shape[1], quantile)
     best, refused = (plan if search.above is not None else None), None
     tried = [plan]
-    close = quantile + 2 * (target - quantile)
-    for _ in takewhile(lambda _: not search.is_close(close), range(_TRIES if best is None else 0)):
-        level = search.next()
+    for level in search.levels(enough=quantile + 2 * (target - quantile)):
         try:
             candidate = _with_margin(question, solve, need, level)
         except FleetmarkError:  # a limit ended the search: a plan that is too expensive is better than no plan
@@ -249,11 +246,14 @@ class _Search:
             self.above = point
         return point[1] >= self.target
 
-    def is_close(self, share: float) -> bool:
-        """Return whether the lowest level that suffices meets at most ``share``."""
-        return self.above is not None and self.above[1] <= self._level(min(share, 1.0))
+    def levels(self, enough: float) -> Iterator[float]:
+        """Yield the levels to try, until the lowest level that suffices meets at most the share ``enough`` or is 0."""
+        for _ in range(_TRIES):
+            if self.above is not None and (self.above[0] == 0 or self.above[1] <= self._level(enough)):
+                return
+            yield self._next()
 
-    def next(self) -> float:
+    def _next(self) -> float:
         low, start = self.below
         if self.above is None:
             return self.first if low == 0 and self.first < self.highest else (low + self.highest) / 2
