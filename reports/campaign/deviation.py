@@ -127,6 +127,37 @@ class Deviations:
             apart=apart,
         )
 
+    @cached_property
+    def unlike(self) -> list[Unlike]:
+        """Return the hosts that are slower or faster than their peers, the largest deviation first.
+
+        A host counts if it differs in most benchmarks, or in a single benchmark in which its peers agree.
+        """
+        collected = self.collected
+        if not collected.peered.any():
+            return []
+        middles = collected.by_host(collected.peered).median()
+        sizes = np.bincount(collected.number[collected.peered])
+        hosts = list(collected.hosts.items())
+        listed = [(*hosts[n], middle, int(sizes[n])) for n, middle in zip(middles.index, middles.tolist(), strict=True)]
+        result = [
+            Unlike(host, generation, middle, size)
+            for host, generation, middle, size in sorted(listed, key=lambda item: (item[1], item[0]))
+            if abs(middle) >= SLOW
+        ]
+        slow = {u.host for u in result}
+        if collected.apart:
+            candidates = pd.concat(collected.apart, ignore_index=True).sort_values(
+                "size", ascending=False, kind="stable"
+            )
+            for row in candidates.drop_duplicates("host").to_dict("records"):
+                if row["host"] not in slow:
+                    metric = Metric(*(str(row[c]) for c in METRIC))
+                    result.append(
+                        Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(metric))
+                    )
+        return sorted(result, key=lambda u: (bool(u.benchmark), -abs(u.deviation)))
+
 
 def _deviations(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
     frame = frame[frame["value"].to_numpy() > 0]
@@ -226,35 +257,6 @@ def title(metric: Metric) -> str:
 
 
 # --- hosts that differ from their peers ------------------------------------------------------------------------------
-
-
-def unlike(deviations: Deviations) -> list[Unlike]:
-    """Return the hosts that are slower or faster than their peers, the largest deviation first.
-
-    A host counts if it differs in most benchmarks, or in a single benchmark in which its peers agree.
-    """
-    collected = deviations.collected
-    if not collected.peered.any():
-        return []
-    middles = collected.by_host(collected.peered).median()
-    sizes = np.bincount(collected.number[collected.peered])
-    hosts = list(collected.hosts.items())
-    listed = [(*hosts[n], middle, int(sizes[n])) for n, middle in zip(middles.index, middles.tolist(), strict=True)]
-    result = [
-        Unlike(host, generation, middle, size)
-        for host, generation, middle, size in sorted(listed, key=lambda item: (item[1], item[0]))
-        if abs(middle) >= SLOW
-    ]
-    slow = {u.host for u in result}
-    if collected.apart:
-        candidates = pd.concat(collected.apart, ignore_index=True).sort_values("size", ascending=False, kind="stable")
-        for row in candidates.drop_duplicates("host").to_dict("records"):
-            if row["host"] not in slow:
-                metric = Metric(*(str(row[c]) for c in METRIC))
-                result.append(
-                    Unlike(str(row["host"]), str(row["generation"]), float(row["deviation"]), 1, title(metric))
-                )
-    return sorted(result, key=lambda u: (bool(u.benchmark), -abs(u.deviation)))
 
 
 def _apart(frame: pd.DataFrame, peered: npt.NDArray[np.bool_]) -> Iterator[pd.DataFrame]:

@@ -27,7 +27,16 @@ from fleetmark.reports.campaign import remarks as run_notes
 from fleetmark.reports.campaign.against import against
 from fleetmark.reports.campaign.conditions import conditions
 from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts
-from fleetmark.reports.campaign.front import anomalies, calm, lost, machines, next_steps, unmeasured, verdict
+from fleetmark.reports.campaign.front import (
+    anomalies,
+    below_title,
+    calm,
+    lost,
+    machines,
+    next_steps,
+    unmeasured,
+    verdict,
+)
 from fleetmark.reports.campaign.grades import grades
 from fleetmark.reports.campaign.hosts import facts_tab
 from fleetmark.reports.campaign.hosts import section as hosts_section
@@ -85,7 +94,7 @@ def document(
     deviations = Deviations(shown)
     slow, doubtful = slow_hosts(shown, deviations), list(suspects(shown, context))
     odd, steps = anomalies(shown, deviations, doubtful), next_steps(shown, listed, slow)
-    odd_here = anomalies(shown, deviations, doubtful, described=slow)
+    odd_here = below_title(odd, slow)
     served, roof_lines = frontiers(shown), lines(shown)
     notes_of_runs = run_notes.remarks(results)
     paper: tuple[Kind, ...] = _ON_PAGES if has_appendix else ("html",)

@@ -14,7 +14,7 @@ from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
 from fleetmark.record.results import HostInfo, status_counts
 from fleetmark.reports.campaign.against import Against
-from fleetmark.reports.campaign.deviation import Deviations, sentence, title, unlike
+from fleetmark.reports.campaign.deviation import Deviations, sentence, title
 from fleetmark.reports.campaign.headlines import FIRST_SIDES, NOISY
 from fleetmark.reports.campaign.problems import Problem, go_on
 from fleetmark.reports.campaign.summary.suspect import NETWORK
@@ -32,7 +32,7 @@ MOST_HOSTS = 3  # hosts named in a list
 MOST_NEXT = 4
 MOST_REASON = 120  # maximum characters of a reason
 REPEATS = 2  # minimum repeats for a CV
-_LOUD = (Status.FAILED, Status.LOST)  # each has a next step of its own
+_WITH_STEP = (Status.FAILED, Status.LOST)  # statuses whose most frequent problem has a next step
 # Facts that should be equal on all hosts of a generation. Other facts (disks, clocks, notes) differ between hosts.
 _SETTINGS = (
     *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
@@ -63,7 +63,7 @@ def verdict(view: View, apart: Deviations, against: Against, suspects: Sequence[
 
     For a single host, the first sentence is about the figure closest to a peak.
     """
-    slow = [host for host in unlike(apart) if host.deviation < 0]
+    slow = [host for host in apart.unlike if host.deviation < 0]
     if slow:
         yield message("{sentence}.", sentence=sentence(slow[0], view.title_of(slow[0].generation)))
         if len(slow) > 1:
@@ -173,23 +173,25 @@ def _classes(view: View) -> set[str]:
 # --- anomalies -------------------------------------------------------------------------------------------------------
 
 
-def anomalies(
-    view: View, apart: Deviations, suspects: Sequence[str] = (), described: Sequence[SlowHost] = ()
-) -> tuple[str, ...]:
+def anomalies(view: View, apart: Deviations, suspects: Sequence[str] = ()) -> tuple[str, ...]:
     """Return sentences about what is unusual, the most important first.
 
-    ``suspects``: sentences about implausible figures. ``described``: slow hosts that the title and the first step
-    describe.
+    ``suspects``: sentences about implausible figures.
     """
-    known = {host.sentence: _losses(host) for host in described[:1] if host.shortfalls}
-    listed = [*suspects, *(known.get(sentence, sentence) for sentence in _anomalies(view, apart))]
+    listed = [*suspects, *_anomalies(view, apart)]
     more = (message("and {n} more", n=len(listed) - MOST_ODD),) if len(listed) > MOST_ODD else ()
     return (*listed[:MOST_ODD], *more)
 
 
+def below_title(anomalies: Sequence[str], slow: Sequence[SlowHost]) -> tuple[str, ...]:
+    """Return ``anomalies`` for a page whose title has the sentence about the slowest host: its losses replace it."""
+    losses = {host.sentence: _losses(host) for host in slow[:1] if host.shortfalls}
+    return tuple(losses.get(anomaly, anomaly) for anomaly in anomalies)
+
+
 def lost(view: View, apart: Deviations) -> Message | None:
     """Return the capacity that is lost to slow hosts, as a number of hosts; None if no host is slow."""
-    total = -sum(host.deviation for host in unlike(apart) if host.deviation < 0 and not host.benchmark)
+    total = -sum(host.deviation for host in apart.unlike if host.deviation < 0 and not host.benchmark)
     if not total:
         return None
     return message(
@@ -219,7 +221,7 @@ def _anomalies(view: View, apart: Deviations) -> Iterator[str]:
 
 
 def _unlike(view: View, apart: Deviations) -> Iterator[str]:
-    hosts = unlike(apart)
+    hosts = apart.unlike
     for host in hosts[:MOST_HOSTS]:
         yield sentence(host, view.title_of(host.generation))
     if len(hosts) > MOST_HOSTS:
@@ -316,7 +318,7 @@ def next_steps(view: View, problems: Sequence[Problem], slow: Sequence[SlowHost]
             steps[host.command] = message("{advice}; likewise {hosts}", advice=remedy(host), hosts=others)
     again = go_on(view.results)
     separate = [problem for problem in problems if again is None or problem.command != again[1]]
-    first_of_each = {problem.status: problem for problem in reversed(separate) if problem.status in _LOUD}
+    first_of_each = {problem.status: problem for problem in reversed(separate) if problem.status in _WITH_STEP}
     for problem in sorted(first_of_each.values(), key=separate.index):
         steps.setdefault(problem.command, _after_problem(problem))
     if again:

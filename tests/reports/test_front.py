@@ -17,7 +17,7 @@ from fleetmark.planner.capacity.answer import Answer
 from fleetmark.planner.capacity.question import Cohort
 from fleetmark.record.values import Values
 from fleetmark.reports.campaign.against import against
-from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts, percent, unlike
+from fleetmark.reports.campaign.deviation import Deviations, map_of_hosts, percent
 from fleetmark.reports.campaign.document import document
 from fleetmark.reports.campaign.front import anomalies, machines, status
 from fleetmark.reports.campaign.headlines import FIRST_BENCHMARKS, first_table
@@ -55,7 +55,7 @@ def test_deviations_are_from_the_own_generations_median_and_positive_is_better()
 
 def test_a_slow_host_is_named_with_how_slow_it_is() -> None:
     seen = view(sample.tiny({**ONE, "h9": [85.0, 85.0]}, generations={**ALIKE, "h9": "old"}))
-    (slow,) = unlike(Deviations(seen))
+    (slow,) = Deviations(seen).unlike
     assert (slow.host, slow.generation, round(slow.deviation, 2)) == ("h9", "old", -0.15)
     odd = anomalies(seen, Deviations(seen))
     assert "h9 is 15% worse than the median of" in odd[0]

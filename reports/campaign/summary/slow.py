@@ -11,7 +11,7 @@ from fleetmark.planner.diagnosis.likely import likely_causes
 from fleetmark.record.commands import command_for
 from fleetmark.record.figures.hosts import METRIC
 from fleetmark.record.figures.metric import Metric
-from fleetmark.reports.campaign.deviation import Deviations, Unlike, sentence, title, unlike
+from fleetmark.reports.campaign.deviation import Deviations, Unlike, sentence, title
 from fleetmark.reports.campaign.view import View
 from fleetmark.reports.hosts.likely import MOST_MEASURED, Shortfall, SlowHost
 from fleetmark.reports.kit import format as fmt
@@ -23,7 +23,7 @@ _FIGURES = ("host", "class", "value", "middle", "deviation")
 
 def slow_hosts(view: View, deviations: Deviations) -> list[SlowHost]:
     """Return at most MOST_SLOW of the slowest hosts, the slowest first."""
-    slow = [host for host in unlike(deviations) if host.deviation < 0][:MOST_SLOW]
+    slow = [host for host in deviations.unlike if host.deviation < 0][:MOST_SLOW]
     if not slow:
         return []
     measured = _shortfalls(view, deviations, {host.host for host in slow})
