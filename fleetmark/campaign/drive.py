@@ -90,14 +90,14 @@ class Drive:
         The program does not exit before the thread ends, but ``run`` does not wait for Ansible's cleanup.
         """
 
-        def put_work() -> None:
+        def launch_hosts() -> None:
             error: str | None = "Ansible ended unexpectedly"
             try:
                 error = work(lambda host, event, details: self.heard.put((host, event, details)))
             finally:
                 self.heard.put(("", "launch over", (hosts, error)))
 
-        threading.Thread(target=put_work).start()
+        threading.Thread(target=launch_hosts).start()
 
     def start(self, host: str, work: Callable[[], Mapping[str, Any]]) -> None:
         """Start a job on a host that needs no deployment.
@@ -106,7 +106,7 @@ class Drive:
         host's replies.
         """
 
-        def put_work() -> None:
+        def start_host() -> None:
             answer: Mapping[str, Any] = {"state": "error", "error": "starting its job ended unexpectedly"}
             try:
                 if self.leaving:  # the campaign was interrupted while this job waited in the pool
@@ -116,20 +116,20 @@ class Drive:
             finally:
                 self.heard.put((host, "launched", answer))
 
-        self.starting.submit(put_work)
+        self.starting.submit(start_host)
 
     def follow(self, host: str) -> None:
         """Follow a host whose job has started."""
         self.runs[host].phase = "running"
         self.runs[host].expect(STUCK_S, "its agent's first message")
 
-        def put_work() -> None:
+        def listen_to_host() -> None:
             try:
                 listen(self.runs[host], self.archive, self.heard, self.patience_s, lambda: self.leaving)
             finally:
                 self.heard.put((host, "gone", "its listener ended"))  # has no effect if the host is finished
 
-        threading.Thread(target=put_work, daemon=True).start()
+        threading.Thread(target=listen_to_host, daemon=True).start()
 
     def follow_all(self) -> None:
         """Collect the remaining results from hosts without starting a job."""

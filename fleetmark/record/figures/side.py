@@ -63,14 +63,14 @@ def of_side(figures: Figures, side: str = "") -> SideFigures:
         con.register("member", pd.DataFrame(members, columns=["metric", "name"]).astype({"metric": int}))
         con.register("host", pd.DataFrame(places, columns=["id", "campaign", "name", "place"]))
         mine = _OF_SIDE.format(table="figure")
-        alone, several = "", ""
+        unshared, several = "", ""
         if members:
-            alone = f"anti join ({_SHARED}) using (record, key)"
+            unshared = f"anti join ({_SHARED}) using (record, key)"
             several = (
                 f" union all select record, benchmark, '{SHARED}', n from ({mine}) "
                 f"semi join ({_SHARED}) using (record, key)"
             )
-        parts = con.execute(f"select {counted} from ({mine}) {alone}").df()
+        parts = con.execute(f"select {counted} from ({mine}) {unshared}").df()
         rejected = _OF_SIDE.format(table="rejected")
         left_out = con.execute(f"select record, benchmark, why, n from ({rejected}){several}").df()
         rows = parts.drop(columns="key")
