@@ -17,8 +17,8 @@ out. With one rank, busbw has no meaning and is omitted, as are the average and 
 A test is omitted with a note if its data were wrong (#wrong, or out-of-bounds results), if it ended in an NCCL or CUDA
 failure, or if several processes each ran alone as rank 0 (mpirun with a build without MPI). The same applies to tests
 that stopped silently and to commands without output. If all tests of a text failed in this way, they are kept and
-``invalid`` says why. A good alltoall therefore stays valid if an all_reduce in the same text failed. A text that ends
-within its last test is truncated and therefore invalid. Truncation between two tests cannot be detected.
+``invalid`` says why. A good alltoall therefore stays valid even if an all_reduce in the same text failed. A text that
+ends within its last test is truncated and therefore invalid. Truncation between two tests cannot be detected.
 
 Launchers' marks ([1,0]<stdout>:, "0: ", "host: ", timestamps) are removed from lines; they distinguish the lines of
 several processes. Cross-checks become notes: busbw is compared with algbw, algbw with size and time, and the average

@@ -1,4 +1,5 @@
-"""Parse rccl-tests, ROCm's version of nccl-tests, with the same text; see ``nccl_tests`` for cases, metrics and labels.
+"""Parse rccl-tests, ROCm's version of nccl-tests. The format is the same; see ``nccl_tests`` for cases, metrics and
+labels.
 
 These features differ from nccl-tests: the line ``rccl-tests: Version`` without a number sign, asterisks after errors
 above the threshold, tables of one half (-O), cycles (-N), the columns algo, proto and nchannels (-A) and hipevt

@@ -18,7 +18,7 @@ Window = tuple[float, float]
 class Watched:
     """The telemetry of one host that worked on a step.
 
-    ``window`` has the start and end of the tool's timed section in Unix seconds of this host's clock, or None if
+    ``window`` holds the start and end of the tool's timed section in Unix seconds by this host's clock, or is None if
     unknown.
     """
 

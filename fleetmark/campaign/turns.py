@@ -15,8 +15,8 @@ from fleetmark.record.steps import Exchange
 class Turns:
     """Limit how many hosts work at a time.
 
-    ``limit`` applies to all hosts; None means no limit. ``of_label`` limits the hosts with the same value of a label.
-    ``labels`` has the labels of each host. Hosts without a label share the empty value.
+    ``limit`` applies to all hosts; None means no limit. ``of_label`` limits the number of hosts that share a label's
+    value. ``labels`` has the labels of each host. Hosts without a label share the empty value.
     """
 
     limit: int | None = None

@@ -23,8 +23,7 @@ Path = tuple[str | int, ...]
 class Where:
     """A place in the input.
 
-    It is a ``file`` with a ``line`` (from 1) and a ``column`` of a CSV sheet, or a ``sheet`` and ``cell`` of a
-    workbook.
+    It is a ``file``, and a ``line`` (1-based) and ``column`` in a CSV file, or a ``sheet`` and ``cell`` in a workbook.
     """
 
     file: str

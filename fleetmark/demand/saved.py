@@ -29,7 +29,8 @@ MAX_NUMBER = 1e18
 def read(file: Path) -> tuple[Question, Plan]:
     """Return the question and the plan of a JSON file.
 
-    Raise FleetmarkError if the file is not a plan, if another version of Fleetmark wrote it, or if it has no plan.
+    Raise FleetmarkError if the file is not a saved plan, if another version of Fleetmark wrote it, or if it says that
+    no plan was found.
     """
     if not file.is_file():
         raise FleetmarkError(f"{file}: no such file; `fleetmark plan QUESTION -o {file}` writes a plan there")

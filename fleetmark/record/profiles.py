@@ -233,7 +233,9 @@ def _text(value: float) -> float | str:
 
 
 def load(root: Path, name: str) -> Profiled:
-    """Return the profile ``name`` (its latest version) or ``name@2``. Raise FleetmarkError if it does not exist."""
+    """Return a profile by its ``name``: the latest version, or a specific one, as in ``name@2``. Raise FleetmarkError
+    if it does not exist.
+    """
     return SHELF.read(SHELF.find(root, name), _profiled)
 
 

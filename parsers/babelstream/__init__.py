@@ -1,4 +1,4 @@
-"""Parse BabelStream's table, as text or ``--csv``, of versions 3 to 5, for any programming model.
+"""Parse the table that BabelStream 3 to 5 prints, as text or with ``--csv``, for any programming model.
 
 Case: ``device``. Metrics: ``copy``, ``mul``, ``add``, ``triad``, ``dot`` and ``nstream`` in B/s (higher is better),
 each the best of all passes except the first. The heading gives the unit: MB/s (1e6), MiB/s (2**20), ... A run that

@@ -76,7 +76,7 @@ def percentile_name(rank: float | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The contents of one format: fio's version, its jobs, and why the text is truncated, if it is."""
+    """The contents of an output in one format: fio's version, its jobs and, if the text is truncated, the reason."""
 
     version: str | None
     jobs: list[Job]

@@ -35,7 +35,7 @@ class LowerTail:
 def lower_tail(values: Floats, least: float, ordered: Floats | None = None) -> LowerTail:
     """Return the ``values`` in the lower half of their row that are at least ``least`` below the others' median.
 
-    Missing values are NaN. ``least`` is above 0. ``ordered`` has the values with each row sorted, if available.
+    Missing values are NaN. ``least`` is above 0. ``ordered``, if given, holds the values with each row sorted.
     """
     ordered = np.sort(values, axis=1) if ordered is None else ordered
     n = np.sum(~np.isnan(ordered), axis=1)

@@ -39,7 +39,7 @@ def memory_mts(model: str) -> Entry | None:
 
 
 def watts(model: str) -> Entry | None:
-    """Return the maker's default power limit of an accelerator in W."""
+    """Return the manufacturer's default power limit of an accelerator in W."""
     return _entry("power_limits", model, "watts")
 
 

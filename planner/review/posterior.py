@@ -182,7 +182,7 @@ def _product(terms: Sequence[tuple[float, float, float]]) -> tuple[float, float]
 
 
 def _shares(terms: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Return each estimate's share of the precision of all estimates (centre, scale, df) together."""
+    """Return the share that each estimate (centre, scale, df) has in the combined precision."""
     precisions = [max(scale, _EXACT) ** -2 for _, scale, _ in terms]
     return [precision / sum(precisions) for precision in precisions]
 

@@ -14,7 +14,7 @@ LEAST = 0.0005  # minimum share of futures that may fail at one stage; smaller s
 
 
 def promise(quantile: float, reviews: int, reviewed: int = 0) -> float:
-    """Return the share of futures that the plan, or the review with the number ``reviewed``, must meet.
+    """Return the share of futures that the plan, or review number ``reviewed``, must meet.
 
     ``quantile`` is the share that the plan and all its ``reviews`` must meet together.
     """

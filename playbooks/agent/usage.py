@@ -1,4 +1,4 @@
-"""Report who else uses this host: runnable threads, users at terminals, and TCP ports on which something listens.
+"""Report other use of this host: runnable threads, users at terminals, and listening TCP ports.
 
 Standard library only, Python 3.6 and later. ``root`` is the parent folder of /proc and /run.
 """

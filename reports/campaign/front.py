@@ -129,7 +129,7 @@ def _kind(host: HostInfo) -> object:
 
 
 def _rate(speed: float) -> str:
-    """Return the rate of a port as its maker writes it: ``25 Gbit/s``."""
+    """Return the rate of a port as its manufacturer writes it: ``25 Gbit/s``."""
     scale = scale_for(speed, "B/s", bits=True)
     return with_unit(f"{speed * scale.factor:.3g}", scale.unit)
 

@@ -122,7 +122,7 @@ class RatioRow:
 def rows(comparison: Comparison) -> list[RatioRow]:
     """Return the rows of each candidate: classes with their benchmarks, then benchmarks not compared, then guardrails.
 
-    A mix of work comes first, then classes of capacity. Each benchmark that was not compared has its reason.
+    A mix of work comes first, then classes of capacity. A reason is recorded for each benchmark that was not compared.
     """
     return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 

@@ -118,7 +118,7 @@ def headline(isolated: Isolated) -> Message:
         return message("{case} fails because of {names}.", case=fmt.clean(case), names=joined(named))
     if any(failing):
         return message("{case} is slow and fails because of {names}.", case=fmt.clean(case), names=joined(named))
-    return message("{case} is made slow by {names}.", case=fmt.clean(case), names=joined(named))
+    return message("{case} is slowed down by {names}.", case=fmt.clean(case), names=joined(named))
 
 
 def cost(isolated: Isolated) -> Message:

@@ -117,7 +117,8 @@ def sentence(finding: Finding) -> Message:
             )
         case Kind.LINK:
             text = message(
-                "{benchmark}: {deficit} worse than these two hosts are with others: the link, not a host.", **common
+                "{benchmark}: this pair is {deficit} worse than either host is with others, so the link is at fault.",
+                **common,
             )
         case Kind.REGRESSION:
             text = _regression(finding)

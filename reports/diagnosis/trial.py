@@ -84,7 +84,7 @@ def notes(tried: Tried) -> list[Message]:
         before, after = ", ".join(tried.before), ", ".join(tried.after)
         listed.append(
             message(
-                "{what} was alternately {before} and {after}, read after every run",
+                "{what} was alternated between {before} and {after}, and read back after every run",
                 what=setting,
                 before=before,
                 after=after,

@@ -55,7 +55,7 @@ def document(tuning: Tuning) -> Document:
 
 
 def headline(tuning: Tuning) -> Message:
-    """Return how many hosts have advice, and from which rules."""
+    """Return how many hosts receive advice, and from which rules."""
     hosts = count(tuning.hosts, "host")
     if not tuning.advice:
         return message("No tuning advice for {hosts}.", hosts=hosts)

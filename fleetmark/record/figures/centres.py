@@ -120,7 +120,7 @@ def _opened(
 def _create_tables(
     con: Engine, files: Mapping[str, Path], hosts: Sequence[Host], metrics: pd.DataFrame, condition: str
 ) -> None:
-    """Create the tables of the rows of ``hosts`` that meet ``condition``."""
+    """Create the tables for the rows of these hosts that meet ``condition``."""
     place = {campaign: n for n, campaign in enumerate(files)}
     listed = [(place[host.campaign], host.name, host.id) for host in hosts if host.campaign in place]
     create_tables(con, pd.DataFrame(listed, columns=["file", "host", "id"]), metrics, condition)

@@ -182,7 +182,7 @@ def _scan(engine: Engine, sources: Sequence[Source], numbers: Sequence[int], fir
 def _named(engine: Engine, scan: str, hosts: Mapping[int, Mapping[str, str] | None]) -> str:
     """Return SQL that selects the hosts of each source and renames them, also in the subjects of pairs.
 
-    ``hosts``: recorded names to new names by source; None selects all hosts of all sources.
+    ``hosts`` maps recorded names to new names for each source; None selects all hosts of all sources.
     """
     table = f"names_{min(hosts)}_{len(hosts)}"
     listed = [(file, host, name) for file, names in hosts.items() for host, name in (names or {}).items()]
@@ -219,7 +219,7 @@ def create_tables(engine: Engine, hosts: pd.DataFrame, metrics: pd.DataFrame, co
     """Create ``host``, ``metric`` and ``value`` from ``every``.
 
     ``hosts``: a row per ``file`` and ``host`` with its ``id``, and optional columns of text; other hosts are not read.
-    ``metrics``: the rows of ``described`` with an ``id`` (negative: not read), the ``rule``, and ``lowest``, the
+    ``metrics``: the rows of ``described``, plus an ``id`` (negative: not read), the ``rule``, and ``lowest``, the
     smallest value that is scored. ``value`` has ``host_id``, ``metric_id``, ``rule``, ``scored``, and ``value``, which
     is NULL if it is not scored.
     """

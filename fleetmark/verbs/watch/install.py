@@ -19,7 +19,7 @@ AGENT = ("collector.py", "nic_counters.py", "usage.py")  # the first file import
 def contents(
     *, watch: Sequence[str], serve: Sequence[str], every_s: float, folder: Path, user: str, becomes: bool
 ) -> dict[str, str]:
-    """Return the content of each file by its name.
+    """Return a mapping of file names to file contents.
 
     ``watch`` and ``serve``: the commands of the services. ``folder``: their working directory. ``becomes``: whether the
     watch uses sudo on this machine, which NoNewPrivileges would prevent.

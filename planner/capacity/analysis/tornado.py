@@ -4,8 +4,8 @@ The cost is computed from the relaxation with fractions of servers, so that one 
 cost is slightly below the plan's cost, but its differences show the effect of an input, including the substitution of
 one SKU by another. All processors solve programmes at the same time.
 
-Margins stay unchanged, with one exception: a workload has no margin while its demand or worth moves over its estimated
-range. The margin covers just that uncertainty, so using both would count it twice.
+Margins stay unchanged, with one exception: a workload has no margin while its demand or worth is varied over its
+estimated range. The margin covers just that uncertainty, so using both would count it twice.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _gpu_throttle(s: Subject) -> Message | None:
 
 
 def _capped_below_maker(s: Subject) -> bool:
-    """Return whether an accelerator's power limit is below the maker's. A power cap at the maker's limit is normal."""
+    """Return whether an accelerator's power limit is below the manufacturer's; a cap at that limit is normal."""
     limits = [(g.power_limit, table.watts(g.name)) for g in s.facts.gpus]
     return any(limit is not None and maker is not None and limit < maker.value for limit, maker in limits)
 
@@ -108,7 +108,7 @@ RULES = (
         _gpu_throttle,
         message("look at cooling and power supply"),
         retest=message("the facts again under load"),
-        source="nvidia-smi manual, clocks_event_reasons; power limits of makers: planner/peak/peaks.yml",
+        source="nvidia-smi manual, clocks_event_reasons; power limits of manufacturers: planner/peak/peaks.yml",
     ),
     Rule(
         19,

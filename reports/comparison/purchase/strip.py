@@ -1,4 +1,4 @@
-"""Compute the figures of a comparison's decision strip: ratios of whole servers by class, prices, power, rack units."""
+"""Compute the figures of a comparison's decision strip: whole-server ratios by class, prices, power and rack units."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def tables(grid: Grid, rows: Sequence[ClassRow], say: Say) -> tuple[Tabular, Tab
         ),
         Tabular(
             HEADLINES,
-            message("Classes: how many one candidate replaces, and how fast it is"),
+            message("Classes: how many servers one candidate replaces, and how fast it is"),
             _class_columns(grid, say),
             tuple(headlines),
             notes=(message("Live from the hosts' scores. The range of the benchmarks is next to each headline."),),

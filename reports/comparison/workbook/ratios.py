@@ -95,7 +95,7 @@ def verdict_rules(key: str, say: Say) -> tuple[tuple[str, Tone], ...]:
 
 
 def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
-    """Return formulas over the cells of hosts, each of which contains a number or is empty."""
+    """Return formulas over the cells of hosts; a cell contains a number or is empty."""
     if pairing is Pairing.SAME_HOSTS:
         both = f"ISNUMBER({a})*ISNUMBER({b})"
         n = f"SUMPRODUCT({both})"

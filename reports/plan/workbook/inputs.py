@@ -252,7 +252,7 @@ def supply(n: Numbers) -> Tabular:
 
 
 def benchmarks(n: Numbers) -> Tabular:
-    """Return the equivalence of each SKU when the plan was solved.
+    """Return the equivalence of each SKU with which the plan was solved.
 
     These cells are not editable, so that edits of Equivalence show.
     """

@@ -106,7 +106,7 @@ def _summed(
     *,
     name: str = "",
 ) -> Tabular:
-    """Return a table of money with a row of sums below and a column of sums at its side."""
+    """Return a table of amounts of money, with totals in the last row and the last column."""
     everything = np.vstack([values, values.sum(axis=0)])
     last = len(labels) - 1
 
@@ -126,7 +126,7 @@ def _in(title: str, n: Numbers) -> Message:
 
 
 def _formulas(n: Numbers) -> Mapping[str, Callable[[int], str]]:
-    """Return the formula of each kind of cost for a period, and of the emitted carbon."""
+    """Return the formulas for each kind of cost in a period, and for carbon emissions."""
 
     def column(name: str) -> str:
         return down("figures", name)

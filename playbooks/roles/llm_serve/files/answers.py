@@ -144,7 +144,7 @@ class Reader:
         self.left, self.mode, self.keeps, self.over = 0, "head", True, False
 
     def feed(self, data, now):
-        """Process bytes that arrived at ``now``; none at the end of the connection. Raise Broken."""
+        """Process bytes that arrived at ``now``; empty bytes mark the end of the connection. Raise Broken."""
         if not data:
             if self.mode != "close":
                 raise Broken("the connection was closed before the answer's end")

@@ -134,7 +134,7 @@ class Trial:
         self.waiting.append(answer)
 
     def settle(self, now):
-        """Read the values of the requests that cannot change any more. A late request is settled as a miss."""
+        """Read the values of the requests that cannot change any more. A late request counts as a miss."""
         settled = 0
         for answer in self.waiting:
             if answer.end is None:  # this target is already missed; the others are still open
